@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in for <linux/limits.h>: the widest value of each type. */
+#ifndef COMPAT_LINUX_LIMITS_H
+#define COMPAT_LINUX_LIMITS_H
+
+#include <linux/types.h>
+
+#define U8_MAX ((u8)~0U)
+#define U16_MAX ((u16)~0U)
+#define U32_MAX ((u32)~0U)
+#define U64_MAX ((u64)~0ULL)
+#define S64_MAX ((s64)(U64_MAX >> 1))
+#define S64_MIN ((s64)(-S64_MAX - 1))
+
+#endif

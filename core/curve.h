@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The service-time curve: what it costs to position the head, by distance.
+ *
+ * Xu and Jiang (FAST 2011, section 3.2) send pairs of requests at various
+ * distances to the disk, fit a smooth curve through the times and use it as
+ * calculate_service_time(); a backward distance costs 50 % more. Here the
+ * curve is piecewise linear over the distance in sectors, given as a table or
+ * learned from completions. It holds positioning alone, without the transfer.
+ */
+#ifndef SS_CURVE_H
+#define SS_CURVE_H
+
+#include <linux/types.h>
+
+#define SS_CURVE_POINTS 40
+#define SS_CURVE_BUCKETS 36
+
+struct ss_curve_point {
+	u64 distance_sectors;
+	u64 time_ns;
+};
+
+/* What learning knows about one range of distances. */
+struct ss_curve_bucket {
+	u64 mean_ns;
+	u32 samples;
+};
+
+struct ss_curve {
+	/* In use; ascending distance, time never falling. */
+	struct ss_curve_point point[SS_CURVE_POINTS];
+	u32 nr_points;
+	u32 backward_pct; /* cost of a backward distance, 150 = +50 % */
+	u64 span_sectors; /* size of the disk, for the mean */
+	u64 mean_random_ns; /* mean over random pairs of positions */
+	bool flat; /* positioning costs the same everywhere */
+
+	/* Learning: forward distances, one bucket per power of two. */
+	bool learning;
+	struct ss_curve_bucket bucket[SS_CURVE_BUCKETS];
+	u64 transfer_ps; /* per sector, 10^-12 s; from sequential requests */
+	u32 transfer_samples;
+	u32 unseen; /* samples since the points were last rebuilt */
+};
+
+/* The start for learning: a generic 7200 rpm disk of @span_sectors. */
+void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
+
+/*
+ * Use @nr points, distances strictly ascending from 0 and times never
+ * falling. -EINVAL when they are not so, or nr is not 1..SS_CURVE_POINTS; the
+ * curve is then unchanged. Learning stops.
+ */
+int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
+		 u32 nr, u64 span_sectors);
+
+/* Positioning time from the sector where the head is to @to_sector, in ns. */
+u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
+			u64 to_sector);
+
+/* Positioning time by forward distance alone, in ns. */
+u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
+
+/*
+ * Learn from one request that the disk served with nothing else in it:
+ * @service_ns from dispatch to completion, @forward_sectors from where the
+ * head was to the request's start (negative distances are not learned from).
+ */
+void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
+		    u32 nr_sectors, u64 service_ns);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The policy interface: a policy chooses, a host obeys.
+ *
+ * A policy is one file with one struct ss_policy_ops. It is told of events in
+ * the order in which they happen and asked, as often as the host likes, what
+ * to do next. It reads no clock, allocates nothing and never sleeps; the host
+ * serialises the calls.
+ */
+#ifndef SS_POLICY_H
+#define SS_POLICY_H
+
+#include "request.h"
+#include "tunable.h"
+
+#include <linux/limits.h>
+
+struct ss_policy;
+struct ss_sched;
+
+enum ss_verdict {
+	SS_NOTHING, /* nothing is pending */
+	SS_DISPATCH, /* send this request now */
+	SS_WAIT, /* send nothing until a time, or until the next event */
+};
+
+/* With SS_WAIT: no time set, only an event can change the answer. */
+#define SS_FOREVER U64_MAX
+
+struct ss_decision {
+	enum ss_verdict verdict;
+	struct ss_request *rq; /* SS_DISPATCH */
+	u64 until_ns; /* SS_WAIT */
+};
+
+/* Properties of a policy. */
+#define SS_WORK_CONSERVING 0x01 /* never answers SS_WAIT; may be wrapped */
+#define SS_USES_OWNER 0x02 /* decides by who sent a request */
+#define SS_WRAPPER 0x04 /* needs an inner policy */
+
+struct ss_policy_ops {
+	const char *name;
+	const char *help; /* one line */
+	u32 flags;
+	u32 state_bytes;
+	const struct ss_tunable *tunables;
+	u32 nr_tunables;
+
+	/* State is zeroed and tunables are set before init. */
+	void (*init)(struct ss_policy *policy);
+	/* A tunable has a new, valid value. Optional. */
+	void (*tuned)(struct ss_policy *policy, u64 now_ns);
+
+	void (*arrived)(struct ss_policy *policy, struct ss_request *rq,
+			u64 now_ns);
+	/*
+	 * A pure question: asking twice changes nothing. @skip, if not NULL,
+	 * is a pending request to be looked past, as if it had not arrived.
+	 */
+	struct ss_decision (*choose)(const struct ss_policy *policy, u64 now_ns,
+				     const struct ss_request *skip);
+	/*
+	 * @rq, pending until now, goes to the disk. A wrapper may send another
+	 * request than this policy would have chosen.
+	 */
+	void (*dispatched)(struct ss_policy *policy, struct ss_request *rq,
+			   u64 now_ns);
+	void (*completed)(struct ss_policy *policy, struct ss_request *rq,
+			  u64 now_ns);
+	/* A pending request grew: at its front if its first sector moved. */
+	void (*merged)(struct ss_policy *policy, struct ss_request *rq,
+		       u64 old_sector, u64 now_ns);
+	/* The host takes a pending request back: it will not be dispatched. */
+	void (*removed)(struct ss_policy *policy, struct ss_request *rq,
+			u64 now_ns);
+	/* The pending request that must go at once because of its age. */
+	struct ss_request *(*expired)(const struct ss_policy *policy,
+				      u64 now_ns);
+	/* @owner will send no more (its process has exited). Optional. */
+	void (*owner_gone)(struct ss_policy *policy, u64 owner, u64 now_ns);
+};
+
+/* One policy at work; its state follows it in memory. */
+struct ss_policy {
+	const struct ss_policy_ops *ops;
+	struct ss_sched *sched; /* head, curve and counters */
+	struct ss_policy *inner; /* NULL unless a wrapper */
+	u64 *value; /* of each tunable, in the order of ops->tunables */
+	void *state;
+};
+
+/* All policies there are, in the order in which they are listed. */
+extern const struct ss_policy_ops *const ss_policies[];
+extern const u32 ss_nr_policies;
+
+static inline struct ss_decision ss_nothing(void)
+{
+	return (struct ss_decision){ .verdict = SS_NOTHING };
+}
+
+static inline struct ss_decision ss_dispatch(struct ss_request *rq)
+{
+	return (struct ss_decision){ .verdict = SS_DISPATCH, .rq = rq };
+}
+
+static inline struct ss_decision ss_wait(u64 until_ns)
+{
+	return (struct ss_decision){ .verdict = SS_WAIT, .until_ns = until_ns };
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The request as the scheduling core sees it.
+ *
+ * A host embeds struct ss_request in its own request. The fields of the first
+ * part are the host's: set before the request is handed to
+ * ss_sched_arrived(), changed only through the calls of sched.h. The rest is
+ * the core's and means nothing to a host.
+ */
+#ifndef SS_REQUEST_H
+#define SS_REQUEST_H
+
+#include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+/* Directions; they index per-direction arrays. */
+#define SS_READ 0
+#define SS_WRITE 1
+#define SS_DIRECTIONS 2
+
+/* Somebody waits for it: every read, a direct or fsync'ed write. */
+#define SS_SYNC 0x01
+/* File system metadata; CFQ lets it preempt data. */
+#define SS_META 0x02
+
+/* The owner of a request is an opaque number; this one means "not known". */
+#define SS_OWNER_NONE 0
+
+struct ss_request {
+	u64 sector; /* first sector, in 512-byte sectors */
+	u32 nr_sectors; /* length, at least 1 */
+	u8 direction; /* SS_READ or SS_WRITE */
+	u8 flags; /* SS_SYNC, SS_META */
+	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
+
+	/* Set by the core; a host may read them. */
+	u64 arrival_ns;
+	u64 dispatch_ns;
+
+	/* The core's own, below. */
+	u32 host_merges; /* requests that this one has absorbed */
+	struct hlist_node start_hash; /* merge index: by first sector */
+	struct hlist_node end_hash; /* merge index: by the sector behind it */
+
+	struct rb_node sort_node; /* the policy's order by position */
+	struct list_head fifo_node; /* the policy's order by age */
+	u64 expires_ns; /* when the policy calls it expired */
+	void *queue; /* the policy's queue it stands in */
+
+	struct list_head age_node; /* stream: all pending, oldest first */
+	struct list_head member_node; /* stream: pending ones of one stream */
+	void *stream; /* stream: the stream it extended or began */
+	u32 stream_size; /* stream: its place in that stream, from 1 */
+};
+
+static inline u64 ss_request_end(const struct ss_request *rq)
+{
+	return rq->sector + rq->nr_sectors;
+}
+
+static inline bool ss_request_is_sync(const struct ss_request *rq)
+{
+	return rq->direction == SS_READ || (rq->flags & SS_SYNC);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A scheduler at work: a policy (and what it wraps), the head's position, the
+ * service-time curve, the index for merging and the counters. This is what a
+ * host holds and calls; policies see it as their surroundings.
+ *
+ * The host calls arrived, merged, removed, dispatched and completed as these
+ * things happen, with a clock that never runs backwards, and asks choose
+ * whenever the disk can take a request.
+ */
+#ifndef SS_SCHED_H
+#define SS_SCHED_H
+
+#include "curve.h"
+#include "policy.h"
+
+#define SS_MAX_DEPTH 2 /* policies in one spec: stream:deadline */
+#define SS_MAX_TUNABLES 24 /* per policy */
+#define SS_STATE_BYTES 65536 /* for all policies of one spec together */
+#define SS_HASH_BITS 8
+
+/* Counters that every policy reports; all since the scheduler began. */
+struct ss_counters {
+	u64 arrivals;
+	u64 dispatches;
+	u64 completions;
+	u64 merges;
+	u64 removals;
+	u64 seeks; /* dispatches not at the sector where the head was */
+	u64 waits; /* the head was held idle with requests pending */
+	u64 hits; /* a wait that ended with the request waited for */
+	u64 timeouts; /* a wait that ended by time */
+	u64 second_chances; /* waits prolonged for a long stream */
+	u64 slices_ended;
+	u64 expired; /* dispatches because of age */
+	u64 idle_ns; /* disk idle with requests pending */
+};
+
+struct ss_sched {
+	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
+	u32 nr_policies;
+	u32 nr_pending;
+	u32 nr_in_flight;
+	u32 nr_pending_dir[SS_DIRECTIONS];
+	u64 head_sector; /* where the last dispatched request ends */
+	u64 now_ns; /* of the last event */
+	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
+	struct ss_request *alone; /* in flight with nothing else, to learn from */
+	u64 alone_distance;
+	struct ss_curve curve;
+	struct ss_counters counters;
+	struct hlist_head start_hash[1 << SS_HASH_BITS];
+	struct hlist_head end_hash[1 << SS_HASH_BITS];
+	u64 value[SS_MAX_DEPTH][SS_MAX_TUNABLES];
+	u64 state[SS_STATE_BYTES / sizeof(u64)];
+};
+
+/*
+ * Begin with @spec, as in "deadline" or "stream:deadline"; the curve starts
+ * as the generic one for a disk of @span_sectors. On failure returns -EINVAL
+ * with one sentence in @why (at least 160 bytes).
+ */
+int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
+		  char *why, size_t why_bytes);
+
+/*
+ * Set a tunable of any policy of the spec. @value is in the tunable's unit.
+ * -ENOENT when no policy of the spec has it, -ERANGE when out of range: then
+ * nothing is changed and @why (at least 160 bytes) names the range.
+ */
+int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
+		  u64 now_ns, char *why, size_t why_bytes);
+
+void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
+		      u64 now_ns);
+struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns);
+void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
+			 u64 now_ns);
+void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
+			u64 now_ns);
+void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq,
+		      u64 now_ns);
+void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
+
+enum ss_merge { SS_MERGE_NONE, SS_MERGE_BACK, SS_MERGE_FRONT };
+
+/*
+ * The pending request that @rq, not yet arrived, continues (BACK) or comes
+ * just before (FRONT): same direction and synchrony, and together at most
+ * @max_sectors.
+ */
+enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
+				  const struct ss_request *rq, u32 max_sectors,
+				  struct ss_request **into);
+
+/* @rq, found by ss_sched_find_merge(), became part of pending @into. */
+void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
+		     const struct ss_request *rq, u64 now_ns);
+
+/*
+ * After a back or front merge: the pending request that now touches @rq and
+ * could be joined with it, or NULL. To join them the host calls
+ * ss_sched_joined(), after which @next is no longer pending.
+ */
+struct ss_request *ss_sched_find_join(struct ss_sched *sched,
+				      const struct ss_request *rq,
+				      u32 max_sectors);
+void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
+		     struct ss_request *next, u64 now_ns);
+
+/* For policies: what positioning to @rq costs from where the head is. */
+static inline u64 ss_sched_cost_ns(const struct ss_sched *sched,
+				   const struct ss_request *rq)
+{
+	return ss_curve_service_ns(&sched->curve, sched->head_sector,
+				   rq->sector);
+}
+
+#endif

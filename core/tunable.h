@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One row per tunable. Command line, sysfs, plugin parameters and the
+ * documentation's table are all made from these rows.
+ */
+#ifndef SS_TUNABLE_H
+#define SS_TUNABLE_H
+
+#include <linux/types.h>
+
+enum ss_unit {
+	SS_UNIT_NONE, /* a plain count */
+	SS_UNIT_NS, /* a time; written and read with ns, us, ms or s */
+	SS_UNIT_PERCENT,
+	SS_UNIT_SECTORS, /* 512 bytes each */
+	SS_UNIT_BOOL, /* 0 or 1 */
+};
+
+struct ss_tunable {
+	const char *name;
+	enum ss_unit unit;
+	u64 initial; /* the default */
+	u64 min;
+	u64 max;
+	/* A word that stands for a value, such as "auto"; NULL if none. */
+	const char *word;
+	u64 word_value;
+	const char *help; /* one sentence, with the source */
+};
+
+#define SS_USEC 1000ULL
+#define SS_MSEC 1000000ULL
+#define SS_SEC 1000000000ULL
+
+#endif
