@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in for <linux/limits.h>: the widest value of each type. */
+/*
+ * User-space stand-in for <linux/limits.h>: the widest value of each type.
+ * libc's own <limits.h> includes this name too, for PATH_MAX and the like.
+ */
 #ifndef COMPAT_LINUX_LIMITS_H
 #define COMPAT_LINUX_LIMITS_H
+
+#include_next <linux/limits.h>
 
 #include <linux/types.h>
 

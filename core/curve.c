@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The service-time curve. See curve.h.
+ *
+ * Learning keeps one running mean per power of two of distance. A bucket that
+ * has seen nothing keeps the generic curve's value, shifted with its seen
+ * neighbours, so that a disk that has so far only been read sequentially still
+ * has an estimate for a long seek, and an SSD's flat curve shows after a few
+ * requests at each distance.
+ */
+#include "curve.h"
+
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/string.h>
+
+/*
+ * Generic 7200 rpm disk: half a revolution is 4.17 ms; seek times after the
+ * curve published with DiskSim's 4 TB WD disk (1.4-1.8 ms short, 7.8 ms at a
+ * third of the stroke, 15.7 ms full stroke). Distances in millionths of the
+ * disk, times with the mean rotational latency added.
+ */
+static const struct {
+	u32 ppm;
+	u32 time_us;
+} generic[] = {
+	{ 1, 4600 },	   { 10, 5100 },      { 100, 5600 },
+	{ 1000, 5900 },	   { 10000, 6600 },   { 50000, 7800 },
+	{ 100000, 8800 },  { 200000, 10300 }, { 333333, 12000 },
+	{ 500000, 14200 }, { 750000, 17200 }, { 1000000, 19900 },
+};
+
+/* Sequential: no positioning. A generic disk's track: 1 MiB. */
+#define GENERIC_TRACK_SECTORS 2048
+
+/* New samples count for at least 1/LEARN_WEIGHT: the curve follows changes. */
+#define LEARN_WEIGHT 64
+/* A bucket with fewer samples than this is not believed. */
+#define LEARN_BELIEVE 4
+/* Rebuild the points after this many samples. */
+#define LEARN_BATCH 32
+
+/*
+ * A curve whose farthest distance costs less than this much more than its
+ * nearest non-sequential one has no head to move. No rotating disk comes
+ * near: half a turn at 15,000 rpm is 2 ms.
+ */
+#define FLAT_BELOW_NS 500000
+
+/*
+ * Mean over two uniformly random positions: the distance d (as a share of
+ * the disk) has density 2(1 - d). Sixteen strips are exact enough; half of
+ * the distances are backward.
+ */
+static void curve_summarise(struct ss_curve *curve)
+{
+	u64 sum = 0, weight = 0, far, near;
+	u32 strip;
+
+	for (strip = 0; strip < 16; strip++) {
+		u64 distance = div_u64(curve->span_sectors, 32) *
+			       (2 * strip + 1);
+		u32 w = 31 - 2 * strip;
+
+		sum += w * ss_curve_distance_ns(curve, distance);
+		weight += w;
+	}
+	curve->mean_random_ns = div64_u64(sum, weight);
+	far = ss_curve_distance_ns(curve, curve->span_sectors);
+	near = ss_curve_distance_ns(curve, 1);
+	curve->flat = far < near + FLAT_BELOW_NS;
+}
+
+void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
+{
+	u64 last = GENERIC_TRACK_SECTORS;
+	u32 i, nr = 0;
+
+	memset(curve, 0, sizeof(*curve));
+	curve->backward_pct = 150;
+	curve->span_sectors = max_t(u64, span_sectors, 1);
+	curve->transfer_ps = 3000000; /* 170 MB/s */
+	curve->point[nr++] = (struct ss_curve_point){ 0, 0 };
+	curve->point[nr++] = (struct ss_curve_point){
+		GENERIC_TRACK_SECTORS, generic[0].time_us * 1000ULL
+	};
+	for (i = 0; i < ARRAY_SIZE(generic); i++) {
+		u64 distance = mul_u64_u64_div_u64(curve->span_sectors,
+						   generic[i].ppm, 1000000);
+
+		if (distance <= last)
+			continue;
+		last = distance;
+		curve->point[nr++] = (struct ss_curve_point){
+			distance, generic[i].time_us * 1000ULL
+		};
+	}
+	curve->nr_points = nr;
+	curve->learning = true;
+	curve_summarise(curve);
+}
+
+int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
+		 u32 nr, u64 span_sectors)
+{
+	u32 i;
+
+	if (!nr || nr > SS_CURVE_POINTS || points[0].distance_sectors ||
+	    !span_sectors)
+		return -EINVAL;
+	for (i = 1; i < nr; i++)
+		if (points[i].distance_sectors <=
+			    points[i - 1].distance_sectors ||
+		    points[i].time_ns < points[i - 1].time_ns)
+			return -EINVAL;
+	memcpy(curve->point, points, nr * sizeof(*points));
+	curve->nr_points = nr;
+	curve->span_sectors = span_sectors;
+	curve->learning = false;
+	curve_summarise(curve);
+	return 0;
+}
+
+u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
+{
+	const struct ss_curve_point *point = curve->point;
+	u32 low = 0, high = curve->nr_points - 1;
+	u64 run, rise;
+
+	if (distance_sectors >= point[high].distance_sectors)
+		return point[high].time_ns;
+	/* point[low] <= distance < point[high] */
+	while (high - low > 1) {
+		u32 middle = (low + high) / 2;
+
+		if (distance_sectors >= point[middle].distance_sectors)
+			low = middle;
+		else
+			high = middle;
+	}
+	run = point[high].distance_sectors - point[low].distance_sectors;
+	rise = point[high].time_ns - point[low].time_ns;
+	/* Distances below 2^40 sectors and times below 2^24 ns fit in u64. */
+	return point[low].time_ns +
+	       div64_u64(rise * (distance_sectors - point[low].distance_sectors),
+			 run);
+}
+
+u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
+			u64 to_sector)
+{
+	if (to_sector >= from_sector)
+		return ss_curve_distance_ns(curve, to_sector - from_sector);
+	return div_u64(ss_curve_distance_ns(curve, from_sector - to_sector) *
+			       curve->backward_pct,
+		       100);
+}
+
+/* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */
+static u32 learn_bucket(u64 distance)
+{
+	u32 digits = 0;
+
+	while (distance) {
+		distance >>= 1;
+		digits++;
+	}
+	return min_t(u32, digits, SS_CURVE_BUCKETS - 1);
+}
+
+/* Points at the middle of each bucket's range; unseen ones follow others. */
+static void learn_rebuild(struct ss_curve *curve)
+{
+	struct ss_curve_point point[SS_CURVE_POINTS];
+	u32 bucket, nr = 0, top = learn_bucket(curve->span_sectors);
+	struct ss_curve old;
+	s64 shift = 0;
+	u64 last = 0;
+
+	ss_curve_init_generic(&old, curve->span_sectors);
+	for (bucket = 0; bucket <= top && nr < SS_CURVE_POINTS; bucket++) {
+		const struct ss_curve_bucket *seen = &curve->bucket[bucket];
+		u64 distance = 0, time;
+		s64 guess;
+
+		if (bucket)
+			distance = (1ULL << (bucket - 1)) +
+				   ((1ULL << (bucket - 1)) >> 1);
+		guess = (s64)ss_curve_distance_ns(&old, distance);
+		if (seen->samples >= LEARN_BELIEVE) {
+			shift = (s64)seen->mean_ns - guess;
+			time = seen->mean_ns;
+		} else {
+			time = max_t(s64, guess + (bucket ? shift : 0), 0);
+		}
+		last = max_t(u64, last, time);
+		point[nr++] = (struct ss_curve_point){ distance, last };
+	}
+	memcpy(curve->point, point, nr * sizeof(*point));
+	curve->nr_points = nr;
+	curve_summarise(curve);
+}
+
+void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
+		    u32 nr_sectors, u64 service_ns)
+{
+	struct ss_curve_bucket *bucket;
+	u64 transfer_ns;
+
+	if (!curve->learning)
+		return;
+	if (!distance_sectors) {
+		/* A sequential request is all transfer. */
+		u64 ps = div_u64(service_ns * 1000, nr_sectors);
+		u32 weight = min_t(u32, ++curve->transfer_samples,
+				   LEARN_WEIGHT);
+
+		if (curve->transfer_samples == 1)
+			curve->transfer_ps = ps;
+		else if (ps > curve->transfer_ps)
+			curve->transfer_ps +=
+				div_u64(ps - curve->transfer_ps, weight);
+		else
+			curve->transfer_ps -=
+				div_u64(curve->transfer_ps - ps, weight);
+	}
+	transfer_ns = div_u64(curve->transfer_ps * nr_sectors, 1000);
+	service_ns = service_ns > transfer_ns ? service_ns - transfer_ns : 0;
+	bucket = &curve->bucket[learn_bucket(distance_sectors)];
+	if (bucket->samples < LEARN_WEIGHT)
+		bucket->samples++;
+	if (service_ns > bucket->mean_ns)
+		bucket->mean_ns += div_u64(service_ns - bucket->mean_ns,
+					   bucket->samples);
+	else
+		bucket->mean_ns -= div_u64(bucket->mean_ns - service_ns,
+					   bucket->samples);
+	if (++curve->unseen >= LEARN_BATCH) {
+		curve->unseen = 0;
+		learn_rebuild(curve);
+	}
+}

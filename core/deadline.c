@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * deadline: an ascending elevator in batches, with expiry times.
+ *
+ * Linux 2.6.31 block/deadline-iosched.c; today's mq-deadline decides alike
+ * within one priority class. Requests of one direction are served ascending,
+ * up to fifo_batch of them. Then comes a new batch: of reads if there are
+ * any, unless writes have been passed over writes_starved times. It starts at
+ * the oldest request when that has expired, when nothing lies ahead, or when
+ * the direction changes; else it goes on where the last one ended.
+ *
+ * Under the stream framework other requests than the chosen ones are sent.
+ * They count in the current batch, so that a stream's slice is to waiting
+ * writes what a read batch is, and the elevator goes on from where they are.
+ */
+#include "policies.h"
+#include "sched.h"
+#include "sorted.h"
+
+enum {
+	DEADLINE_READ_EXPIRE,
+	DEADLINE_WRITE_EXPIRE,
+	DEADLINE_WRITES_STARVED,
+	DEADLINE_FIFO_BATCH,
+	DEADLINE_TUNABLES,
+};
+
+static const struct ss_tunable deadline_tunables[] = {
+	[DEADLINE_READ_EXPIRE] = {
+		.name = "read_expire",
+		.unit = SS_UNIT_NS,
+		.initial = 500 * SS_MSEC,
+		.min = 1 * SS_MSEC,
+		.max = 60 * SS_SEC,
+		.help = "a read older than this starts the next batch (Linux deadline)",
+	},
+	[DEADLINE_WRITE_EXPIRE] = {
+		.name = "write_expire",
+		.unit = SS_UNIT_NS,
+		.initial = 5 * SS_SEC,
+		.min = 1 * SS_MSEC,
+		.max = 600 * SS_SEC,
+		.help = "a write older than this starts the next write batch (Linux deadline)",
+	},
+	[DEADLINE_WRITES_STARVED] = {
+		.name = "writes_starved",
+		.unit = SS_UNIT_NONE,
+		.initial = 2,
+		.min = 0,
+		.max = 1000000,
+		.help = "read batches that may be chosen over waiting writes (Linux deadline)",
+	},
+	[DEADLINE_FIFO_BATCH] = {
+		.name = "fifo_batch",
+		.unit = SS_UNIT_NONE,
+		.initial = 16,
+		.min = 1,
+		.max = 1000000,
+		.help = "requests in one batch (Linux deadline)",
+	},
+};
+
+struct deadline_state {
+	struct rb_root sorted[SS_DIRECTIONS];
+	struct list_head fifo[SS_DIRECTIONS];
+	struct ss_request *next; /* where the batch goes on, NULL: nowhere */
+	u32 batch_direction;
+	u64 batched; /* requests of the current batch sent so far */
+	u64 starved; /* read batches since the last write batch */
+};
+
+static void deadline_init(struct ss_policy *policy)
+{
+	struct deadline_state *dl = policy->state;
+	u32 dir;
+
+	for (dir = 0; dir < SS_DIRECTIONS; dir++) {
+		dl->sorted[dir] = RB_ROOT;
+		INIT_LIST_HEAD(&dl->fifo[dir]);
+	}
+}
+
+static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
+			     u64 now_ns)
+{
+	struct deadline_state *dl = policy->state;
+	u32 dir = rq->direction;
+
+	rq->expires_ns = now_ns + policy->value[dir == SS_READ ?
+							DEADLINE_READ_EXPIRE :
+							DEADLINE_WRITE_EXPIRE];
+	list_add_tail(&rq->fifo_node, &dl->fifo[dir]);
+	ss_sorted_add(&dl->sorted[dir], rq);
+}
+
+/* The oldest of a direction other than @skip, or NULL. */
+static struct ss_request *deadline_oldest(const struct deadline_state *dl,
+					  u32 dir,
+					  const struct ss_request *skip)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &dl->fifo[dir], fifo_node)
+		if (rq != skip)
+			return rq;
+	return NULL;
+}
+
+static struct ss_decision deadline_choose(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip)
+{
+	const struct deadline_state *dl = policy->state;
+	struct ss_request *next = dl->next, *oldest[SS_DIRECTIONS];
+	u32 dir;
+
+	if (next && next == skip)
+		next = ss_sorted_next(next);
+	if (next && dl->batched < policy->value[DEADLINE_FIFO_BATCH])
+		return ss_dispatch(next);
+
+	oldest[SS_READ] = deadline_oldest(dl, SS_READ, skip);
+	oldest[SS_WRITE] = deadline_oldest(dl, SS_WRITE, skip);
+	if (!oldest[SS_READ] && !oldest[SS_WRITE])
+		return ss_nothing();
+	dir = SS_READ;
+	if (!oldest[SS_READ] ||
+	    (oldest[SS_WRITE] &&
+	     dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
+		dir = SS_WRITE;
+	if (!next || next->direction != dir ||
+	    now_ns >= oldest[dir]->expires_ns)
+		return ss_dispatch(oldest[dir]);
+	return ss_dispatch(next);
+}
+
+/* Take @rq out; the elevator, if it was to go on there, goes on behind it. */
+static void deadline_take(struct deadline_state *dl, struct ss_request *rq)
+{
+	if (dl->next == rq)
+		dl->next = ss_sorted_next(rq);
+	list_del_init(&rq->fifo_node);
+	ss_sorted_del(&dl->sorted[rq->direction], rq);
+}
+
+static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
+				u64 now_ns)
+{
+	struct deadline_state *dl = policy->state;
+	struct ss_decision own = deadline_choose(policy, now_ns, NULL);
+	struct ss_request *behind = ss_sorted_next(rq);
+	bool goes_on;
+
+	goes_on = dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
+		  rq->direction == dl->batch_direction &&
+		  (rq == dl->next || rq != own.rq);
+	if (!goes_on) {
+		dl->batched = 0;
+		if (rq->direction == SS_WRITE)
+			dl->starved = 0;
+		else if (!list_empty(&dl->fifo[SS_WRITE]))
+			dl->starved++;
+	}
+	if (now_ns >= rq->expires_ns)
+		policy->sched->counters.expired++;
+	dl->batched++;
+	dl->batch_direction = rq->direction;
+	deadline_take(dl, rq);
+	dl->next = behind;
+}
+
+static void deadline_merged(struct ss_policy *policy, struct ss_request *rq,
+			    u64 old_sector, u64 now_ns)
+{
+	struct deadline_state *dl = policy->state;
+
+	(void)now_ns;
+	if (rq->sector != old_sector)
+		ss_sorted_moved(&dl->sorted[rq->direction], rq);
+}
+
+static void deadline_removed(struct ss_policy *policy, struct ss_request *rq,
+			     u64 now_ns)
+{
+	(void)now_ns;
+	deadline_take(policy->state, rq);
+}
+
+/*
+ * An expired read at once; an expired write when a write batch is due, as in
+ * deadline itself: a long queue of old write-back must not shut out reads.
+ */
+static struct ss_request *deadline_expired(const struct ss_policy *policy,
+					   u64 now_ns)
+{
+	const struct deadline_state *dl = policy->state;
+	struct ss_request *read, *write;
+
+	read = deadline_oldest(dl, SS_READ, NULL);
+	if (read && now_ns >= read->expires_ns)
+		return read;
+	write = deadline_oldest(dl, SS_WRITE, NULL);
+	if (write && now_ns >= write->expires_ns &&
+	    (!read || dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
+		return write;
+	return NULL;
+}
+
+const struct ss_policy_ops ss_deadline_ops = {
+	.name = "deadline",
+	.help = "ascending batches with expiry times (Linux deadline, mq-deadline)",
+	.flags = SS_WORK_CONSERVING,
+	.state_bytes = sizeof(struct deadline_state),
+	.tunables = deadline_tunables,
+	.nr_tunables = DEADLINE_TUNABLES,
+	.init = deadline_init,
+	.arrived = deadline_arrived,
+	.choose = deadline_choose,
+	.dispatched = deadline_dispatched,
+	.merged = deadline_merged,
+	.removed = deadline_removed,
+	.expired = deadline_expired,
+};

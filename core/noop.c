@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * noop: first come, first served. Merging is the host's and sched.c's.
+ *
+ * Linux 2.6.31 block/noop-iosched.c; there a request is sorted in among those
+ * already handed to the driver, which is the device queue's business here.
+ */
+#include "policies.h"
+
+struct noop_state {
+	struct list_head fifo;
+};
+
+static void noop_init(struct ss_policy *policy)
+{
+	struct noop_state *noop = policy->state;
+
+	INIT_LIST_HEAD(&noop->fifo);
+}
+
+static void noop_arrived(struct ss_policy *policy, struct ss_request *rq,
+			 u64 now_ns)
+{
+	struct noop_state *noop = policy->state;
+
+	(void)now_ns;
+	list_add_tail(&rq->fifo_node, &noop->fifo);
+}
+
+static struct ss_decision noop_choose(const struct ss_policy *policy,
+				      u64 now_ns, const struct ss_request *skip)
+{
+	const struct noop_state *noop = policy->state;
+	struct ss_request *rq;
+
+	(void)now_ns;
+	list_for_each_entry(rq, &noop->fifo, fifo_node)
+		if (rq != skip)
+			return ss_dispatch(rq);
+	return ss_nothing();
+}
+
+static void noop_gone(struct ss_policy *policy, struct ss_request *rq,
+		      u64 now_ns)
+{
+	(void)policy;
+	(void)now_ns;
+	list_del_init(&rq->fifo_node);
+}
+
+const struct ss_policy_ops ss_noop_ops = {
+	.name = "noop",
+	.help = "first come, first served, with merging (Linux none/noop)",
+	.flags = SS_WORK_CONSERVING,
+	.state_bytes = sizeof(struct noop_state),
+	.init = noop_init,
+	.arrived = noop_arrived,
+	.choose = noop_choose,
+	.dispatched = noop_gone,
+	.removed = noop_gone,
+};

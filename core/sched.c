@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The scheduler around the policies. See sched.h.
+ *
+ * Events go to the outermost policy; a wrapper hands them on to its inner
+ * one. What all policies share is done here once: counters, the head's
+ * position, idle time, learning the curve, merging.
+ */
+#include "sched.h"
+
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+/* Append to a sentence in a buffer; what does not fit is cut off. */
+static void say(char *why, size_t why_bytes, const char *text)
+{
+	size_t used = strlen(why);
+
+	while (*text && used + 1 < why_bytes)
+		why[used++] = *text++;
+	why[used] = 0;
+}
+
+static void say_number(char *why, size_t why_bytes, u64 number)
+{
+	char digits[24];
+	u32 i = sizeof(digits) - 1;
+
+	digits[i] = 0;
+	do {
+		digits[--i] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	say(why, why_bytes, digits + i);
+}
+
+static const struct ss_policy_ops *find_policy(const char *name, size_t length)
+{
+	u32 i;
+
+	for (i = 0; i < ss_nr_policies; i++)
+		if (strlen(ss_policies[i]->name) == length &&
+		    !memcmp(ss_policies[i]->name, name, length))
+			return ss_policies[i];
+	return NULL;
+}
+
+static int refuse_spec(const char *spec, const char *reason, char *why,
+		       size_t why_bytes)
+{
+	why[0] = 0;
+	say(why, why_bytes, "policy \"");
+	say(why, why_bytes, spec);
+	say(why, why_bytes, "\": ");
+	say(why, why_bytes, reason);
+	return -EINVAL;
+}
+
+/* Split @spec at its colons into ops[]; the count, or -EINVAL. */
+static int parse_spec(const char *spec, const struct ss_policy_ops **ops,
+		      char *why, size_t why_bytes)
+{
+	const char *part = spec;
+	int nr = 0;
+
+	for (;;) {
+		const char *colon = strchr(part, ':');
+		size_t length = colon ? (size_t)(colon - part) : strlen(part);
+
+		if (nr == SS_MAX_DEPTH)
+			return refuse_spec(spec, "too many colons; one wrapper and one inner policy are allowed",
+					   why, why_bytes);
+		ops[nr] = find_policy(part, length);
+		if (!ops[nr])
+			return refuse_spec(spec, "no such policy", why,
+					   why_bytes);
+		if (nr && !(ops[nr]->flags & SS_WORK_CONSERVING))
+			return refuse_spec(spec, "only a work-conserving policy can be wrapped",
+					   why, why_bytes);
+		nr++;
+		if (!(ops[nr - 1]->flags & SS_WRAPPER))
+			break;
+		if (!colon)
+			return refuse_spec(spec, "name the inner policy after a colon, as in stream:deadline",
+					   why, why_bytes);
+		part = colon + 1;
+	}
+	if (strchr(part, ':'))
+		return refuse_spec(spec, "this policy wraps no other", why,
+				   why_bytes);
+	return nr;
+}
+
+int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
+		  char *why, size_t why_bytes)
+{
+	const struct ss_policy_ops *ops[SS_MAX_DEPTH];
+	int nr = parse_spec(spec, ops, why, why_bytes);
+	u32 used = 0, tunable;
+	int i;
+
+	if (nr < 0)
+		return nr;
+	memset(sched, 0, sizeof(*sched));
+	sched->nr_policies = nr;
+	sched->idle_since_ns = SS_FOREVER;
+	ss_curve_init_generic(&sched->curve, span_sectors);
+	for (i = 0; i < nr; i++) {
+		struct ss_policy *policy = &sched->policy[i];
+
+		policy->ops = ops[i];
+		policy->sched = sched;
+		policy->inner = i + 1 < nr ? policy + 1 : NULL;
+		policy->value = sched->value[i];
+		policy->state = &sched->state[used / sizeof(u64)];
+		used += (ops[i]->state_bytes + 7) & ~7U;
+		BUG_ON(used > SS_STATE_BYTES);
+		BUG_ON(ops[i]->nr_tunables > SS_MAX_TUNABLES);
+		for (tunable = 0; tunable < ops[i]->nr_tunables; tunable++)
+			policy->value[tunable] =
+				ops[i]->tunables[tunable].initial;
+	}
+	for (i = nr - 1; i >= 0; i--)
+		ops[i]->init(&sched->policy[i]);
+	return 0;
+}
+
+int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
+		  u64 now_ns, char *why, size_t why_bytes)
+{
+	bool found = false;
+	u32 i, t;
+
+	for (i = 0; i < sched->nr_policies; i++) {
+		struct ss_policy *policy = &sched->policy[i];
+
+		for (t = 0; t < policy->ops->nr_tunables; t++) {
+			const struct ss_tunable *row =
+				&policy->ops->tunables[t];
+
+			if (strcmp(row->name, name))
+				continue;
+			if (!(row->word && value == row->word_value) &&
+			    (value < row->min || value > row->max)) {
+				why[0] = 0;
+				say(why, why_bytes, name);
+				say(why, why_bytes, " is ");
+				say_number(why, why_bytes, value);
+				say(why, why_bytes, ", not within ");
+				say_number(why, why_bytes, row->min);
+				say(why, why_bytes, " to ");
+				say_number(why, why_bytes, row->max);
+				return -ERANGE;
+			}
+			policy->value[t] = value;
+			if (policy->ops->tuned)
+				policy->ops->tuned(policy, now_ns);
+			found = true;
+		}
+	}
+	return found ? 0 : -ENOENT;
+}
+
+/* Every event begins here: time passes, and may have passed in idleness. */
+static void clock_moves(struct ss_sched *sched, u64 now_ns)
+{
+	WARN_ON_ONCE(now_ns < sched->now_ns);
+	sched->now_ns = now_ns;
+}
+
+/* After every event: is the disk idle with requests pending? */
+static void note_idleness(struct ss_sched *sched, u64 now_ns)
+{
+	bool idle = sched->nr_pending && !sched->nr_in_flight;
+
+	if (idle && sched->idle_since_ns == SS_FOREVER) {
+		sched->idle_since_ns = now_ns;
+	} else if (!idle && sched->idle_since_ns != SS_FOREVER) {
+		sched->counters.idle_ns += now_ns - sched->idle_since_ns;
+		sched->idle_since_ns = SS_FOREVER;
+	}
+}
+
+static u32 hash_of(u64 sector)
+{
+	/* Fibonacci hashing: the golden ratio's bits spread regular steps. */
+	return (u32)((sector * 0x9e3779b97f4a7c15ULL) >> (64 - SS_HASH_BITS));
+}
+
+static void index_add(struct ss_sched *sched, struct ss_request *rq)
+{
+	hlist_add_head(&rq->start_hash,
+		       &sched->start_hash[hash_of(rq->sector)]);
+	hlist_add_head(&rq->end_hash,
+		       &sched->end_hash[hash_of(ss_request_end(rq))]);
+}
+
+static void index_del(struct ss_request *rq)
+{
+	hlist_del_init(&rq->start_hash);
+	hlist_del_init(&rq->end_hash);
+}
+
+void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	WARN_ON_ONCE(!rq->nr_sectors || rq->direction >= SS_DIRECTIONS);
+	rq->arrival_ns = now_ns;
+	rq->host_merges = 0;
+	INIT_LIST_HEAD(&rq->fifo_node);
+	RB_CLEAR_NODE(&rq->sort_node);
+	index_add(sched, rq);
+	sched->counters.arrivals++;
+	policy->ops->arrived(policy, rq, now_ns);
+	sched->nr_pending++;
+	sched->nr_pending_dir[rq->direction]++;
+	note_idleness(sched, now_ns);
+}
+
+struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns)
+{
+	const struct ss_policy *policy = &sched->policy[0];
+
+	if (!sched->nr_pending)
+		return ss_nothing();
+	return policy->ops->choose(policy, now_ns, NULL);
+}
+
+/* @rq, pending until now, is no longer. */
+static void leaves(struct ss_sched *sched, struct ss_request *rq)
+{
+	WARN_ON_ONCE(!sched->nr_pending);
+	sched->nr_pending--;
+	sched->nr_pending_dir[rq->direction]--;
+	index_del(rq);
+}
+
+void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
+			 u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	rq->dispatch_ns = now_ns;
+	leaves(sched, rq);
+	sched->counters.dispatches++;
+	sched->counters.seeks += rq->sector != sched->head_sector;
+	sched->alone = NULL;
+	if (!sched->nr_in_flight && rq->direction == SS_READ &&
+	    rq->sector >= sched->head_sector && sched->curve.learning) {
+		sched->alone = rq;
+		sched->alone_distance = rq->sector - sched->head_sector;
+	}
+	sched->nr_in_flight++;
+	policy->ops->dispatched(policy, rq, now_ns);
+	sched->head_sector = ss_request_end(rq);
+	note_idleness(sched, now_ns);
+}
+
+void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
+			u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	WARN_ON_ONCE(!sched->nr_in_flight);
+	sched->nr_in_flight--;
+	sched->counters.completions++;
+	if (sched->alone == rq)
+		ss_curve_learn(&sched->curve, sched->alone_distance,
+			       rq->nr_sectors, now_ns - rq->dispatch_ns);
+	sched->alone = NULL;
+	if (policy->ops->completed)
+		policy->ops->completed(policy, rq, now_ns);
+	note_idleness(sched, now_ns);
+}
+
+void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	leaves(sched, rq);
+	sched->counters.removals++;
+	policy->ops->removed(policy, rq, now_ns);
+	note_idleness(sched, now_ns);
+}
+
+void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	if (policy->ops->owner_gone)
+		policy->ops->owner_gone(policy, owner, now_ns);
+}
+
+static bool mergeable(const struct ss_request *a, const struct ss_request *b,
+		      u32 max_sectors)
+{
+	return a->direction == b->direction && a->flags == b->flags &&
+	       (u64)a->nr_sectors + b->nr_sectors <= max_sectors;
+}
+
+enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
+				  const struct ss_request *rq, u32 max_sectors,
+				  struct ss_request **into)
+{
+	struct ss_request *at;
+
+	hlist_for_each_entry(at, &sched->end_hash[hash_of(rq->sector)],
+			     end_hash)
+		if (ss_request_end(at) == rq->sector &&
+		    mergeable(at, rq, max_sectors)) {
+			*into = at;
+			return SS_MERGE_BACK;
+		}
+	hlist_for_each_entry(at,
+			     &sched->start_hash[hash_of(ss_request_end(rq))],
+			     start_hash)
+		if (at->sector == ss_request_end(rq) &&
+		    mergeable(at, rq, max_sectors)) {
+			*into = at;
+			return SS_MERGE_FRONT;
+		}
+	return SS_MERGE_NONE;
+}
+
+/* @into takes in the sectors from @sector on; it touches them. */
+static void grow(struct ss_sched *sched, struct ss_request *into, u64 sector,
+		 u32 nr_sectors, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+	u64 old_sector = into->sector;
+
+	index_del(into);
+	if (sector < into->sector)
+		into->sector = sector;
+	into->nr_sectors += nr_sectors;
+	into->host_merges++;
+	index_add(sched, into);
+	sched->counters.merges++;
+	if (policy->ops->merged)
+		policy->ops->merged(policy, into, old_sector, now_ns);
+}
+
+void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
+		     const struct ss_request *rq, u64 now_ns)
+{
+	clock_moves(sched, now_ns);
+	WARN_ON_ONCE(ss_request_end(into) != rq->sector &&
+		     ss_request_end(rq) != into->sector);
+	grow(sched, into, rq->sector, rq->nr_sectors, now_ns);
+}
+
+struct ss_request *ss_sched_find_join(struct ss_sched *sched,
+				      const struct ss_request *rq,
+				      u32 max_sectors)
+{
+	struct ss_request *at;
+
+	hlist_for_each_entry(at,
+			     &sched->start_hash[hash_of(ss_request_end(rq))],
+			     start_hash)
+		if (at != rq && at->sector == ss_request_end(rq) &&
+		    mergeable(rq, at, max_sectors))
+			return at;
+	return NULL;
+}
+
+void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
+		     struct ss_request *next, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	WARN_ON_ONCE(ss_request_end(rq) != next->sector);
+	leaves(sched, next);
+	policy->ops->removed(policy, next, now_ns);
+	grow(sched, rq, next->sector, next->nr_sectors, now_ns);
+	note_idleness(sched, now_ns);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The simulator's interface: one disk under one scheduler, fed by processes
+ * (closed loop) or by a trace, in virtual time.
+ *
+ * This header is read by the C compiler and by the Python package's binding
+ * alike, so it holds plain declarations only.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include "../disk/hdd_params.h"
+#include "trace.h"
+
+#include <linux/types.h>
+
+/* What a process does. */
+enum sim_rw {
+	SIM_RW_READ = 1, /* bit 0: reads */
+	SIM_RW_WRITE = 2, /* bit 1: writes */
+	SIM_RW_RANDOM = 4, /* bit 2: at random positions */
+};
+
+/* How owners are shown to the scheduler. */
+enum sim_owners {
+	SIM_OWNERS_PROCESS, /* each process its own */
+	SIM_OWNERS_GROUP, /* one per group, as a host sees its VMs */
+	SIM_OWNERS_NONE, /* all the same unknown one */
+};
+
+#define SIM_MAX_SPLITS 16
+
+/* One process. Bytes and positions are multiples of 512. */
+struct sim_job {
+	char name[64];
+	u32 section; /* index of the job file's section it is a clone of */
+	u32 group; /* what SIM_OWNERS_GROUP tells apart */
+	u32 rw; /* SIM_RW_ bits */
+	u32 read_pct; /* for mixed jobs, 0..100 */
+	u64 offset; /* first byte of its region on the disk */
+	u64 size; /* bytes in its region */
+	u64 io_bytes; /* transfer this much, then stop */
+	/* Block sizes: one entry, or several with weights that sum to 100. */
+	u32 nr_splits[2]; /* for reads, for writes */
+	u32 split_bytes[2][SIM_MAX_SPLITS];
+	u32 split_pct[2][SIM_MAX_SPLITS];
+	/* A range instead: uniform in [min, max] by multiples of align. */
+	u32 range_min[2];
+	u32 range_max[2]; /* 0: no range, use the split */
+	u32 align_bytes; /* alignment of random positions */
+	s64 seq_skip; /* bytes skipped after each sequential block */
+	bool direct;
+	bool norandommap;
+	u32 iodepth; /* requests kept in flight; 1 for buffered jobs */
+	u64 thinktime_ns;
+	u32 thinktime_blocks; /* think after this many blocks, at least 1 */
+	u64 startdelay_ns;
+	u64 runtime_ns; /* 0: no limit */
+	bool time_based; /* begin again until runtime is over */
+	u32 fsync_blocks; /* fsync after this many writes, 0: never */
+	bool end_fsync;
+	u64 seed;
+	u32 stage; /* a stage starts when all before it are done */
+	u64 zone_size; /* zonemode=strided: 0 none */
+	u64 zone_range;
+	u64 zone_skip;
+};
+
+struct sim_config {
+	char policy[64]; /* "stream:deadline" */
+	u32 owners; /* enum sim_owners */
+	u32 queue_depth; /* of the device, 1..32 */
+	u32 nr_requests; /* the scheduler's, as in Linux */
+	u32 max_request_sectors; /* merging stops there */
+	u64 cache_bytes; /* page cache */
+	u32 readahead_pages; /* largest window, 4 KiB pages; 0: no readahead */
+	u64 page_copy_ns; /* CPU time for one page of a buffered read */
+	u32 nr_curve_points; /* 0: learn the curve */
+	u64 curve_distance_sectors[40];
+	u64 curve_time_ns[40];
+	bool wrap; /* fold trace positions beyond the disk */
+	bool closed; /* replay by dependency, not by time stamp */
+	u64 stop_ns; /* end of the world, 0: none */
+};
+
+/* A distribution of times, in ns. */
+struct sim_times {
+	u64 count;
+	u64 mean_ns;
+	u64 p50_ns;
+	u64 p99_ns;
+	u64 p999_ns;
+	u64 min_ns;
+	u64 max_ns;
+};
+
+struct sim_job_result {
+	u64 bytes[2]; /* read, written by the process */
+	u64 blocks[2];
+	u64 start_ns;
+	u64 end_ns;
+	struct sim_times latency[2]; /* as the process sees it */
+	struct sim_times wait; /* of its disk requests */
+};
+
+struct sim_result {
+	u64 duration_ns; /* from the first start to the last end */
+	u64 process_bytes[2]; /* what processes (or the trace) moved */
+	u64 disk_bytes[2]; /* what the disk moved */
+	u64 disk_requests;
+	struct sim_times wait; /* arrival to dispatch */
+	struct sim_times service; /* disk's own time for the request */
+	struct sim_times response; /* arrival to completion */
+	u64 switches; /* requests after another process's */
+	u64 switch_ns; /* positioning of those, sum */
+	u64 busy_ns; /* disk working */
+	u64 max_pending;
+	/* struct ss_counters, by name */
+	u64 dispatches;
+	u64 merges;
+	u64 seeks;
+	u64 waits;
+	u64 hits;
+	u64 timeouts;
+	u64 second_chances;
+	u64 slices_ended;
+	u64 expired;
+	u64 idle_ns;
+};
+
+/* What sim_run() ended with. */
+enum sim_state {
+	SIM_DONE,
+	SIM_MORE, /* max_events reached */
+	SIM_INPUT, /* feed more of the trace: sim_feed() */
+	SIM_FAILED, /* sim_why() says it */
+};
+
+struct sim;
+
+/* NULL on failure, with one sentence in @why (at least 256 bytes). */
+struct sim *sim_new(const struct sim_config *config,
+		    const struct hdd_params *disk, char *why, u64 why_bytes);
+void sim_free(struct sim *sim);
+int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
+	     u64 why_bytes);
+int sim_add_job(struct sim *sim, const struct sim_job *job);
+/* Replay from @format, one of trace_formats' names; see trace.h. */
+int sim_set_trace(struct sim *sim, struct trace_reader *reader);
+enum sim_state sim_run(struct sim *sim, u64 max_events);
+const char *sim_why(const struct sim *sim);
+/* How far it has come: 0..1000000, and the virtual time. */
+u32 sim_progress_ppm(const struct sim *sim);
+u64 sim_now_ns(const struct sim *sim);
+void sim_result(const struct sim *sim, struct sim_result *result);
+u32 sim_nr_jobs(const struct sim *sim);
+void sim_job_result(const struct sim *sim, u32 job,
+		    struct sim_job_result *result);
+
+/*
+ * A log of every dispatch, for tests and pictures: at most @capacity rows are
+ * kept. Rows: time of dispatch, arrival, completion, sector, length, job.
+ */
+struct sim_log_row {
+	u64 arrival_ns;
+	u64 dispatch_ns;
+	u64 complete_ns;
+	u64 sector;
+	u32 nr_sectors;
+	u32 job;
+	u32 direction;
+};
+int sim_log(struct sim *sim, u64 capacity);
+u64 sim_log_rows(const struct sim *sim, const struct sim_log_row **rows);
+
+#endif
