@@ -213,11 +213,11 @@ void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 	rq->host_merges = 0;
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
-	index_add(sched, rq);
 	sched->counters.arrivals++;
-	policy->ops->arrived(policy, rq, now_ns);
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
+	policy->ops->arrived(policy, rq, now_ns);
+	index_add(sched, rq);
 	note_idleness(sched, now_ns);
 }
 
@@ -256,8 +256,8 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 		sched->alone_distance = rq->sector - sched->head_sector;
 	}
 	sched->nr_in_flight++;
-	policy->ops->dispatched(policy, rq, now_ns);
 	sched->head_sector = ss_request_end(rq);
+	policy->ops->dispatched(policy, rq, now_ns);
 	note_idleness(sched, now_ns);
 }
 
@@ -297,6 +297,17 @@ void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns)
 	clock_moves(sched, now_ns);
 	if (policy->ops->owner_gone)
 		policy->ops->owner_gone(policy, owner, now_ns);
+}
+
+struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
+					   u64 sector)
+{
+	struct ss_request *at;
+
+	hlist_for_each_entry(at, &sched->end_hash[hash_of(sector)], end_hash)
+		if (ss_request_end(at) == sector)
+			return at;
+	return NULL;
 }
 
 static bool mergeable(const struct ss_request *a, const struct ss_request *b,

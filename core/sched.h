@@ -108,6 +108,13 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
 		     struct ss_request *next, u64 now_ns);
 
+/*
+ * For policies: a pending request that ends where @sector begins, or NULL.
+ * During arrived() the new request itself is not yet found.
+ */
+struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
+					   u64 sector);
+
 /* For policies: what positioning to @rq costs from where the head is. */
 static inline u64 ss_sched_cost_ns(const struct ss_sched *sched,
 				   const struct ss_request *rq)

@@ -1,0 +1,813 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: makes a work-conserving policy wait where waiting pays, without
+ * knowing who sent a request.
+ *
+ * Xu and Jiang, "Stream scheduling" (FAST 2011), sections 2.1 and 3.2 and
+ * Figure 2; where the paper is silent, the seven rules of this project's
+ * architecture document.
+ *
+ * A request R that has been dispatched is a parent-to-be. A request that
+ * arrives is its child if waiting for it and then serving it costs less than
+ * what the inner policy would have done instead:
+ *
+ *	wait(child) + S(R.end -> child) < S(R.end -> inner's choice)
+ *
+ * Parent, child, child's child ... are a stream; all that is remembered of it
+ * is its last member and its length. From stream_threshold members on it is
+ * established: when its last member was also the last request dispatched, the
+ * head is held there for the next child, for at most the right-hand side. One
+ * stream is served for stream_time_slice; then, if others are pending, its
+ * own pending child is passed over once.
+ *
+ * What this file adds to the paper:
+ *
+ * - A request that continues a pending one (several outstanding requests of
+ *   one reader) extends its stream at once, having waited 0.
+ * - Only requests that somebody waits for form streams: an asynchronous write
+ *   tells nothing about when the next will come.
+ * - With several commands in the device the cost of "instead" is also bounded
+ *   by the time the device was seen to need for a request: a drive that
+ *   reorders 32 commands pays far less than the curve for each.
+ * - A score of how waiting would have ended, by length of stream, kept whether
+ *   or not the head was held. Where it is negative the head is not held, so a
+ *   workload that looks like streams and is none costs nothing.
+ * - stream_time_slice=auto: the slice follows from wait_target and from how
+ *   many streams take turns.
+ */
+#include "policies.h"
+#include "sched.h"
+
+#include <linux/bug.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+
+enum {
+	STREAM_THRESHOLD,
+	STREAM_TIME_SLICE,
+	STREAM_WAIT_TARGET,
+	STREAM_TOLERANCE,
+	STREAM_BACKWARD,
+	STREAM_TUNABLES,
+};
+
+#define SLICE_AUTO 0
+
+static const struct ss_tunable stream_tunables[] = {
+	[STREAM_THRESHOLD] = {
+		.name = "stream_threshold",
+		.unit = SS_UNIT_NONE,
+		.initial = 4,
+		.min = 1,
+		.max = 1000,
+		.help = "members from which on a stream is waited for (paper 3.2)",
+	},
+	[STREAM_TIME_SLICE] = {
+		.name = "stream_time_slice",
+		.unit = SS_UNIT_NS,
+		.initial = 124 * SS_MSEC,
+		.min = 1 * SS_MSEC,
+		.max = 60 * SS_SEC,
+		.word = "auto",
+		.word_value = SLICE_AUTO,
+		.help = "how long one stream is served while others are pending (paper 3.2); auto: from wait_target",
+	},
+	[STREAM_WAIT_TARGET] = {
+		.name = "wait_target",
+		.unit = SS_UNIT_NS,
+		.initial = 500 * SS_MSEC,
+		.min = 10 * SS_MSEC,
+		.max = 60 * SS_SEC,
+		.help = "with stream_time_slice=auto: the longest wait to aim for",
+	},
+	[STREAM_TOLERANCE] = {
+		.name = "tolerance_factor",
+		.unit = SS_UNIT_PERCENT,
+		.initial = 50,
+		.min = 0,
+		.max = 1000,
+		.help = "a stream this much longer than the threshold is waited for this much longer, once (paper 2.1)",
+	},
+	[STREAM_BACKWARD] = {
+		.name = "backward_cost",
+		.unit = SS_UNIT_PERCENT,
+		.initial = 150,
+		.min = 100,
+		.max = 1000,
+		.help = "cost of a backward distance, of the same one forward (paper 3.2)",
+	},
+};
+
+/* Streams remembered at once: those in rotation and recent candidates. */
+#define NR_STREAMS 256
+
+/* Scores by length of stream: threshold, twice that, four times, ... */
+#define NR_SCORES 6
+/* The score forgets by 1/SCORE_MEMORY at each outcome. */
+#define SCORE_MEMORY 64
+/* The device's time per request: a running mean of about this many. */
+#define BUSY_MEMORY 16
+
+enum stream_state {
+	STREAM_FREE,
+	STREAM_PENDING, /* its last member waits to be dispatched */
+	STREAM_IN_FLIGHT, /* its last member is in the device */
+	STREAM_COMPLETED, /* its last member is done: a child is awaited */
+};
+
+struct stream {
+	struct list_head node; /* on free, parents or waiting */
+	struct list_head members; /* its pending requests, oldest first */
+	struct ss_request *last; /* last member, until it is completed */
+	u64 end_sector; /* where the last member ends */
+	u64 completed_ns; /* when the last member was done */
+	u64 service_ns; /* cost of what would be done instead of waiting */
+	u64 reach_sectors; /* no child can be farther away than this */
+	u32 instead_sectors; /* length of that other request */
+	u32 size; /* members so far */
+	u32 nr_pending; /* members on the list */
+	u8 state; /* enum stream_state */
+	bool supposed; /* nothing was pending: service_ns is the mean */
+};
+
+struct stream_state_all {
+	/* settled */
+	struct stream stream[NR_STREAMS];
+	struct list_head free;
+	struct list_head parents; /* in flight or completed */
+	struct list_head waiting; /* last member pending */
+	struct list_head age; /* all pending requests, oldest first */
+	struct stream *held; /* whose turn it is; NULL: nobody's */
+	u64 slice_start_ns;
+	bool holding; /* the disk is kept idle for held's child */
+	s64 score_ns[NR_SCORES];
+	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
+	u64 last_completion_ns;
+};
+
+static struct ss_policy *inner_of(const struct ss_policy *policy)
+{
+	return policy->inner;
+}
+
+static bool is_established(const struct ss_policy *policy,
+			   const struct stream *s)
+{
+	return s->size >= policy->value[STREAM_THRESHOLD];
+}
+
+/* Long enough for a second chance (Figure 2, expiration of the timer). */
+static bool has_second_chance(const struct ss_policy *policy,
+			      const struct stream *s)
+{
+	return (u64)s->size * 100 >= policy->value[STREAM_THRESHOLD] *
+					     (100 + policy->value[STREAM_TOLERANCE]);
+}
+
+/* How long after its completion the last member may still get a child. */
+static u64 patience_ns(const struct ss_policy *policy, const struct stream *s)
+{
+	if (!has_second_chance(policy, s))
+		return s->service_ns;
+	return div_u64(s->service_ns * (100 + policy->value[STREAM_TOLERANCE]),
+		       100);
+}
+
+static bool is_broken(const struct ss_policy *policy, const struct stream *s,
+		      u64 now_ns)
+{
+	return s->state == STREAM_COMPLETED &&
+	       now_ns >= s->completed_ns + patience_ns(policy, s);
+}
+
+/* ---- scores: does waiting for streams of this length pay? ---- */
+
+static s64 *score_of(const struct ss_policy *policy, const struct stream *s)
+{
+	struct stream_state_all *all = policy->state;
+	u32 rank = 0, size = policy->value[STREAM_THRESHOLD];
+
+	while (rank < NR_SCORES - 1 && s->size >= 2 * size) {
+		size *= 2;
+		rank++;
+	}
+	return &all->score_ns[rank];
+}
+
+static void score_add(const struct ss_policy *policy, const struct stream *s,
+		      s64 gain_ns)
+{
+	s64 *score = score_of(policy, s);
+
+	*score += gain_ns - div_s64(*score, SCORE_MEMORY);
+}
+
+static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
+{
+	return *score_of(policy, s) >= 0;
+}
+
+/*
+ * What waiting for a child of @nr_sectors, costing @cost_ns with its
+ * positioning, gained: the time in which the request served instead would
+ * have moved as many sectors, less the time it took. With equal lengths this
+ * is the paper's inequality.
+ */
+static s64 gain_of(const struct ss_policy *policy, const struct stream *s,
+		   u32 nr_sectors, u64 cost_ns)
+{
+	u64 transfer_ps = policy->sched->curve.transfer_ps;
+	u64 own = cost_ns + div_u64(transfer_ps * nr_sectors, 1000);
+	u64 instead = s->service_ns +
+		      div_u64(transfer_ps * s->instead_sectors, 1000);
+
+	return (s64)div_u64(instead * nr_sectors, s->instead_sectors) -
+	       (s64)own;
+}
+
+/* ---- the table of streams ---- */
+
+static void stream_free(struct stream_state_all *all, struct stream *s)
+{
+	while (!list_empty(&s->members)) {
+		struct ss_request *rq = list_first_entry(
+			&s->members, struct ss_request, member_node);
+
+		list_del_init(&rq->member_node);
+		rq->stream = NULL;
+	}
+	if (all->held == s)
+		all->held = NULL;
+	s->state = STREAM_FREE;
+	s->last = NULL;
+	s->nr_pending = 0;
+	list_move_tail(&s->node, &all->free);
+}
+
+/* A stream for @rq alone; NULL when the table is full of better ones. */
+static struct stream *stream_new(const struct ss_policy *policy,
+				 struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *s;
+
+	if (list_empty(&all->free)) {
+		list_for_each_entry(s, &all->parents, node)
+			if (s->state == STREAM_COMPLETED && s != all->held &&
+			    !is_established(policy, s))
+				break;
+		if (&s->node == &all->parents)
+			return NULL;
+		stream_free(all, s);
+	}
+	s = list_first_entry(&all->free, struct stream, node);
+	s->last = rq;
+	s->end_sector = ss_request_end(rq);
+	s->size = rq->stream_size;
+	s->state = STREAM_PENDING;
+	list_move_tail(&s->node, &all->waiting);
+	rq->stream = s;
+	return s;
+}
+
+/* Forget the streams that got no child in time. */
+static void drop_broken(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct list_head *at = all->parents.next, *next;
+
+	for (; at != &all->parents; at = next) {
+		struct stream *s = list_entry(at, struct stream, node);
+
+		next = at->next;
+		if (!is_broken(policy, s, now_ns))
+			continue;
+		if (is_established(policy, s))
+			score_add(policy, s, -(s64)patience_ns(policy, s));
+		stream_free(all, s);
+	}
+}
+
+/* The farthest forward distance that costs less than @service_ns. */
+static u64 reach_of(const struct ss_curve *curve, u64 service_ns)
+{
+	const struct ss_curve_point *point = curve->point;
+	u32 low = 0, high = curve->nr_points - 1;
+
+	if (point[high].time_ns < service_ns)
+		return U64_MAX;
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (point[middle].time_ns >= service_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return point[high].distance_sectors;
+}
+
+/* What the inner policy would do instead of waiting costs @service_ns. */
+static void set_instead(const struct ss_policy *policy, struct stream *s,
+			u64 service_ns, u32 nr_sectors)
+{
+	s->service_ns = service_ns;
+	s->instead_sectors = nr_sectors;
+	s->reach_sectors = reach_of(&policy->sched->curve, service_ns);
+}
+
+/* The last member has just been dispatched: it becomes a parent-to-be. */
+static void become_parent(const struct ss_policy *policy, struct stream *s,
+			  const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct ss_policy *inner = inner_of(policy);
+	struct ss_decision choice;
+	u64 service_ns = sched->curve.mean_random_ns;
+	u32 instead_sectors = rq->nr_sectors;
+
+	s->state = STREAM_IN_FLIGHT;
+	list_move_tail(&s->node, &all->parents);
+	choice = sched->nr_pending ? inner->ops->choose(inner, now_ns, NULL) :
+				     ss_nothing();
+	s->supposed = choice.verdict != SS_DISPATCH;
+	if (!s->supposed) {
+		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
+						 choice.rq->sector);
+		instead_sectors = choice.rq->nr_sectors;
+	}
+	if (sched->nr_in_flight > 1 && all->busy_ns)
+		service_ns = min_t(u64, service_ns, all->busy_ns);
+	set_instead(policy, s, service_ns, instead_sectors);
+}
+
+/* ---- arrival: whose child is it? ---- */
+
+static u64 waited_ns(const struct stream *s, u64 now_ns)
+{
+	return s->state == STREAM_COMPLETED ? now_ns - s->completed_ns : 0;
+}
+
+static struct stream *find_parent(const struct ss_policy *policy,
+				  const struct ss_request *rq, u64 now_ns,
+				  u64 *cost_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	struct stream *s, *best = NULL;
+
+	*cost_ns = U64_MAX;
+	list_for_each_entry(s, &all->parents, node) {
+		u64 distance = rq->sector >= s->end_sector ?
+				       rq->sector - s->end_sector :
+				       s->end_sector - rq->sector;
+		u64 cost;
+
+		if (distance > s->reach_sectors)
+			continue;
+		cost = waited_ns(s, now_ns) +
+		       ss_curve_service_ns(curve, s->end_sector, rq->sector);
+		if (cost < patience_ns(policy, s) && cost < *cost_ns) {
+			*cost_ns = cost;
+			best = s;
+		}
+	}
+	return best;
+}
+
+/* The stream of a pending request that @rq continues, or NULL. */
+static struct stream *find_pending_parent(const struct ss_policy *policy,
+					  const struct ss_request *rq)
+{
+	struct ss_request *before =
+		ss_sched_pending_before(policy->sched, rq->sector);
+	struct stream *s;
+
+	if (!before || !ss_request_is_sync(before))
+		return NULL;
+	s = before->stream;
+	if (s)
+		return s->last == before ? s : NULL;
+	s = stream_new(policy, before);
+	if (s) {
+		list_add_tail(&before->member_node, &s->members);
+		s->nr_pending = 1;
+	}
+	return s;
+}
+
+static void extend(const struct ss_policy *policy, struct stream *s,
+		   struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+
+	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
+	s->last = rq;
+	s->end_sector = ss_request_end(rq);
+	s->state = STREAM_PENDING;
+	s->nr_pending++;
+	list_move_tail(&s->node, &all->waiting);
+	list_add_tail(&rq->member_node, &s->members);
+	rq->stream = s;
+	rq->stream_size = s->size;
+}
+
+/*
+ * Not a child of anybody. Where nothing was pending, this is what would be
+ * served instead; and the stream that is held need not be waited for longer
+ * than the inner policy's choice is worth by now.
+ */
+static void alternative_came(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s;
+
+	list_for_each_entry(s, &all->parents, node) {
+		if (!s->supposed)
+			continue;
+		s->supposed = false;
+		set_instead(policy, s,
+			    ss_curve_service_ns(curve, s->end_sector,
+						rq->sector),
+			    rq->nr_sectors);
+	}
+	s = all->held;
+	if (s && s->state != STREAM_PENDING) {
+		struct ss_decision choice =
+			inner->ops->choose(inner, now_ns, NULL);
+		u64 service_ns;
+
+		if (choice.verdict != SS_DISPATCH)
+			return;
+		service_ns = ss_curve_service_ns(curve, s->end_sector,
+						 choice.rq->sector);
+		if (service_ns < s->service_ns)
+			set_instead(policy, s, service_ns,
+				    choice.rq->nr_sectors);
+	}
+}
+
+/* ---- the slice ---- */
+
+/* Pending requests that are not @s's own. */
+static u32 nr_others(const struct ss_policy *policy, const struct stream *s)
+{
+	return policy->sched->nr_pending - s->nr_pending;
+}
+
+static struct ss_request *oldest_other(const struct stream_state_all *all,
+				       const struct stream *s)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq->stream != s)
+			return rq;
+	return NULL;
+}
+
+/*
+ * How many take turns with @s: established streams with pending requests,
+ * and all other pending requests together as one more.
+ */
+static u32 nr_in_turn(const struct ss_policy *policy, const struct stream *held)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s;
+	u32 nr = 0, members = 0;
+
+	list_for_each_entry(s, &all->waiting, node)
+		if (s != held && s->nr_pending && is_established(policy, s)) {
+			nr++;
+			members += s->nr_pending;
+		}
+	return nr + (nr_others(policy, held) > members);
+}
+
+static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
+{
+	u64 slice = policy->value[STREAM_TIME_SLICE];
+
+	if (slice != SLICE_AUTO)
+		return slice;
+	return div_u64(policy->value[STREAM_WAIT_TARGET],
+		       max_t(u32, nr_in_turn(policy, s), 1));
+}
+
+/* When the held stream must let others go on; they are pending. */
+static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 end = all->slice_start_ns + slice_ns(policy, s);
+	const struct ss_request *oldest;
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return end;
+	oldest = oldest_other(all, s);
+	return min_t(u64, end,
+		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
+}
+
+/* The request that must go because of its age (rule 4), or NULL. */
+static struct ss_request *overdue(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *rq;
+
+	if (!inner->ops->expired)
+		return NULL;
+	rq = inner->ops->expired(inner, now_ns);
+	/* With a target of its own, the framework knows better what is late. */
+	if (rq && policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
+	    ss_request_is_sync(rq) &&
+	    now_ns < rq->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return NULL;
+	return rq;
+}
+
+/*
+ * The slice is over: the inner policy's choice among the others, unless the
+ * oldest would then wait for longer than its turn may take (rule 5).
+ */
+static struct ss_request *next_turn(const struct ss_policy *policy,
+				    const struct stream *s, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *oldest = oldest_other(all, s), *own = NULL;
+	struct ss_decision choice;
+	u64 turns, slice = slice_ns(policy, s);
+
+	if (s->nr_pending)
+		own = list_first_entry(&s->members, struct ss_request,
+				       member_node);
+	turns = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO ?
+			policy->value[STREAM_WAIT_TARGET] :
+			slice * nr_in_turn(policy, s);
+	if (now_ns + slice > oldest->arrival_ns + turns)
+		return oldest;
+	choice = inner->ops->choose(inner, now_ns, own);
+	if (choice.verdict != SS_DISPATCH || choice.rq->stream == s)
+		return oldest;
+	return choice.rq;
+}
+
+/* ---- the policy interface ---- */
+
+static void stream_tuned(struct ss_policy *policy, u64 now_ns)
+{
+	(void)now_ns;
+	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
+}
+
+static void stream_init(struct ss_policy *policy)
+{
+	struct stream_state_all *all = policy->state;
+	u32 i;
+
+	INIT_LIST_HEAD(&all->free);
+	INIT_LIST_HEAD(&all->parents);
+	INIT_LIST_HEAD(&all->waiting);
+	INIT_LIST_HEAD(&all->age);
+	for (i = 0; i < NR_STREAMS; i++) {
+		INIT_LIST_HEAD(&all->stream[i].members);
+		list_add_tail(&all->stream[i].node, &all->free);
+	}
+	stream_tuned(policy, 0);
+}
+
+static struct ss_decision stream_choose(const struct ss_policy *policy,
+					u64 now_ns,
+					const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream *s = all->held;
+	struct ss_request *late;
+	bool in_time;
+
+	late = overdue(policy, now_ns);
+	if (late)
+		return ss_dispatch(late);
+	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
+		return inner->ops->choose(inner, now_ns, skip);
+
+	in_time = !nr_others(policy, s) ||
+		  now_ns < slice_end_ns(policy, s);
+	if (!in_time)
+		return ss_dispatch(next_turn(policy, s, now_ns));
+	if (s->nr_pending)
+		return ss_dispatch(list_first_entry(
+			&s->members, struct ss_request, member_node));
+	if (s->state == STREAM_IN_FLIGHT)
+		return ss_wait(slice_end_ns(policy, s));
+	if (!is_broken(policy, s, now_ns))
+		return ss_wait(min_t(u64, slice_end_ns(policy, s),
+				     s->completed_ns + patience_ns(policy, s)));
+	return inner->ops->choose(inner, now_ns, skip);
+}
+
+/* After every event: has the disk begun to idle for the held stream? */
+static void note_holding(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct stream *s = all->held;
+	bool holding;
+
+	holding = s && s->state == STREAM_COMPLETED &&
+		  !policy->sched->nr_in_flight && policy->sched->nr_pending &&
+		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
+	if (holding && !all->holding)
+		policy->sched->counters.waits++;
+	all->holding = holding;
+}
+
+static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
+			   u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *parent;
+	u64 cost_ns;
+
+	inner->ops->arrived(inner, rq, now_ns);
+	list_add_tail(&rq->age_node, &all->age);
+	INIT_LIST_HEAD(&rq->member_node);
+	rq->stream = NULL;
+	rq->stream_size = 1;
+	if (policy->sched->curve.flat)
+		return;
+	drop_broken(policy, now_ns);
+	if (ss_request_is_sync(rq)) {
+		parent = find_parent(policy, rq, now_ns, &cost_ns);
+		if (parent) {
+			if (is_established(policy, parent)) {
+				score_add(policy, parent,
+					  gain_of(policy, parent,
+						  rq->nr_sectors, cost_ns));
+				if (cost_ns >= parent->service_ns) {
+					parent->size = policy->value
+							       [STREAM_THRESHOLD];
+					policy->sched->counters.second_chances++;
+				}
+			}
+			if (all->holding && parent == all->held)
+				policy->sched->counters.hits++;
+			extend(policy, parent, rq);
+			note_holding(policy, now_ns);
+			return;
+		}
+		parent = find_pending_parent(policy, rq);
+		if (parent) {
+			extend(policy, parent, rq);
+			return;
+		}
+	}
+	alternative_came(policy, rq, now_ns);
+	note_holding(policy, now_ns);
+}
+
+/* Whose turn is it now that @rq goes out? */
+static void pass_turn(const struct ss_policy *policy, struct stream *s,
+		      bool because_late, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *held = all->held;
+	struct ss_counters *counters = &policy->sched->counters;
+
+	if (held && s != held) {
+		if (all->holding &&
+		    now_ns >= held->completed_ns + patience_ns(policy, held))
+			counters->timeouts++;
+		else if (now_ns >= all->slice_start_ns + slice_ns(policy, held))
+			counters->slices_ended++;
+	}
+	if (s && s == held)
+		return;
+	/* A lone request that was late interrupts; a stream takes its turn. */
+	if (because_late && held && !(s && is_established(policy, s)))
+		return;
+	all->held = s && is_established(policy, s) ? s : NULL;
+	all->slice_start_ns = now_ns;
+}
+
+static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
+			      u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = rq->stream;
+	bool late = overdue(policy, now_ns) == rq;
+
+	inner->ops->dispatched(inner, rq, now_ns);
+	list_del_init(&rq->age_node);
+	if (s) {
+		list_del_init(&rq->member_node);
+		s->nr_pending--;
+	} else if (!policy->sched->curve.flat && ss_request_is_sync(rq)) {
+		s = stream_new(policy, rq);
+	}
+	pass_turn(policy, s, late, now_ns);
+	all->holding = false;
+	if (s && s->last == rq)
+		become_parent(policy, s, rq, now_ns);
+	drop_broken(policy, now_ns);
+}
+
+static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
+			     u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = rq->stream;
+
+	if (inner->ops->completed)
+		inner->ops->completed(inner, rq, now_ns);
+	if (policy->sched->nr_in_flight) {
+		/* Others are in it still: it was busy since the last one. */
+		u64 took = now_ns - max_t(u64, all->last_completion_ns,
+					  rq->dispatch_ns);
+
+		if (!all->busy_ns)
+			all->busy_ns = took;
+		else if (took > all->busy_ns)
+			all->busy_ns += div_u64(took - all->busy_ns,
+						BUSY_MEMORY);
+		else
+			all->busy_ns -= div_u64(all->busy_ns - took,
+						BUSY_MEMORY);
+	}
+	all->last_completion_ns = now_ns;
+	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
+		s->state = STREAM_COMPLETED;
+		s->completed_ns = now_ns;
+		s->last = NULL;
+	}
+	note_holding(policy, now_ns);
+}
+
+static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
+			  u64 old_sector, u64 now_ns)
+{
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = rq->stream;
+
+	if (inner->ops->merged)
+		inner->ops->merged(inner, rq, old_sector, now_ns);
+	if (s && s->last == rq)
+		s->end_sector = ss_request_end(rq);
+}
+
+static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
+			   u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = rq->stream;
+
+	inner->ops->removed(inner, rq, now_ns);
+	list_del_init(&rq->age_node);
+	if (s) {
+		list_del_init(&rq->member_node);
+		s->nr_pending--;
+		rq->stream = NULL;
+		/* Its tip is gone: the member before it is the tip again. */
+		if (s->last == rq && s->nr_pending) {
+			s->last = list_last_entry(&s->members,
+						  struct ss_request,
+						  member_node);
+			s->end_sector = ss_request_end(s->last);
+		} else if (s->last == rq) {
+			stream_free(all, s);
+		}
+	}
+	note_holding(policy, now_ns);
+}
+
+static struct ss_request *stream_expired(const struct ss_policy *policy,
+					 u64 now_ns)
+{
+	return overdue(policy, now_ns);
+}
+
+const struct ss_policy_ops ss_stream_ops = {
+	.name = "stream",
+	.help = "waits where waiting pays, by streams found in the requests alone",
+	.flags = SS_WRAPPER,
+	.state_bytes = sizeof(struct stream_state_all),
+	.tunables = stream_tunables,
+	.nr_tunables = STREAM_TUNABLES,
+	.init = stream_init,
+	.tuned = stream_tuned,
+	.arrived = stream_arrived,
+	.choose = stream_choose,
+	.dispatched = stream_dispatched,
+	.completed = stream_completed,
+	.merged = stream_merged,
+	.removed = stream_removed,
+	.expired = stream_expired,
+};
