@@ -75,6 +75,7 @@ struct sim_config {
 	u64 cache_bytes; /* page cache */
 	u32 readahead_pages; /* largest window, 4 KiB pages; 0: no readahead */
 	u64 page_copy_ns; /* CPU time for one page of a buffered read */
+	u64 wake_ns; /* from a completion until its sender runs again */
 	u32 nr_curve_points; /* 0: learn the curve */
 	u64 curve_distance_sectors[40];
 	u64 curve_time_ns[40];

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The block layer: bios become requests (merged where they touch), the
+ * scheduler chooses among them, the disk serves them.
+ *
+ * As in Linux, at most nr_requests requests of each direction exist at once;
+ * a sender that wants more sleeps until one is done.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLAB_OBJECTS 256
+
+static void *slab(struct sim *sim, size_t bytes)
+{
+	void **block = sim_alloc(sizeof(void *) + bytes);
+
+	*block = sim->slabs;
+	sim->slabs = block;
+	return block + 1;
+}
+
+struct sim_bio *sim_bio_new(struct sim *sim)
+{
+	struct sim_bio *bio = sim->free_bio;
+	u32 i;
+
+	if (!bio) {
+		bio = slab(sim, SLAB_OBJECTS * sizeof(*bio));
+		for (i = 0; i + 1 < SLAB_OBJECTS; i++)
+			bio[i].next = &bio[i + 1];
+		bio[i].next = NULL;
+	}
+	sim->free_bio = bio->next;
+	memset(bio, 0, sizeof(*bio));
+	return bio;
+}
+
+static void bio_free(struct sim *sim, struct sim_bio *bio)
+{
+	bio->next = sim->free_bio;
+	sim->free_bio = bio;
+}
+
+static struct sim_request *request_new(struct sim *sim)
+{
+	struct sim_request *request = sim->free_request;
+	u32 i;
+
+	if (!request) {
+		request = slab(sim, SLAB_OBJECTS * sizeof(*request));
+		for (i = 0; i + 1 < SLAB_OBJECTS; i++)
+			request[i].next_free = &request[i + 1];
+		request[i].next_free = NULL;
+	}
+	sim->free_request = request->next_free;
+	return request;
+}
+
+static void request_free(struct sim *sim, struct sim_request *request)
+{
+	request->next_free = sim->free_request;
+	sim->free_request = request;
+}
+
+static struct sim_request *request_of(struct ss_request *rq)
+{
+	return (struct sim_request *)((char *)rq -
+				      offsetof(struct sim_request, rq));
+}
+
+/* Who the scheduler is told sent it. */
+static u64 owner_of(const struct sim *sim, u32 job)
+{
+	switch (sim->config.owners) {
+	case SIM_OWNERS_PROCESS:
+		return (u64)job + 1;
+	case SIM_OWNERS_GROUP:
+		if (job < sim->nr_processes)
+			return (u64)sim_process_job(sim->process[job])->group +
+			       1;
+		return (u64)job + 1;
+	default:
+		return SS_OWNER_NONE;
+	}
+}
+
+static void append(struct sim_bio **first, struct sim_bio **last,
+		   struct sim_bio *bio)
+{
+	bio->next = NULL;
+	if (*first)
+		(*last)->next = bio;
+	else
+		*first = bio;
+	*last = bio;
+}
+
+/* Join @request with pending ones that it now touches. */
+static void join(struct sim *sim, struct sim_request *request)
+{
+	struct ss_request *next;
+
+	while ((next = ss_sched_find_join(&sim->sched, &request->rq,
+					  sim->config.max_request_sectors))) {
+		struct sim_request *other = request_of(next);
+
+		ss_sched_joined(&sim->sched, &request->rq, next, sim->now_ns);
+		request->last_bio->next = other->first_bio;
+		request->last_bio = other->last_bio;
+		sim->held_requests[next->direction]--;
+		request_free(sim, other);
+	}
+}
+
+static void enqueue(struct sim *sim, struct sim_bio *bio)
+{
+	struct ss_request *into, probe = {
+		.sector = bio->sector,
+		.nr_sectors = bio->nr_sectors,
+		.direction = bio->direction,
+		.flags = bio->flags,
+	};
+	struct sim_request *request;
+
+	sim->ask = true;
+	if (ss_sched_find_merge(&sim->sched, &probe,
+				sim->config.max_request_sectors, &into)) {
+		request = request_of(into);
+		append(&request->first_bio, &request->last_bio, bio);
+		ss_sched_merged(&sim->sched, into, &probe, sim->now_ns);
+		join(sim, request);
+		return;
+	}
+	request = request_new(sim);
+	memset(&request->rq, 0, sizeof(request->rq));
+	request->rq.sector = bio->sector;
+	request->rq.nr_sectors = bio->nr_sectors;
+	request->rq.direction = bio->direction;
+	request->rq.flags = bio->flags;
+	request->rq.owner = owner_of(sim, bio->job);
+	request->first_bio = NULL;
+	append(&request->first_bio, &request->last_bio, bio);
+	sim->held_requests[bio->direction]++;
+	ss_sched_arrived(&sim->sched, &request->rq, sim->now_ns);
+	if (sim->sched.nr_pending > sim->max_pending)
+		sim->max_pending = sim->sched.nr_pending;
+}
+
+void sim_submit(struct sim *sim, struct sim_bio *bio)
+{
+	u8 dir = bio->direction;
+
+	if (bio->flush) {
+		sim->ask = true;
+		append(&sim->flush_first, &sim->flush_last, bio);
+		return;
+	}
+	if (sim->blocked_first[dir] ||
+	    sim->held_requests[dir] >= sim->config.nr_requests)
+		append(&sim->blocked_first[dir], &sim->blocked_last[dir], bio);
+	else
+		enqueue(sim, bio);
+}
+
+bool sim_congested(const struct sim *sim)
+{
+	return sim->blocked_first[SS_READ] || sim->blocked_first[SS_WRITE];
+}
+
+/* Those that slept for want of a request go on, in their order. */
+static void unblock(struct sim *sim)
+{
+	u8 dir;
+
+	for (dir = 0; dir < SS_DIRECTIONS; dir++)
+		while (sim->blocked_first[dir] &&
+		       sim->held_requests[dir] < sim->config.nr_requests) {
+			struct sim_bio *bio = sim->blocked_first[dir];
+
+			sim->blocked_first[dir] = bio->next;
+			enqueue(sim, bio);
+		}
+}
+
+static void to_disk(struct sim *sim, struct sim_request *request)
+{
+	if (sim->disk_busy_from_ns == U64_MAX)
+		sim->disk_busy_from_ns = sim->now_ns;
+	hdd_submit(&sim->hdd, &request->cmd, sim->now_ns);
+}
+
+/* Fill the disk's queue with what the scheduler chooses. */
+void sim_block_kick(struct sim *sim)
+{
+	sim->ask = false;
+	sim->wake_ns = U64_MAX;
+	while (!hdd_full(&sim->hdd)) {
+		struct sim_request *request;
+		struct ss_decision decision;
+
+		if (sim->flush_first) {
+			request = request_new(sim);
+			memset(&request->cmd, 0, sizeof(request->cmd));
+			request->cmd.op = HDD_FLUSH;
+			request->first_bio = sim->flush_first;
+			request->last_bio = sim->flush_first;
+			sim->flush_first = sim->flush_first->next;
+			request->last_bio->next = NULL;
+			to_disk(sim, request);
+			continue;
+		}
+		decision = ss_sched_choose(&sim->sched, sim->now_ns);
+		if (decision.verdict == SS_WAIT && decision.until_ns != SS_FOREVER)
+			sim->wake_ns = decision.until_ns;
+		if (decision.verdict != SS_DISPATCH)
+			return;
+		request = request_of(decision.rq);
+		ss_sched_dispatched(&sim->sched, decision.rq, sim->now_ns);
+		request->cmd.sector = request->rq.sector;
+		request->cmd.nr_sectors = request->rq.nr_sectors;
+		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :
+								     HDD_WRITE;
+		request->cmd.fua = false;
+		to_disk(sim, request);
+	}
+}
+
+static void note(struct sim *sim, const struct sim_request *request)
+{
+	const struct sim_bio *bio;
+	const struct ss_request *rq = &request->rq;
+
+	histogram_add(&sim->service,
+		      request->cmd.done_ns - request->cmd.start_ns);
+	sim->disk_requests++;
+	sim->disk_bytes[rq->direction] += (u64)rq->nr_sectors * SECTOR_BYTES;
+	if (request->first_bio->job != sim->last_job) {
+		if (sim->last_job != U32_MAX) {
+			sim->switches++;
+			sim->switch_ns += request->cmd.position_ns;
+		}
+		sim->last_job = request->first_bio->job;
+	}
+	for (bio = request->first_bio; bio; bio = bio->next) {
+		u64 wait_ns = rq->dispatch_ns - bio->wanted_ns;
+
+		histogram_add(&sim->wait, wait_ns);
+		histogram_add(&sim->response, sim->now_ns - bio->wanted_ns);
+		if (bio->job < sim->nr_processes)
+			sim_process_note_wait(sim->process[bio->job], wait_ns);
+	}
+	if (sim->log_rows < sim->log_capacity)
+		sim->log[sim->log_rows++] = (struct sim_log_row){
+			.arrival_ns = request->first_bio->wanted_ns,
+			.dispatch_ns = rq->dispatch_ns,
+			.complete_ns = sim->now_ns,
+			.sector = rq->sector,
+			.nr_sectors = rq->nr_sectors,
+			.job = request->first_bio->job,
+			.direction = rq->direction,
+		};
+}
+
+void sim_block_completions(struct sim *sim)
+{
+	struct hdd_cmd *cmd;
+
+	while ((cmd = hdd_pop(&sim->hdd, sim->now_ns))) {
+		struct sim_request *request =
+			(struct sim_request *)((char *)cmd -
+					       offsetof(struct sim_request,
+							cmd));
+		struct sim_bio *bio = request->first_bio, *next;
+
+		if (cmd->op != HDD_FLUSH) {
+			ss_sched_completed(&sim->sched, &request->rq,
+					   sim->now_ns);
+			sim->held_requests[request->rq.direction]--;
+			note(sim, request);
+		}
+		if (!sim->hdd.in_flight) {
+			sim->busy_ns += sim->now_ns - sim->disk_busy_from_ns;
+			sim->disk_busy_from_ns = U64_MAX;
+		}
+		request_free(sim, request);
+		sim->ask = true;
+		for (; bio; bio = next) {
+			next = bio->next;
+			bio->done(sim, bio);
+			bio_free(sim, bio);
+		}
+		unblock(sim);
+	}
+}

@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The page cache between buffered processes and the block layer: which 4 KiB
+ * pages of the disk are in memory, Linux's readahead, write-back.
+ *
+ * Readahead follows Linux's on-demand algorithm (mm/readahead.c, alike from
+ * 2.6.23 to 6.x): a window that starts at four times the request and doubles
+ * up to the limit, with a marked page that triggers the next window before
+ * the reader runs dry. Write-back follows mm/page-writeback.c in outline: a
+ * flusher starts above a tenth of the cache or for data older than 30 s, and
+ * writers sleep above a fifth.
+ *
+ * Pages live in chunks of 64, with a bit for each page and property.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_PAGES 64
+#define HASH_SIZE (1 << 16)
+
+#define DIRTY_BACKGROUND_PCT 10
+#define DIRTY_LIMIT_PCT 20
+#define DIRTY_EXPIRE_NS (30 * SS_SEC)
+#define FLUSHER_PERIOD_NS (5 * SS_SEC)
+/* Chunks looked at for one that can be dropped. */
+#define EVICT_TRIES 64
+
+struct chunk {
+	u64 number; /* of its first page, divided by CHUNK_PAGES */
+	u64 present;
+	u64 ready; /* present, and read in or written */
+	u64 marked; /* a reader that comes here asks for more */
+	u64 dirty;
+	u64 writing;
+	u64 dirtied_ns; /* when the first of its dirty pages became so */
+	struct chunk *hash_next;
+	struct list_head lru;
+	struct list_head dirty_node; /* while anything is dirty */
+};
+
+struct waiter {
+	u32 job;
+	u64 page;
+};
+
+/* An fsync under way. */
+struct sync {
+	struct sync *next;
+	u32 job;
+	u64 first_page, end_page;
+	bool flushing;
+};
+
+struct sim_cache {
+	struct sim *sim;
+	struct chunk *hash[HASH_SIZE];
+	struct list_head lru; /* oldest first */
+	struct list_head dirty; /* oldest first */
+	u64 nr_chunks, max_chunks;
+	u64 nr_dirty; /* pages */
+	u64 limit, background; /* pages */
+	u32 nr_writing; /* bios */
+	bool flusher_timed;
+	struct waiter *waiter;
+	u32 nr_waiters, waiters_size;
+	u32 *throttled; /* jobs asleep because too much is dirty */
+	u32 nr_throttled, throttled_size;
+	struct sync *syncs;
+};
+
+struct sim_cache *sim_cache_new(struct sim *sim)
+{
+	struct sim_cache *cache = sim_alloc(sizeof(*cache));
+	u64 pages = sim->config.cache_bytes / PAGE_BYTES;
+
+	cache->sim = sim;
+	INIT_LIST_HEAD(&cache->lru);
+	INIT_LIST_HEAD(&cache->dirty);
+	cache->max_chunks = pages / CHUNK_PAGES + 1;
+	cache->limit = pages * DIRTY_LIMIT_PCT / 100 + 1;
+	cache->background = pages * DIRTY_BACKGROUND_PCT / 100 + 1;
+	return cache;
+}
+
+void sim_cache_free(struct sim_cache *cache)
+{
+	u32 i;
+
+	for (i = 0; i < HASH_SIZE; i++)
+		while (cache->hash[i]) {
+			struct chunk *chunk = cache->hash[i];
+
+			cache->hash[i] = chunk->hash_next;
+			free(chunk);
+		}
+	while (cache->syncs) {
+		struct sync *sync = cache->syncs;
+
+		cache->syncs = sync->next;
+		free(sync);
+	}
+	free(cache->waiter);
+	free(cache->throttled);
+	free(cache);
+}
+
+/* ---- chunks ---- */
+
+static struct chunk **bucket_of(struct sim_cache *cache, u64 number)
+{
+	return &cache->hash[(number * 0x9e3779b97f4a7c15ULL) >> 48];
+}
+
+static struct chunk *find(struct sim_cache *cache, u64 page)
+{
+	u64 number = page / CHUNK_PAGES;
+	struct chunk *chunk = *bucket_of(cache, number);
+
+	while (chunk && chunk->number != number)
+		chunk = chunk->hash_next;
+	return chunk;
+}
+
+static u64 bit_of(u64 page)
+{
+	return 1ULL << page % CHUNK_PAGES;
+}
+
+static bool is_present(struct sim_cache *cache, u64 page)
+{
+	struct chunk *chunk = find(cache, page);
+
+	return chunk && (chunk->present & bit_of(page));
+}
+
+/* Drop the least recently used chunk that nothing is going on in. */
+static void evict(struct sim_cache *cache)
+{
+	struct chunk *chunk;
+	u32 tries = EVICT_TRIES;
+
+	list_for_each_entry(chunk, &cache->lru, lru) {
+		struct chunk **link;
+
+		if (!tries--)
+			return;
+		if (chunk->dirty || chunk->writing ||
+		    chunk->present != chunk->ready)
+			continue;
+		link = bucket_of(cache, chunk->number);
+		while (*link != chunk)
+			link = &(*link)->hash_next;
+		*link = chunk->hash_next;
+		list_del_init(&chunk->lru);
+		free(chunk);
+		cache->nr_chunks--;
+		return;
+	}
+}
+
+static struct chunk *get(struct sim_cache *cache, u64 page)
+{
+	struct chunk *chunk = find(cache, page);
+	struct chunk **bucket;
+
+	if (chunk) {
+		list_move_tail(&chunk->lru, &cache->lru);
+		return chunk;
+	}
+	if (cache->nr_chunks >= cache->max_chunks)
+		evict(cache);
+	chunk = sim_alloc(sizeof(*chunk));
+	chunk->number = page / CHUNK_PAGES;
+	bucket = bucket_of(cache, chunk->number);
+	chunk->hash_next = *bucket;
+	*bucket = chunk;
+	list_add_tail(&chunk->lru, &cache->lru);
+	INIT_LIST_HEAD(&chunk->dirty_node);
+	cache->nr_chunks++;
+	return chunk;
+}
+
+/* ---- reading ---- */
+
+static void read_done(struct sim *sim, struct sim_bio *bio)
+{
+	struct sim_cache *cache = sim->cache;
+	u64 first = bio->sector / PAGE_SECTORS, page;
+	u64 end = first + (bio->nr_sectors + PAGE_SECTORS - 1) / PAGE_SECTORS;
+	u32 i = 0;
+
+	for (page = first; page < end; page++) {
+		struct chunk *chunk = find(cache, page);
+
+		if (chunk)
+			chunk->ready |= chunk->present & bit_of(page);
+	}
+	while (i < cache->nr_waiters) {
+		struct waiter waiter = cache->waiter[i];
+
+		if (waiter.page < first || waiter.page >= end) {
+			i++;
+			continue;
+		}
+		/* Those behind move up: who waited first is woken first. */
+		memmove(&cache->waiter[i], &cache->waiter[i + 1],
+			(--cache->nr_waiters - i) * sizeof(waiter));
+		sim_process_page_ready(sim, sim->process[waiter.job]);
+	}
+}
+
+static void send_read(struct sim *sim, u32 job, u64 page, u64 nr)
+{
+	while (nr) {
+		struct sim_bio *bio = sim_bio_new(sim);
+		u64 sectors = nr * PAGE_SECTORS;
+
+		if (sectors > sim->config.max_request_sectors)
+			sectors = sim->config.max_request_sectors /
+				  PAGE_SECTORS * PAGE_SECTORS;
+		bio->sector = page * PAGE_SECTORS;
+		bio->nr_sectors = (u32)sectors;
+		bio->direction = SS_READ;
+		bio->flags = SS_SYNC;
+		bio->job = job;
+		bio->wanted_ns = sim->now_ns;
+		bio->done = read_done;
+		page += sectors / PAGE_SECTORS;
+		nr -= sectors / PAGE_SECTORS;
+		sim_submit(sim, bio);
+	}
+}
+
+/* Read in what is missing of @nr pages from @start; mark page @mark. */
+static void read_pages(struct sim *sim, u32 job, u64 start, u64 nr, u64 mark,
+		       u64 end_page)
+{
+	struct sim_cache *cache = sim->cache;
+	u64 page, run = 0;
+
+	if (start >= end_page)
+		return;
+	if (nr > end_page - start)
+		nr = end_page - start;
+	for (page = start; page < start + nr; page++) {
+		struct chunk *chunk = get(cache, page);
+
+		if (chunk->present & bit_of(page)) {
+			send_read(sim, job, page - run, run);
+			run = 0;
+			continue;
+		}
+		chunk->present |= bit_of(page);
+		if (page == mark)
+			chunk->marked |= bit_of(page);
+		run++;
+	}
+	send_read(sim, job, page - run, run);
+}
+
+/* The first window: enough for the request, four times a small one. */
+static u32 first_window(u32 wanted, u32 max)
+{
+	u32 size = 1;
+
+	while (size < wanted)
+		size *= 2;
+	if (size <= max / 32)
+		size *= 4;
+	else if (size <= max / 4)
+		size *= 2;
+	return size < max ? size : max;
+}
+
+static u32 next_window(u32 size, u32 max)
+{
+	size *= size < max / 16 ? 4 : 2;
+	return size < max ? size : max;
+}
+
+/* How many pages in a row before @page are present, at most @max. */
+static u32 history(struct sim_cache *cache, u64 page, u32 max)
+{
+	u32 nr = 0;
+
+	while (nr < max && page > nr && is_present(cache, page - 1 - nr))
+		nr++;
+	return nr;
+}
+
+/*
+ * Choose the window for a reader at @page. True: it is in @ra. False: this is
+ * a random read, of @wanted pages and no more.
+ */
+static bool choose_window(struct sim_cache *cache, struct readahead *ra,
+			  u64 page, u32 wanted, u32 max, bool at_mark)
+{
+	u32 before;
+
+	if (ra->size && (page == ra->start + ra->size - ra->async_size ||
+			 page == ra->start + ra->size)) {
+		/* As expected: go on. */
+		ra->start += ra->size;
+		ra->size = next_window(ra->size, max);
+		ra->async_size = ra->size;
+		return true;
+	}
+	if (at_mark) {
+		/* A mark that another reader left: find where it ends. */
+		u64 start = page + 1;
+
+		while (start - page <= max && is_present(cache, start))
+			start++;
+		if (start - page > max)
+			return false;
+		ra->start = start;
+		ra->size = next_window((u32)(start - page) + wanted, max);
+		ra->async_size = ra->size;
+		return true;
+	}
+	if (wanted > max || ra->previous == U64_MAX ||
+	    page - ra->previous <= 1) {
+		ra->start = page;
+		ra->size = first_window(wanted, max);
+		ra->async_size = ra->size > wanted ? ra->size - wanted :
+						     ra->size;
+		return true;
+	}
+	before = history(cache, page, max);
+	if (before <= wanted)
+		return false;
+	ra->start = page;
+	ra->size = before + wanted < max ? before + wanted : max;
+	ra->async_size = 1;
+	return true;
+}
+
+static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
+		      u32 wanted, u64 end_page, bool at_mark)
+{
+	u32 max = sim->config.readahead_pages;
+
+	if (!max || !choose_window(sim->cache, ra, page,
+				   wanted < max ? wanted : max, max, at_mark)) {
+		if (!at_mark)
+			read_pages(sim, job, page, wanted, U64_MAX, end_page);
+		return;
+	}
+	/* The mark would be hit at once: take the next window along. */
+	if (page == ra->start && ra->size == ra->async_size) {
+		u32 more = next_window(ra->size, max);
+
+		if (ra->size + more <= max) {
+			ra->async_size = more;
+			ra->size += more;
+		} else {
+			ra->size = max;
+			ra->async_size = max / 2;
+		}
+	}
+	read_pages(sim, job, ra->start, ra->size,
+		   ra->start + ra->size - ra->async_size, end_page);
+}
+
+static void wait_for(struct sim_cache *cache, u32 job, u64 page)
+{
+	if (cache->nr_waiters == cache->waiters_size) {
+		cache->waiters_size = 2 * cache->waiters_size + 16;
+		cache->waiter = realloc(cache->waiter,
+					cache->waiters_size *
+						sizeof(*cache->waiter));
+		if (!cache->waiter)
+			abort();
+	}
+	cache->waiter[cache->nr_waiters++] = (struct waiter){ job, page };
+}
+
+enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra,
+				 u32 job, u64 page, u32 wanted, u64 end_page,
+				 bool may_send)
+{
+	struct sim_cache *cache = sim->cache;
+	struct chunk *chunk = find(cache, page);
+	u64 bit = bit_of(page);
+
+	if (!chunk || !(chunk->present & bit)) {
+		if (!may_send)
+			return CACHE_SENDS;
+		readahead(sim, ra, job, page, wanted, end_page, false);
+		chunk = find(cache, page);
+		if (!chunk || !(chunk->present & bit)) {
+			read_pages(sim, job, page, 1, U64_MAX, end_page);
+			chunk = find(cache, page);
+		}
+	} else if (chunk->marked & bit) {
+		if (!may_send)
+			return CACHE_SENDS;
+		chunk->marked &= ~bit;
+		readahead(sim, ra, job, page, wanted, end_page, true);
+	}
+	if (chunk->ready & bit) {
+		ra->previous = page;
+		return CACHE_READY;
+	}
+	if (!may_send)
+		return CACHE_SENDS;
+	wait_for(cache, job, page);
+	return CACHE_BLOCKED;
+}
+
+/* ---- writing ---- */
+
+static void flusher(struct sim *sim, void *context);
+static void check_syncs(struct sim *sim);
+
+static void write_done(struct sim *sim, struct sim_bio *bio)
+{
+	struct sim_cache *cache = sim->cache;
+	u64 page = bio->sector / PAGE_SECTORS;
+	u64 end = page + bio->nr_sectors / PAGE_SECTORS;
+
+	for (; page < end; page++) {
+		struct chunk *chunk = find(cache, page);
+
+		if (chunk)
+			chunk->writing &= ~bit_of(page);
+	}
+	cache->nr_writing--;
+	while (cache->nr_throttled && cache->nr_dirty < cache->limit) {
+		u32 job = cache->throttled[0];
+
+		memmove(cache->throttled, cache->throttled + 1,
+			--cache->nr_throttled * sizeof(u32));
+		sim_process_page_ready(sim, sim->process[job]);
+	}
+	check_syncs(sim);
+	flusher(sim, NULL);
+}
+
+/* Send the dirty pages of @chunk, run by run. */
+static void write_chunk(struct sim *sim, struct chunk *chunk, u32 job, u8 flags)
+{
+	struct sim_cache *cache = sim->cache;
+	u64 dirty = chunk->dirty & ~chunk->writing;
+	u32 max = sim->config.max_request_sectors / PAGE_SECTORS;
+
+	if (!max)
+		max = 1;
+	chunk->dirty &= ~dirty;
+	chunk->writing |= dirty;
+	cache->nr_dirty -= (u64)__builtin_popcountll(dirty);
+	if (!chunk->dirty)
+		list_del_init(&chunk->dirty_node);
+	while (dirty) {
+		u32 first = (u32)__builtin_ctzll(dirty), nr = 0;
+		struct sim_bio *bio = sim_bio_new(sim);
+
+		while (first + nr < CHUNK_PAGES && nr < max &&
+		       (dirty >> (first + nr) & 1)) {
+			dirty &= ~(1ULL << (first + nr));
+			nr++;
+		}
+		bio->sector = (chunk->number * CHUNK_PAGES + first) *
+			      PAGE_SECTORS;
+		bio->nr_sectors = nr * PAGE_SECTORS;
+		bio->direction = SS_WRITE;
+		bio->flags = flags;
+		bio->job = job;
+		bio->wanted_ns = sim->now_ns;
+		bio->done = write_done;
+		cache->nr_writing++;
+		sim_submit(sim, bio);
+	}
+}
+
+/* Write back while too much is dirty, or it is too old. */
+static void flusher(struct sim *sim, void *context)
+{
+	struct sim_cache *cache = sim->cache;
+
+	(void)context;
+	while (!list_empty(&cache->dirty) &&
+	       cache->nr_writing < sim->config.nr_requests) {
+		struct chunk *chunk = list_first_entry(
+			&cache->dirty, struct chunk, dirty_node);
+
+		if (cache->nr_dirty <= cache->background &&
+		    sim->now_ns < chunk->dirtied_ns + DIRTY_EXPIRE_NS)
+			break;
+		if (!(chunk->dirty & ~chunk->writing))
+			break;
+		/* The flusher is nobody's process: the number after all. */
+		write_chunk(sim, chunk, sim->nr_processes, 0);
+	}
+}
+
+static void flusher_tick(struct sim *sim, void *context)
+{
+	sim->cache->flusher_timed = false;
+	flusher(sim, context);
+	if (!list_empty(&sim->cache->dirty)) {
+		sim->cache->flusher_timed = true;
+		sim_timer(sim, sim->now_ns + FLUSHER_PERIOD_NS, flusher_tick,
+			  NULL);
+	}
+}
+
+bool sim_cache_write(struct sim *sim, u32 job, u64 page)
+{
+	struct sim_cache *cache = sim->cache;
+	struct chunk *chunk;
+	u64 bit = bit_of(page);
+
+	if (cache->nr_dirty >= cache->limit) {
+		if (cache->nr_throttled == cache->throttled_size) {
+			cache->throttled_size = 2 * cache->throttled_size + 16;
+			cache->throttled = realloc(cache->throttled,
+						   cache->throttled_size *
+							   sizeof(u32));
+			if (!cache->throttled)
+				abort();
+		}
+		cache->throttled[cache->nr_throttled++] = job;
+		flusher(sim, NULL);
+		return false;
+	}
+	chunk = get(cache, page);
+	chunk->present |= bit;
+	chunk->ready |= bit;
+	if (chunk->dirty & bit)
+		return true;
+	if (!chunk->dirty) {
+		chunk->dirtied_ns = sim->now_ns;
+		list_add_tail(&chunk->dirty_node, &cache->dirty);
+	}
+	chunk->dirty |= bit;
+	cache->nr_dirty++;
+	if (cache->nr_dirty > cache->background)
+		flusher(sim, NULL);
+	if (!cache->flusher_timed) {
+		cache->flusher_timed = true;
+		sim_timer(sim, sim->now_ns + FLUSHER_PERIOD_NS, flusher_tick,
+			  NULL);
+	}
+	return true;
+}
+
+/* ---- fsync: all of a range on the medium, then the disk's cache empty ---- */
+
+static void flush_done(struct sim *sim, struct sim_bio *bio)
+{
+	struct sync *sync = bio->context, **link = &sim->cache->syncs;
+
+	while (*link != sync)
+		link = &(*link)->next;
+	*link = sync->next;
+	sim_process_synced(sim, sim->process[sync->job]);
+	free(sync);
+}
+
+static bool is_writing(struct sim_cache *cache, const struct sync *sync)
+{
+	u64 page;
+
+	for (page = sync->first_page; page < sync->end_page;
+	     page = (page / CHUNK_PAGES + 1) * CHUNK_PAGES) {
+		struct chunk *chunk = find(cache, page);
+
+		if (chunk && chunk->writing)
+			return true;
+	}
+	return false;
+}
+
+/* Those whose pages are all written go on to flush the disk. */
+static void check_syncs(struct sim *sim)
+{
+	struct sync *sync;
+
+	for (sync = sim->cache->syncs; sync; sync = sync->next) {
+		struct sim_bio *bio;
+
+		if (sync->flushing || is_writing(sim->cache, sync))
+			continue;
+		sync->flushing = true;
+		bio = sim_bio_new(sim);
+		bio->flush = true;
+		bio->job = sync->job;
+		bio->done = flush_done;
+		bio->context = sync;
+		sim_submit(sim, bio);
+	}
+}
+
+void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page)
+{
+	struct sim_cache *cache = sim->cache;
+	struct sync *sync = sim_alloc(sizeof(*sync));
+	struct list_head *at = cache->dirty.next, *next;
+
+	*sync = (struct sync){ cache->syncs, job, first_page, end_page, false };
+	cache->syncs = sync;
+	for (; at != &cache->dirty; at = next) {
+		struct chunk *chunk = list_entry(at, struct chunk, dirty_node);
+
+		next = at->next;
+		if (chunk->number >= first_page / CHUNK_PAGES &&
+		    chunk->number * CHUNK_PAGES < end_page)
+			write_chunk(sim, chunk, job, SS_SYNC);
+	}
+	check_syncs(sim);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the simulator's files share.
+ *
+ *	process.c, replay.c	want blocks moved
+ *	cache.c			page cache, readahead, write-back between them
+ *				and the block layer
+ *	block.c			bios, merging, the scheduler, the disk
+ *	sim.c			the clock, events, results
+ */
+#ifndef SIM_INTERNAL_H
+#define SIM_INTERNAL_H
+
+#include "../core/sched.h"
+#include "../disk/hdd.h"
+#include "histogram.h"
+#include "sim.h"
+
+#define SECTOR_BYTES 512
+#define PAGE_BYTES 4096
+#define PAGE_SECTORS (PAGE_BYTES / SECTOR_BYTES)
+
+struct sim_process;
+struct sim_replay;
+struct sim_cache;
+
+/* ---- block.c ---- */
+
+/*
+ * One piece of work for the disk, as its sender sees it. Several may be
+ * merged into one request. @done is called once it has completed.
+ */
+struct sim_bio {
+	struct sim_bio *next; /* in its request, in a queue, in the pool */
+	u64 sector;
+	u32 nr_sectors;
+	u8 direction; /* SS_READ or SS_WRITE */
+	u8 flags; /* SS_SYNC, SS_META */
+	bool flush; /* not data: empty the disk's write cache */
+	u32 job; /* who it is for; the cache's own number for write-back */
+	u64 wanted_ns; /* when its sender sent it */
+	void (*done)(struct sim *sim, struct sim_bio *bio);
+	void *context; /* the sender's */
+	u64 context_number;
+};
+
+/* A request: what the scheduler and the disk see. */
+struct sim_request {
+	struct ss_request rq;
+	struct hdd_cmd cmd;
+	struct sim_bio *first_bio, *last_bio;
+	struct sim_request *next_free;
+};
+
+struct sim_bio *sim_bio_new(struct sim *sim);
+void sim_submit(struct sim *sim, struct sim_bio *bio);
+/* Senders that can pause (a trace) ask before they send. */
+bool sim_congested(const struct sim *sim);
+void sim_block_kick(struct sim *sim);
+void sim_block_completions(struct sim *sim);
+
+/* ---- sim.c ---- */
+
+typedef void (*sim_timer_fn)(struct sim *sim, void *context);
+
+void sim_timer(struct sim *sim, u64 at_ns, sim_timer_fn fn, void *context);
+int sim_fail(struct sim *sim, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void *sim_alloc(size_t bytes);
+
+/* splitmix64 (Steele, Lea and Flood, OOPSLA 2014): small, fast, seedable. */
+static inline u64 sim_random(u64 *state)
+{
+	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/* Uniform in [0, bound). */
+static inline u64 sim_random_below(u64 *state, u64 bound)
+{
+	return (u64)((unsigned __int128)sim_random(state) * bound >> 64);
+}
+
+/* ---- cache.c ---- */
+
+/* A reader's readahead window, in pages (Linux struct file_ra_state). */
+struct readahead {
+	u64 start;
+	u32 size;
+	u32 async_size;
+	u64 previous; /* last page read, U64_MAX: none */
+};
+
+enum cache_answer {
+	CACHE_READY, /* the page is there */
+	CACHE_BLOCKED, /* wait: sim_process_page_ready() will be called */
+	CACHE_SENDS, /* I/O would be sent: ask again with @may_send */
+};
+
+struct sim_cache *sim_cache_new(struct sim *sim);
+void sim_cache_free(struct sim_cache *cache);
+/*
+ * Read @page for @job, whose region ends before @end_page and whose system
+ * call wants @wanted pages from here.
+ */
+enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra,
+				 u32 job, u64 page, u32 wanted, u64 end_page,
+				 bool may_send);
+/* Dirty @page; false: too much is dirty, sim_process_resume() will be called. */
+bool sim_cache_write(struct sim *sim, u32 job, u64 page);
+/* Write out [first, end); sim_process_synced() when all is on the disk. */
+void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page);
+
+/* ---- process.c ---- */
+
+struct sim_process *sim_process_new(const struct sim_job *job, u32 index);
+void sim_process_free(struct sim_process *process);
+void sim_process_start(struct sim *sim, struct sim_process *process);
+void sim_process_page_ready(struct sim *sim, struct sim_process *process);
+void sim_process_synced(struct sim *sim, struct sim_process *process);
+void sim_process_result(const struct sim_process *process,
+			struct sim_job_result *result);
+u64 sim_process_moved(const struct sim_process *process);
+const struct sim_job *sim_process_job(const struct sim_process *process);
+void sim_process_note_wait(struct sim_process *process, u64 wait_ns);
+
+/* ---- replay.c ---- */
+
+struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader);
+void sim_replay_free(struct sim_replay *replay);
+/* Take in records as far as possible. */
+enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay);
+u64 sim_replay_next_ns(const struct sim_replay *replay);
+void sim_replay_send(struct sim *sim, struct sim_replay *replay);
+bool sim_replay_over(const struct sim_replay *replay);
+
+/* ---- the simulation ---- */
+
+struct sim_event {
+	u64 at_ns;
+	u64 order; /* of creation: events of one time keep it */
+	sim_timer_fn fn;
+	void *context;
+};
+
+struct sim {
+	struct sim_config config;
+	u64 now_ns;
+	u64 next_order;
+	struct sim_event *heap;
+	u32 nr_events, heap_size;
+	char why[512];
+	bool failed;
+
+	/* block.c */
+	struct ss_sched sched;
+	struct hdd hdd;
+	u64 wake_ns; /* ask the scheduler again then */
+	bool ask; /* something happened since it was asked */
+	u32 held_requests[SS_DIRECTIONS]; /* scheduler's and disk's together */
+	struct sim_bio *blocked_first[SS_DIRECTIONS];
+	struct sim_bio *blocked_last[SS_DIRECTIONS];
+	struct sim_bio *flush_first, *flush_last;
+	struct sim_bio *free_bio;
+	struct sim_request *free_request;
+	void *slabs;
+	u32 last_job; /* of the last request that the disk served */
+	u64 disk_busy_from_ns;
+	u64 disk_bytes[2];
+	u64 disk_requests;
+	u64 switches, switch_ns, busy_ns;
+	u64 max_pending;
+	struct histogram wait, service, response;
+	struct sim_log_row *log;
+	u64 log_rows, log_capacity;
+
+	/* senders */
+	struct sim_cache *cache;
+	struct sim_process **process;
+	u32 nr_processes;
+	u32 running; /* processes not done, of this stage */
+	u32 stage;
+	u64 first_start_ns, last_end_ns;
+	struct sim_replay *replay;
+	u64 replay_bytes[2];
+};
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Replaying a trace.
+ *
+ * Open: each request is sent at its time stamp, whatever has happened to
+ * those before it; when all of the scheduler's requests are taken, reading
+ * the trace pauses.
+ *
+ * Closed: a request waits for what it waited for when it was traced. Of its
+ * owner's earlier requests, the last one that had completed by the time it
+ * came is its parent: it is sent as long after the parent's completion as it
+ * was then. If none had completed, it is sent as long after its predecessor
+ * was sent. Where the trace has no completions, a request is taken to have
+ * completed after the time that the curve gives it, or at the owner's next
+ * arrival if that is earlier; arrivals closer than TOGETHER_NS were sent
+ * together.
+ *
+ * Memory is bounded: so many requests are known ahead, so many owners
+ * remembered.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW 4096
+#define OWNERS (1 << 14)
+#define TOGETHER_NS (50 * SS_USEC)
+
+/* A traced request from when it is read until it has completed. */
+struct item {
+	struct sim_replay *replay;
+	struct trace_request traced;
+	u64 complete_ns; /* in the trace; recorded or estimated */
+	bool estimated;
+	bool sent;
+	u32 bios_left;
+	struct item *next_of_owner; /* newest first; or next free */
+	struct item *after_done; /* children by completion */
+	struct item *after_sent; /* children by sending */
+	struct item *sibling;
+	u64 think_ns; /* after the parent's event */
+};
+
+struct owner {
+	u64 id;
+	struct item *items; /* not done, newest first */
+	bool known;
+	/* The one done that completed last in the trace. */
+	u64 done_traced_ns, done_ns;
+	/* The newest one. */
+	u64 last_arrival_ns, last_sent_ns;
+	u64 last_end_sector;
+};
+
+struct sim_replay {
+	struct trace_reader *reader;
+	bool ended; /* the trace has */
+	u64 in_flight; /* bios */
+	u64 read; /* requests taken from the trace */
+	bool have; /* open: next is set */
+	struct trace_request next;
+	/* closed */
+	struct item *items, *free_item;
+	u32 nr_items;
+	struct owner *owner;
+};
+
+struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader)
+{
+	struct sim_replay *replay = sim_alloc(sizeof(*replay));
+	u32 i;
+
+	replay->reader = reader;
+	if (!sim->config.closed)
+		return replay;
+	replay->items = sim_alloc(WINDOW * sizeof(*replay->items));
+	replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
+	for (i = 0; i < WINDOW; i++) {
+		replay->items[i].replay = replay;
+		replay->items[i].next_of_owner = replay->free_item;
+		replay->free_item = &replay->items[i];
+	}
+	return replay;
+}
+
+void sim_replay_free(struct sim_replay *replay)
+{
+	if (!replay)
+		return;
+	free(replay->items);
+	free(replay->owner);
+	free(replay);
+}
+
+/* Bring a position onto the disk, or refuse it. */
+static bool place(struct sim *sim, struct trace_request *rq)
+{
+	u64 capacity = sim->hdd.params.capacity_sectors;
+
+	if (rq->nr_sectors <= capacity && rq->sector <= capacity - rq->nr_sectors)
+		return true;
+	if (!sim->config.wrap || rq->nr_sectors > capacity) {
+		sim_fail(sim,
+			 "record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk, or fold positions with --wrap",
+			 (unsigned long long)rq->line,
+			 (unsigned long long)rq->sector,
+			 (unsigned long long)(rq->sector + rq->nr_sectors - 1),
+			 (unsigned long long)(capacity - 1));
+		return false;
+	}
+	rq->sector %= capacity;
+	if (rq->sector > capacity - rq->nr_sectors)
+		rq->sector = capacity - rq->nr_sectors;
+	return true;
+}
+
+static void send(struct sim *sim, const struct trace_request *rq,
+		 u64 wanted_ns, void (*done)(struct sim *, struct sim_bio *),
+		 void *context)
+{
+	u64 sector = rq->sector;
+	u32 left = rq->nr_sectors;
+
+	if (sim->first_start_ns == U64_MAX)
+		sim->first_start_ns = sim->now_ns;
+	while (left) {
+		struct sim_bio *bio = sim_bio_new(sim);
+
+		bio->sector = sector;
+		bio->nr_sectors = left < sim->config.max_request_sectors ?
+					  left :
+					  sim->config.max_request_sectors;
+		bio->direction = rq->direction;
+		bio->flags = rq->flags;
+		if (rq->direction == SS_READ)
+			bio->flags |= SS_SYNC;
+		bio->job = (u32)rq->owner;
+		bio->wanted_ns = wanted_ns;
+		bio->done = done;
+		bio->context = context;
+		sector += bio->nr_sectors;
+		left -= bio->nr_sectors;
+		sim->replay->in_flight++;
+		sim_submit(sim, bio);
+	}
+}
+
+static void count_done(struct sim *sim, const struct sim_bio *bio)
+{
+	sim->replay->in_flight--;
+	sim->replay_bytes[bio->direction] +=
+		(u64)bio->nr_sectors * SECTOR_BYTES;
+	sim->last_end_ns = sim->now_ns;
+}
+
+/* ---- open ---- */
+
+static void open_done(struct sim *sim, struct sim_bio *bio)
+{
+	count_done(sim, bio);
+}
+
+/* ---- closed ---- */
+
+static void closed_send(struct sim *sim, void *context);
+
+/* All of @list, linked by sibling, follow their parent's event, now. */
+static void release(struct sim *sim, struct item *list)
+{
+	struct item *next;
+
+	for (; list; list = next) {
+		next = list->sibling;
+		sim_timer(sim, sim->now_ns + list->think_ns, closed_send, list);
+	}
+}
+
+static struct owner *owner_of(struct sim_replay *replay, u64 id)
+{
+	struct owner *owner =
+		&replay->owner[(id * 0x9e3779b97f4a7c15ULL) >> 50];
+
+	/* Two owners may meet here; the place changes hands when it is idle. */
+	if (!owner->known || (owner->id != id && !owner->items)) {
+		memset(owner, 0, sizeof(*owner));
+		owner->id = id;
+	}
+	return owner;
+}
+
+static void closed_done(struct sim *sim, struct sim_bio *bio)
+{
+	struct item *item = bio->context, **link;
+	struct sim_replay *replay = item->replay;
+	struct owner *owner = owner_of(replay, item->traced.owner);
+
+	count_done(sim, bio);
+	if (--item->bios_left)
+		return;
+	for (link = &owner->items; *link != item;
+	     link = &(*link)->next_of_owner)
+		;
+	*link = item->next_of_owner;
+	if (item->complete_ns >= owner->done_traced_ns) {
+		owner->done_traced_ns = item->complete_ns;
+		owner->done_ns = sim->now_ns;
+	}
+	release(sim, item->after_done);
+	item->next_of_owner = replay->free_item;
+	replay->free_item = item;
+	replay->nr_items--;
+}
+
+static void closed_send(struct sim *sim, void *context)
+{
+	struct item *item = context;
+	struct owner *owner = owner_of(item->replay, item->traced.owner);
+	u32 max = sim->config.max_request_sectors;
+
+	item->sent = true;
+	item->bios_left = (item->traced.nr_sectors + max - 1) / max;
+	owner->last_sent_ns = sim->now_ns;
+	release(sim, item->after_sent);
+	item->after_sent = NULL;
+	send(sim, &item->traced, sim->now_ns, closed_done, item);
+}
+
+static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
+		       const struct trace_request *rq)
+{
+	const struct ss_curve *curve = &sim->sched.curve;
+
+	return ss_curve_service_ns(curve, owner->last_end_sector, rq->sector) +
+	       curve->transfer_ps * rq->nr_sectors / 1000;
+}
+
+/* Find what @item waits for, and hang it there. */
+static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
+{
+	u64 arrival = item->traced.arrival_ns, at;
+	struct item *newest = owner->items, *parent = NULL, *other;
+
+	if (newest && newest->estimated && arrival < newest->complete_ns &&
+	    arrival >= newest->traced.arrival_ns + TOGETHER_NS)
+		newest->complete_ns = arrival;
+	for (other = owner->items; other; other = other->next_of_owner)
+		if (other->complete_ns <= arrival &&
+		    (!parent || other->complete_ns > parent->complete_ns))
+			parent = other;
+	if (parent && parent->complete_ns >= owner->done_traced_ns) {
+		item->think_ns = arrival - parent->complete_ns;
+		item->sibling = parent->after_done;
+		parent->after_done = item;
+		return;
+	}
+	if (owner->known && owner->done_ns) {
+		at = owner->done_ns + (arrival > owner->done_traced_ns ?
+					       arrival - owner->done_traced_ns :
+					       0);
+	} else if (newest && !newest->sent) {
+		item->think_ns = arrival - newest->traced.arrival_ns;
+		item->sibling = newest->after_sent;
+		newest->after_sent = item;
+		return;
+	} else if (owner->known) {
+		at = owner->last_sent_ns + arrival - owner->last_arrival_ns;
+	} else {
+		at = arrival;
+	}
+	sim_timer(sim, at > sim->now_ns ? at : sim->now_ns, closed_send, item);
+}
+
+static void closed_take(struct sim *sim, const struct trace_request *rq)
+{
+	struct sim_replay *replay = sim->replay;
+	struct owner *owner = owner_of(replay, rq->owner);
+	struct item *item = replay->free_item;
+
+	replay->free_item = item->next_of_owner;
+	replay->nr_items++;
+	*item = (struct item){ .replay = replay, .traced = *rq };
+	item->complete_ns = rq->complete_ns;
+	if (rq->complete_ns == TRACE_NO_TIME) {
+		item->estimated = true;
+		item->complete_ns = rq->arrival_ns +
+				    estimate_ns(sim, owner, rq);
+	}
+	closed_link(sim, owner, item);
+	item->next_of_owner = owner->items;
+	owner->items = item;
+	owner->known = true;
+	owner->last_arrival_ns = rq->arrival_ns;
+	owner->last_end_sector = rq->sector + rq->nr_sectors;
+}
+
+/* ---- both ---- */
+
+static bool wants_more(const struct sim *sim, const struct sim_replay *replay)
+{
+	if (replay->ended)
+		return false;
+	if (sim->config.closed)
+		return replay->nr_items < WINDOW;
+	return !replay->have && !sim_congested(sim);
+}
+
+enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
+{
+	while (wants_more(sim, replay)) {
+		struct trace_request rq;
+		int got = trace_next(replay->reader, &rq);
+
+		if (got < 0) {
+			sim_fail(sim, "%s", trace_why(replay->reader));
+			return SIM_FAILED;
+		}
+		if (!got) {
+			if (!trace_at_end(replay->reader))
+				return SIM_INPUT;
+			replay->ended = true;
+			break;
+		}
+		if (!place(sim, &rq))
+			return SIM_FAILED;
+		replay->read++;
+		if (sim->config.closed) {
+			closed_take(sim, &rq);
+		} else {
+			replay->next = rq;
+			replay->have = true;
+		}
+	}
+	return SIM_MORE;
+}
+
+u64 sim_replay_next_ns(const struct sim_replay *replay)
+{
+	return replay->have ? replay->next.arrival_ns : U64_MAX;
+}
+
+void sim_replay_send(struct sim *sim, struct sim_replay *replay)
+{
+	replay->have = false;
+	send(sim, &replay->next, replay->next.arrival_ns, open_done, NULL);
+}
+
+bool sim_replay_over(const struct sim_replay *replay)
+{
+	return replay->ended && !replay->have && !replay->in_flight &&
+	       !replay->nr_items;
+}
