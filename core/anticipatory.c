@@ -44,7 +44,7 @@
 /* A request's share of a write batch's time, for a first guess of its size. */
 #define AS_WRITE_GUESS_NS (10 * AS_JIFFY_NS)
 #define AS_WRITE_BATCH_MIN 2
-/* No batch gets this long; it keeps doubling within its type. */
+/* No batch gets this long; it keeps the doubling within its type. */
 #define AS_WRITE_BATCH_MAX (1 << 20)
 /* Probabilities are in 1/256. */
 #define AS_HALF (SS_MEAN_ONE / 2)
@@ -519,10 +519,9 @@ static void as_turn(struct ss_policy *policy, u64 now_ns)
 }
 
 /*
- * The disk is free of the last batch's requests: this batch's time begins. As
- * in Linux that hides from as_size_write_batch() how long an async batch took,
- * so that it grows; only a batch whose last request had completed before its
- * end was seen is timed.
+ * The disk has finished the last batch: this one's time begins. As in 2.6.31
+ * this forgets when an async batch began, so that it counts as fast; only one
+ * that was over before its turn ended is really timed.
  */
 static void as_turned(struct ss_policy *policy, u64 now_ns)
 {
@@ -666,6 +665,8 @@ static void as_init(struct ss_policy *policy)
 	ss_owner_table_init(&as->table, &as->shared.base);
 	for (i = 0; i < SS_OWNERS; i++)
 		ss_owner_table_add(&as->table, &as->owner[i].base);
+	/* As in 2.6.31 the first batch is async, with nothing left to send. */
+	as->kind = AS_ASYNC;
 	as->batch_end_ns = policy->value[AS_READ_BATCH_EXPIRE];
 	as->write_batch = max_t(u32, AS_WRITE_BATCH_MIN,
 				div_u64(policy->value[AS_WRITE_BATCH_EXPIRE],

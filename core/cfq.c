@@ -166,7 +166,7 @@ struct cfq_queue {
 	struct rb_node turn_node;
 	struct rb_node near_node;
 	s64 turn_key; /* about when its turn is */
-	s64 left_ns; /* of its last slice, negative if it took too long */
+	s64 left_ns; /* of its last slice, negative if that took too long */
 
 	/* Its slice. */
 	u64 slice_end_ns;
@@ -360,14 +360,14 @@ static void cfq_turns_del(struct cfq_state *cfq, struct cfq_queue *queue)
 static void cfq_turns_add(struct cfq_state *cfq, struct cfq_queue *queue,
 			  s64 key)
 {
-	struct rb_node **link = &cfq->turns.rb_node, *parent = NULL;
+	struct rb_node **link, *parent = NULL;
 
 	if (!RB_EMPTY_NODE(&queue->turn_node)) {
 		if (queue->turn_key == key)
 			return;
 		cfq_turns_del(cfq, queue);
-		link = &cfq->turns.rb_node;
 	}
+	link = &cfq->turns.rb_node;
 	while (*link) {
 		parent = *link;
 		if (key < cfq_turn_entry(parent)->turn_key)
@@ -494,8 +494,12 @@ static void cfq_set_sender(struct cfq_state *cfq, struct cfq_owner *owner)
 	cfq->sender = owner;
 }
 
-/* The active queue's slice ends; if @keep_left, with what is left credited. */
-static void cfq_end_slice(struct ss_policy *policy, bool keep_left, u64 now_ns)
+/*
+ * The active queue's slice ends. With @note_left what is left of it, or how
+ * far it went past its end, moves the next turn: as in 2.6.31 what is left
+ * puts it off.
+ */
+static void cfq_end_slice(struct ss_policy *policy, bool note_left, u64 now_ns)
 {
 	struct cfq_state *cfq = policy->state;
 	struct cfq_queue *queue = cfq->active;
@@ -507,7 +511,7 @@ static void cfq_end_slice(struct ss_policy *policy, bool keep_left, u64 now_ns)
 		policy->sched->counters.timeouts++;
 	cfq->idling = false;
 	queue->has_idled = false;
-	if (keep_left && !queue->slice_new)
+	if (note_left && !queue->slice_new)
 		queue->left_ns = (s64)(queue->slice_end_ns - now_ns);
 	cfq_retake_turn(policy, queue, now_ns);
 	cfq->active = NULL;

@@ -141,9 +141,22 @@ struct stream_state_all {
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
 	s64 score_ns[NR_SCORES];
+	const struct ss_request *first_of_turn; /* in flight; NULL: done */
+	u64 switch_ns; /* time of a turn's first request, running mean */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
 };
+
+/* A running mean over about @memory samples; the first one sets it. */
+static void mean_add(u64 *mean, u64 sample, u32 memory)
+{
+	if (!*mean)
+		*mean = sample;
+	else if (sample > *mean)
+		*mean += div_u64(sample - *mean, memory);
+	else
+		*mean -= div_u64(*mean - sample, memory);
+}
 
 static struct ss_policy *inner_of(const struct ss_policy *policy)
 {
@@ -490,12 +503,19 @@ static u32 nr_in_turn(const struct ss_policy *policy, const struct stream *held)
 
 static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 {
-	u64 slice = policy->value[STREAM_TIME_SLICE];
+	const struct stream_state_all *all = policy->state;
+	u64 slice = policy->value[STREAM_TIME_SLICE], target;
 
 	if (slice != SLICE_AUTO)
 		return slice;
-	return div_u64(policy->value[STREAM_WAIT_TARGET],
-		       max_t(u32, nr_in_turn(policy, s), 1));
+	/*
+	 * A turn ends with the request that is under way at its end. Left to
+	 * add up, these would make the last in the round late by about one
+	 * switch.
+	 */
+	target = policy->value[STREAM_WAIT_TARGET];
+	target -= min_t(u64, target / 2, all->switch_ns);
+	return div_u64(target, max_t(u32, nr_in_turn(policy, s), 1));
 }
 
 /* When the held stream must let others go on; they are pending. */
@@ -540,15 +560,23 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	const struct ss_policy *inner = inner_of(policy);
 	struct ss_request *oldest = oldest_other(all, s), *own = NULL;
 	struct ss_decision choice;
-	u64 turns, slice = slice_ns(policy, s);
+	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	u64 patience;
 
+	/*
+	 * With a target, whoever has used up half of it is next: in a steady
+	 * rotation that is always the oldest, so the order is the one in which
+	 * the inner policy first chose them.
+	 */
+	if (target)
+		patience = policy->value[STREAM_WAIT_TARGET] / 2;
+	else
+		patience = slice_ns(policy, s) *
+			   (max_t(u32, nr_in_turn(policy, s), 1) - 1);
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
 				       member_node);
-	turns = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO ?
-			policy->value[STREAM_WAIT_TARGET] :
-			slice * nr_in_turn(policy, s);
-	if (now_ns + slice > oldest->arrival_ns + turns)
+	if (now_ns > oldest->arrival_ns + patience)
 		return oldest;
 	choice = inner->ops->choose(inner, now_ns, own);
 	if (choice.verdict != SS_DISPATCH || choice.rq->stream == s)
@@ -673,7 +701,8 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 
 /* Whose turn is it now that @rq goes out? */
 static void pass_turn(const struct ss_policy *policy, struct stream *s,
-		      bool because_late, u64 now_ns)
+		      const struct ss_request *rq, bool because_late,
+		      u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
@@ -693,6 +722,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 		return;
 	all->held = s && is_established(policy, s) ? s : NULL;
 	all->slice_start_ns = now_ns;
+	all->first_of_turn = all->held ? rq : NULL;
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -711,7 +741,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	} else if (!policy->sched->curve.flat && ss_request_is_sync(rq)) {
 		s = stream_new(policy, rq);
 	}
-	pass_turn(policy, s, late, now_ns);
+	pass_turn(policy, s, rq, late, now_ns);
 	all->holding = false;
 	if (s && s->last == rq)
 		become_parent(policy, s, rq, now_ns);
@@ -729,17 +759,15 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 		inner->ops->completed(inner, rq, now_ns);
 	if (policy->sched->nr_in_flight) {
 		/* Others are in it still: it was busy since the last one. */
-		u64 took = now_ns - max_t(u64, all->last_completion_ns,
-					  rq->dispatch_ns);
-
-		if (!all->busy_ns)
-			all->busy_ns = took;
-		else if (took > all->busy_ns)
-			all->busy_ns += div_u64(took - all->busy_ns,
-						BUSY_MEMORY);
-		else
-			all->busy_ns -= div_u64(all->busy_ns - took,
-						BUSY_MEMORY);
+		mean_add(&all->busy_ns,
+			 now_ns - max_t(u64, all->last_completion_ns,
+					rq->dispatch_ns),
+			 BUSY_MEMORY);
+	}
+	if (rq == all->first_of_turn) {
+		all->first_of_turn = NULL;
+		mean_add(&all->switch_ns, now_ns - rq->dispatch_ns,
+			 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
 	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {

@@ -235,6 +235,7 @@ static void note(struct sim *sim, const struct sim_request *request)
 
 	histogram_add(&sim->service,
 		      request->cmd.done_ns - request->cmd.start_ns);
+	sim->position_ns += request->cmd.position_ns;
 	sim->disk_requests++;
 	sim->disk_bytes[rq->direction] += (u64)rq->nr_sectors * SECTOR_BYTES;
 	if (request->first_bio->job != sim->last_job) {

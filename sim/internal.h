@@ -171,7 +171,7 @@ struct sim {
 	u64 disk_busy_from_ns;
 	u64 disk_bytes[2];
 	u64 disk_requests;
-	u64 switches, switch_ns, busy_ns;
+	u64 switches, switch_ns, position_ns, busy_ns;
 	u64 max_pending;
 	struct histogram wait, service, response;
 	struct sim_log_row *log;

@@ -369,6 +369,7 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	histogram_times(&sim->response, &result->response);
 	result->switches = sim->switches;
 	result->switch_ns = sim->switch_ns;
+	result->position_ns = sim->position_ns;
 	result->busy_ns = sim->busy_ns;
 	result->max_pending = sim->max_pending;
 	result->dispatches = counters->dispatches;

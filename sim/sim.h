@@ -114,6 +114,7 @@ struct sim_result {
 	struct sim_times response; /* arrival to completion */
 	u64 switches; /* requests after another process's */
 	u64 switch_ns; /* positioning of those, sum */
+	u64 position_ns; /* positioning of all requests, sum */
 	u64 busy_ns; /* disk working */
 	u64 max_pending;
 	/* struct ss_counters, by name */
