@@ -105,6 +105,16 @@ static const struct ss_tunable stream_tunables[] = {
 #define NR_SCORES 6
 /* The score forgets by 1/SCORE_MEMORY at each outcome. */
 #define SCORE_MEMORY 64
+/*
+ * Waiting must have won this many times what it lost. More than once: what it
+ * wins is an estimate by the curve, what it loses is a time that passed.
+ */
+#define SCORE_FACTOR 2
+/*
+ * Of the time spent waiting for a child that came, this part counts as lost:
+ * the others' processes would have been thinking while they were served.
+ */
+#define SCORE_IDLE 4
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
@@ -122,12 +132,18 @@ struct stream {
 	u64 end_sector; /* where the last member ends */
 	u64 completed_ns; /* when the last member was done */
 	u64 service_ns; /* cost of what would be done instead of waiting */
-	u64 reach_sectors; /* no child can be farther away than this */
 	u32 instead_sectors; /* length of that other request */
+	u64 reach_sectors; /* no child can be farther away than this */
 	u32 size; /* members so far */
 	u32 nr_pending; /* members on the list */
 	u8 state; /* enum stream_state */
 	bool supposed; /* nothing was pending: service_ns is the mean */
+};
+
+/* How waiting ended, had the head always been held; old outcomes fade. */
+struct score {
+	u64 won_ns;
+	u64 lost_ns;
 };
 
 struct stream_state_all {
@@ -140,7 +156,7 @@ struct stream_state_all {
 	struct stream *held; /* whose turn it is; NULL: nobody's */
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
-	s64 score_ns[NR_SCORES];
+	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	u64 switch_ns; /* time of a turn's first request, running mean */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
@@ -186,6 +202,11 @@ static u64 patience_ns(const struct ss_policy *policy, const struct stream *s)
 		       100);
 }
 
+static u64 waited_ns(const struct stream *s, u64 now_ns)
+{
+	return s->state == STREAM_COMPLETED ? now_ns - s->completed_ns : 0;
+}
+
 static bool is_broken(const struct ss_policy *policy, const struct stream *s,
 		      u64 now_ns)
 {
@@ -195,7 +216,8 @@ static bool is_broken(const struct ss_policy *policy, const struct stream *s,
 
 /* ---- scores: does waiting for streams of this length pay? ---- */
 
-static s64 *score_of(const struct ss_policy *policy, const struct stream *s)
+static struct score *score_of(const struct ss_policy *policy,
+			      const struct stream *s)
 {
 	struct stream_state_all *all = policy->state;
 	u32 rank = 0, size = policy->value[STREAM_THRESHOLD];
@@ -204,38 +226,48 @@ static s64 *score_of(const struct ss_policy *policy, const struct stream *s)
 		size *= 2;
 		rank++;
 	}
-	return &all->score_ns[rank];
+	return &all->score[rank];
 }
 
+/* A child came, or none did: what waiting won, or cost. */
 static void score_add(const struct ss_policy *policy, const struct stream *s,
-		      s64 gain_ns)
+		      u64 won_ns, u64 lost_ns)
 {
-	s64 *score = score_of(policy, s);
+	struct score *score = score_of(policy, s);
 
-	*score += gain_ns - div_s64(*score, SCORE_MEMORY);
+	score->won_ns += won_ns - score->won_ns / SCORE_MEMORY;
+	score->lost_ns += lost_ns - score->lost_ns / SCORE_MEMORY;
+}
+
+/*
+ * A child of @nr_sectors came that cost @cost_ns, of which @wait_ns was
+ * waiting. What would have been done instead may have moved more in its time:
+ * readahead windows that were not waited for merge into longer requests. That
+ * counts up to twice the child's length.
+ */
+static void score_child(const struct ss_policy *policy, const struct stream *s,
+			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
+{
+	u64 transfer_ps = policy->sched->curve.transfer_ps;
+	u64 own_ns = cost_ns + div_u64(transfer_ps * nr_sectors, 1000);
+	u64 instead_ns = s->service_ns, sectors = nr_sectors;
+
+	if (s->instead_sectors > nr_sectors)
+		sectors = min_t(u64, s->instead_sectors, 2ULL * nr_sectors);
+	instead_ns += div_u64(transfer_ps * sectors, 1000);
+	instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
+	if (own_ns < instead_ns)
+		score_add(policy, s, instead_ns - own_ns,
+			  wait_ns / SCORE_IDLE);
+	else
+		score_add(policy, s, 0, own_ns - instead_ns);
 }
 
 static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 {
-	return *score_of(policy, s) >= 0;
-}
+	const struct score *score = score_of(policy, s);
 
-/*
- * What waiting for a child of @nr_sectors, costing @cost_ns with its
- * positioning, gained: the time in which the request served instead would
- * have moved as many sectors, less the time it took. With equal lengths this
- * is the paper's inequality.
- */
-static s64 gain_of(const struct ss_policy *policy, const struct stream *s,
-		   u32 nr_sectors, u64 cost_ns)
-{
-	u64 transfer_ps = policy->sched->curve.transfer_ps;
-	u64 own = cost_ns + div_u64(transfer_ps * nr_sectors, 1000);
-	u64 instead = s->service_ns +
-		      div_u64(transfer_ps * s->instead_sectors, 1000);
-
-	return (s64)div_u64(instead * nr_sectors, s->instead_sectors) -
-	       (s64)own;
+	return score->won_ns >= SCORE_FACTOR * score->lost_ns;
 }
 
 /* ---- the table of streams ---- */
@@ -296,7 +328,7 @@ static void drop_broken(const struct ss_policy *policy, u64 now_ns)
 		if (!is_broken(policy, s, now_ns))
 			continue;
 		if (is_established(policy, s))
-			score_add(policy, s, -(s64)patience_ns(policy, s));
+			score_add(policy, s, 0, patience_ns(policy, s));
 		stream_free(all, s);
 	}
 }
@@ -331,14 +363,14 @@ static void set_instead(const struct ss_policy *policy, struct stream *s,
 
 /* The last member has just been dispatched: it becomes a parent-to-be. */
 static void become_parent(const struct ss_policy *policy, struct stream *s,
-			  const struct ss_request *rq, u64 now_ns)
+			  u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 	struct ss_policy *inner = inner_of(policy);
 	struct ss_decision choice;
 	u64 service_ns = sched->curve.mean_random_ns;
-	u32 instead_sectors = rq->nr_sectors;
+	u32 instead_sectors = 0;
 
 	s->state = STREAM_IN_FLIGHT;
 	list_move_tail(&s->node, &all->parents);
@@ -356,11 +388,6 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 }
 
 /* ---- arrival: whose child is it? ---- */
-
-static u64 waited_ns(const struct stream *s, u64 now_ns)
-{
-	return s->state == STREAM_COMPLETED ? now_ns - s->completed_ns : 0;
-}
 
 static struct stream *find_parent(const struct ss_policy *policy,
 				  const struct ss_request *rq, u64 now_ns,
@@ -618,11 +645,11 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	struct ss_request *late;
 	bool in_time;
 
+	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
+		return inner->ops->choose(inner, now_ns, skip);
 	late = overdue(policy, now_ns);
 	if (late)
 		return ss_dispatch(late);
-	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
-		return inner->ops->choose(inner, now_ns, skip);
 
 	in_time = !nr_others(policy, s) ||
 		  now_ns < slice_end_ns(policy, s);
@@ -674,9 +701,9 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		parent = find_parent(policy, rq, now_ns, &cost_ns);
 		if (parent) {
 			if (is_established(policy, parent)) {
-				score_add(policy, parent,
-					  gain_of(policy, parent,
-						  rq->nr_sectors, cost_ns));
+				score_child(policy, parent,
+					    rq->nr_sectors, cost_ns,
+					    waited_ns(parent, now_ns));
 				if (cost_ns >= parent->service_ns) {
 					parent->size = policy->value
 							       [STREAM_THRESHOLD];
@@ -717,8 +744,13 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	}
 	if (s && s == held)
 		return;
-	/* A lone request that was late interrupts; a stream takes its turn. */
-	if (because_late && held && !(s && is_established(policy, s)))
+	/*
+	 * A lone request that was late interrupts; a stream takes its turn.
+	 * Where more are late the disk is overloaded, and the inner policy
+	 * gets it to itself until a stream's member is its own choice.
+	 */
+	if (because_late && held && !(s && is_established(policy, s)) &&
+	    !overdue(policy, now_ns))
 		return;
 	all->held = s && is_established(policy, s) ? s : NULL;
 	all->slice_start_ns = now_ns;
@@ -744,8 +776,23 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	pass_turn(policy, s, rq, late, now_ns);
 	all->holding = false;
 	if (s && s->last == rq)
-		become_parent(policy, s, rq, now_ns);
+		become_parent(policy, s, now_ns);
 	drop_broken(policy, now_ns);
+}
+
+/*
+ * A write that the drive took into its cache: the head did not go there, and
+ * staying for the next one saves nothing.
+ */
+static bool was_cached(const struct ss_policy *policy,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 transfer_ns = div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
+
+	return rq->direction == SS_WRITE &&
+	       now_ns - rq->dispatch_ns <
+		       transfer_ns + curve->mean_random_ns / 8;
 }
 
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
@@ -770,7 +817,11 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
-	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
+	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT &&
+	    was_cached(policy, rq, now_ns)) {
+		s->last = NULL;
+		stream_free(all, s);
+	} else if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
 		s->state = STREAM_COMPLETED;
 		s->completed_ns = now_ns;
 		s->last = NULL;
