@@ -666,11 +666,16 @@ static struct cfq_plan cfq_plan(const struct ss_policy *policy, u64 now_ns)
 static void cfq_change_queue(struct ss_policy *policy,
 			     const struct cfq_plan *plan, u64 now_ns)
 {
+	struct cfq_state *cfq = policy->state;
+
 	if (!plan->change)
 		return;
 	cfq_end_slice(policy, false, now_ns);
+	/* Now the turns say by themselves what the plan has foreseen. */
+	WARN_ON_ONCE(!plan->near &&
+		     plan->queue != cfq_turn_entry(rb_first(&cfq->turns)));
 	plan->queue->jumped = plan->near;
-	cfq_begin_slice(policy->state, plan->queue);
+	cfq_begin_slice(cfq, plan->queue);
 }
 
 /* Last in every event: if the disk would ask now and is to wait, so be it. */
@@ -734,7 +739,7 @@ static void cfq_weigh_idling(struct ss_policy *policy, struct cfq_queue *queue)
 	const struct cfq_past *past = &queue->owner->past;
 	u64 idle_ns = policy->value[CFQ_SLICE_IDLE];
 
-	if (past->gone || !idle_ns ||
+	if (!idle_ns ||
 	    (cfq->deep && past->seek_sectors.mean > CFQ_SEEKY_SECTORS))
 		queue->worth_idling = false;
 	else if (cfq_trusted(&past->think_ns))
@@ -864,16 +869,17 @@ static void cfq_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct cfq_queue *queue = cfq_queue_of(cfq, rq);
 	struct cfq_plan plan = cfq_plan(policy, now_ns);
 
-	if (plan.decision.rq != rq) {
+	if (plan.decision.rq == rq) {
+		cfq_change_queue(policy, &plan, now_ns);
+		if (plan.looked)
+			queue->looked = true;
+		if (plan.by_age)
+			policy->sched->counters.expired++;
+	} else if (queue != cfq->active) {
 		/* Chosen at an earlier time; it goes all the same. */
-		plan = (struct cfq_plan){ .queue = queue };
-		plan.change = queue != cfq->active;
+		cfq_end_slice(policy, false, now_ns);
+		cfq_begin_slice(cfq, queue);
 	}
-	cfq_change_queue(policy, &plan, now_ns);
-	if (plan.looked)
-		queue->looked = true;
-	if (plan.by_age)
-		policy->sched->counters.expired++;
 
 	/* The elevator goes on from where the request before this one ended. */
 	cfq_take(policy, rq);

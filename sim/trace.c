@@ -39,7 +39,7 @@ struct trace_reader *trace_open(const char *format, bool skip_bad)
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return NULL;
-	reader->ops = trace_format_ops(nr);
+	reader->ops = trace_formats[nr].ops;
 	reader->binary = trace_formats[nr].binary;
 	reader->skip_bad = skip_bad;
 	if (reader->ops->state_size) {
@@ -124,9 +124,12 @@ static void quote(const u8 *at, const u8 *end, char *to, u64 size)
 bool trace_fail_line(struct trace_reader *reader, const struct trace_line *line)
 {
 	static const char *const before[] = {
-		[FORM_WORD] = "expected ",   [FORM_NUMBER] = "expected ",
-		[FORM_DECIMAL] = "expected ", [FORM_HEX] = "expected ",
-		[FORM_LARGE] = "",	     [FORM_ZERO] = "",
+		[FORM_WORD] = "expected ",
+		[FORM_NUMBER] = "expected ",
+		[FORM_DECIMAL] = "expected ",
+		[FORM_HEX] = "expected ",
+		[FORM_LARGE] = "",
+		[FORM_ZERO] = "",
 	};
 	static const char *const behind[] = {
 		[FORM_WORD] = ", found",
@@ -162,16 +165,19 @@ bool trace_fail_backwards(struct trace_reader *reader, u64 from_ns, u64 to_ns)
 
 /* Devices */
 
-/* FNV-1a, 64 bits; blanks count as commas so that "8 0" is "8,0". */
+/* FNV-1a, 64 bits. */
+u64 trace_hash_on(u64 hash, const void *more, u64 nr)
+{
+	const u8 *at = more, *end = at + nr;
+
+	for (; at < end; at++)
+		hash = (hash ^ *at) * 0x100000001b3ULL;
+	return hash;
+}
+
 u64 trace_hash(const u8 *bytes, u64 nr)
 {
-	u64 hash = 0xcbf29ce484222325ULL, i;
-
-	for (i = 0; i < nr; i++) {
-		hash ^= is_blank(bytes[i]) ? ',' : bytes[i];
-		hash *= 0x100000001b3ULL;
-	}
-	return hash;
+	return trace_hash_on(0xcbf29ce484222325ULL, bytes, nr);
 }
 
 bool trace_parse_number(const char *name, u64 *device)
@@ -402,6 +408,17 @@ static enum trace_step next_text(struct trace_reader *reader,
 	return step;
 }
 
+static enum trace_step no_requests(struct trace_reader *reader)
+{
+	if (!reader->offset)
+		return trace_fail_always(reader, "the trace is empty");
+	if (reader->selected)
+		return trace_fail_always(
+			reader, "the trace holds no requests of device %s",
+			reader->device_name);
+	return trace_fail_always(reader, "the trace holds no requests");
+}
+
 int trace_next(struct trace_reader *reader, struct trace_request *rq)
 {
 	enum trace_step step;
@@ -416,8 +433,8 @@ int trace_next(struct trace_reader *reader, struct trace_request *rq)
 		step = next_text(reader, rq);
 	if (step != TRACE_MORE || !reader->last)
 		return step;
-	if (!reader->offset)
-		return trace_fail_always(reader, "the trace is empty");
+	if (!reader->requests)
+		return no_requests(reader);
 	reader->ended = true;
 	return 0;
 }
@@ -487,7 +504,7 @@ const char *trace_detect(const u8 *bytes, u64 nr)
 
 	for (i = 0; i < trace_nr_formats; i++) {
 		if (trace_formats[i].binary &&
-		    trace_format_ops(i)->detect(bytes, nr))
+		    trace_formats[i].ops->detect(bytes, nr))
 			return trace_formats[i].name;
 	}
 	if (!nr || memchr(bytes, 0, nr))

@@ -25,10 +25,13 @@ struct trace_request {
 	u64 line; /* text: line; binary: number of the record; from 1 */
 };
 
+struct trace_ops;
+
 struct trace_format {
 	const char *name; /* "blkparse" */
 	const char *help; /* one line: what it is and where it comes from */
 	bool binary;
+	const struct trace_ops *ops; /* the reader's own */
 };
 
 extern const struct trace_format trace_formats[];
@@ -44,6 +47,7 @@ struct trace_reader *trace_open(const char *format, bool skip_bad);
 void trace_close(struct trace_reader *reader);
 
 /* Only requests of this device count (as text, as the trace spells it). */
+/* Before the first trace_feed(). 0, or -1: trace_why() says what is wrong. */
 int trace_select_device(struct trace_reader *reader, const char *device);
 
 /*

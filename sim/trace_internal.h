@@ -87,9 +87,6 @@ struct trace_ops {
 	void (*close)(struct trace_reader *reader);
 };
 
-/* @ops of the format with the same place in trace_formats[]. */
-const struct trace_ops *trace_format_ops(u32 format);
-
 extern const struct trace_ops trace_blkparse_ops;
 extern const struct trace_ops trace_blktrace_ops;
 extern const struct trace_ops trace_fio2_ops;
@@ -136,11 +133,11 @@ struct trace_reader {
 /* trace.c: shared steps. */
 
 /* Name an error; false if it is skipped and counted instead. */
-__attribute__((format(printf, 2, 3))) bool
-trace_fail(struct trace_reader *reader, const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool trace_fail(
+	struct trace_reader *reader, const char *format, ...);
 /* An error that cannot be skipped. */
-__attribute__((format(printf, 2, 3))) enum trace_step
-trace_fail_always(struct trace_reader *reader, const char *format, ...);
+__attribute__((format(printf, 2, 3))) enum trace_step trace_fail_always(
+	struct trace_reader *reader, const char *format, ...);
 bool trace_fail_line(struct trace_reader *reader,
 		     const struct trace_line *line);
 bool trace_fail_backwards(struct trace_reader *reader, u64 from_ns, u64 to_ns);
@@ -156,7 +153,9 @@ bool trace_is_header(const struct trace_ops *ops,
 /* Slow part of trace_check_device(). */
 enum trace_step trace_other_device(struct trace_reader *reader,
 				   const struct trace_record *record);
+/* The hash of a name, and of a name that goes on. */
 u64 trace_hash(const u8 *bytes, u64 nr);
+u64 trace_hash_on(u64 hash, const void *more, u64 nr);
 bool trace_parse_number(const char *name, u64 *device);
 bool trace_parse_name(const char *name, u64 *device);
 bool trace_parse_major_minor(const char *name, u64 *device);
@@ -166,9 +165,8 @@ void trace_print_major_minor(u64 device, char *to, u64 size);
  * TRACE_REQUEST if the record's device counts, TRACE_SKIP if another was
  * selected, TRACE_BAD if this is a second one and none was selected.
  */
-static inline enum trace_step
-trace_check_device(struct trace_reader *reader,
-		   const struct trace_record *record)
+static inline enum trace_step trace_check_device(
+	struct trace_reader *reader, const struct trace_record *record)
 {
 	if (reader->have_device && reader->device == record->device)
 		return TRACE_REQUEST;
@@ -292,10 +290,9 @@ static inline bool scan_u64(struct trace_line *line, u64 *value,
 static inline bool scan_decimal(struct trace_line *line, u32 digits, u64 *ns,
 				const char *noun)
 {
-	static const u64 power[] = { 1,		 10,	    100,
-				     1000,	 10000,	    100000,
-				     1000000,	 10000000,  100000000,
-				     1000000000 };
+	static const u64 power[] = { 1,		10,	   100,	    1000,
+				     10000,	100000,	   1000000, 10000000,
+				     100000000, 1000000000 };
 	const u8 *begin = line->at, *at, *end = line->end;
 	u64 whole = 0, part = 0;
 	u32 left = digits;

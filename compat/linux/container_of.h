@@ -7,6 +7,6 @@
 
 /* The structure of type @type whose field @member is at @ptr. */
 #define container_of(ptr, type, member)                                        \
-	((type *)((char *)(ptr)-offsetof(type, member)))
+	((type *)((char *)(ptr) - offsetof(type, member)))
 
 #endif

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make run, make test, make lint, make bench; make help says what each does.
+
+PYTHON ?= python3
+VENV := .venv
+export PYTHON VENV
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/stamp
+
+# What the installed package is made from.
+SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
+	$(shell find compat core disk sim streamsched disks jobs traces \
+		-type f -not -path '*/__pycache__/*' 2>/dev/null)
+
+.PHONY: help run test lint format bench install clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
+	@echo "make test     every check there is: lint, unit, property, golden, e2e, fuzz (5 min)"
+	@echo "make lint     formatting, types and the project's own rules, nothing else"
+	@echo "make format   let clang-format and ruff rewrite the sources"
+	@echo "make bench    speed of the simulator and of each policy"
+	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
+	@echo "make clean    remove what make made"
+
+run: $(STAMP)-package
+	@$(BIN)/streamsched reproduce fig3
+	@$(BIN)/streamsched replay $(firstword $(sort $(wildcard traces/*.zst traces/*.gz)))
+
+test: $(STAMP)-dev
+	@tools/run_tests.sh
+
+lint: $(STAMP)-dev
+	@tools/lint.sh
+
+format: $(STAMP)-dev
+	@tools/lint.sh --fix
+
+bench: $(STAMP)-package
+	@$(BIN)/python bench/bench.py
+
+install: $(STAMP)-package
+
+# Each stamp says that a step was done, and depends on what it was done with.
+$(STAMP)-tools: pyproject.toml tools/setup.sh tools/requirements.py
+	@tools/setup.sh tools
+	@touch $@
+
+$(STAMP)-package: $(STAMP)-tools $(SOURCES)
+	@tools/setup.sh package
+	@touch $@
+
+$(STAMP)-dev: $(STAMP)-package
+	@tools/setup.sh dev
+	@tools/setup.sh fuzz
+	@touch $@
+
+clean:
+	rm -rf build $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a disk is: every figure the model works with.
+ *
+ * A plain structure of integers, filled in from a file in disks/. The Python
+ * binding reads this header as text, so it holds literal array sizes and no
+ * macros but the limits. hdd_init() checks every range given here.
+ */
+#ifndef HDD_PARAMS_H
+#define HDD_PARAMS_H
+
+#include <linux/types.h>
+
+#define HDD_MAX_ZONES 64
+#define HDD_MAX_SEEK_POINTS 64
+#define HDD_MAX_SEGMENTS 64
+#define HDD_MAX_DIRTY 256
+#define HDD_MAX_DEPTH 32
+#define HDD_MAX_CHANNELS 32
+
+enum hdd_kind {
+	HDD_KIND_MECHANICAL, /* platters and an arm */
+	HDD_KIND_FLAT, /* an SSD: the same latency everywhere */
+};
+
+/* Which of the commands in its queue the drive does next. */
+enum hdd_order {
+	HDD_ORDER_FIFO, /* the one that came first */
+	HDD_ORDER_SPTF, /* the one with the shortest positioning time */
+};
+
+struct hdd_params {
+	u64 capacity_sectors; /* what the host sees, at least 1 */
+	u32 kind; /* enum hdd_kind */
+
+	/* Both kinds. */
+	u32 queue_depth; /* commands in the drive at once, 1..32 */
+	u64 interface_bytes_per_s; /* to and from the drive's cache */
+	u32 command_overhead_ns; /* controller, per command */
+	u64 flush_ns; /* fixed part of a flush that has work to do */
+
+	/* Mechanical only, down to the flat ones. */
+	u32 queue_order; /* enum hdd_order */
+	/*
+	 * SPTF: waiting 1000 ns counts as this many ns less positioning,
+	 * 0..1000; and a command older than the limit goes first.
+	 */
+	u32 queue_age_permille;
+	u64 queue_age_limit_ns;
+
+	/*
+	 * Zones from the outer edge inwards. A zone is whole cylinders with
+	 * one number of sectors per track; sectors are numbered along a
+	 * track, then over the surfaces of a cylinder, then inwards. All
+	 * zones but the last are used fully.
+	 */
+	u32 rotation_ns; /* one revolution, 1 ms..50 ms */
+	u32 surfaces; /* recording surfaces (heads), 1..64 */
+	u32 nr_zones; /* 1..64 */
+	u32 zone_cylinders[64];
+	u32 zone_sectors_per_track[64]; /* 8..65535 */
+
+	/*
+	 * How much later than the end of a track its successor begins, on
+	 * the next surface and on the next cylinder; below one revolution.
+	 */
+	u32 track_skew_ns;
+	u32 cylinder_skew_ns;
+	u32 head_switch_ns; /* to another surface of the same cylinder */
+	u32 write_settle_ns; /* extra for a write after moving */
+
+	/*
+	 * Seek time for reads by distance: cylinders ascending from 1 up to
+	 * the full stroke or beyond, times never falling, straight lines in
+	 * between.
+	 */
+	u32 nr_seek_points; /* 1..64 */
+	u32 seek_cylinders[64];
+	u32 seek_ns[64];
+
+	/* The read cache: equal segments, least recently used goes. */
+	u32 segments; /* 1..64 */
+	u32 segment_sectors; /* size of one */
+	u32 readahead_sectors; /* beyond the last one read; <= a segment */
+
+	/* The write cache; write_cache_sectors 0 turns it off. */
+	u32 write_cache_sectors;
+	u32 write_cache_extents; /* separate places it can hold, 1..256 */
+	u64 write_idle_ns; /* idle this long before writing it out */
+
+	/* Flat only. */
+	u32 flat_channels; /* commands served side by side, 1..32 */
+	u32 flat_read_ns; /* latency of the medium */
+	u32 flat_write_ns;
+	u64 flat_read_bytes_per_s; /* of the whole drive */
+	u64 flat_write_bytes_per_s;
+};
+
+#endif

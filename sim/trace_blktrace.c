@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * blktrace's binary events: what blktrace -o - and blkparse -d write, and the
+ * kernel's blk tracer with its bin option. A record is 48 bytes in the byte
+ * order of the machine that was traced, then pdu_len bytes that belong to it:
+ *
+ *	0 magic  4 sequence  8 time  16 sector  24 bytes  28 action
+ *	32 pid  36 device  40 cpu  44 error  46 pdu_len
+ */
+#include "trace_events.h"
+
+#define MAGIC 0x65617407U /* "eat", version 7 */
+#define RECORD_BYTES 48
+
+/* The high half of the action: categories. */
+#define TC_WRITE (1U << 17)
+#define TC_SYNC (1U << 19)
+#define TC_PC (1U << 25) /* a command of its own, not a read or write */
+#define TC_NOTIFY (1U << 26)
+#define TC_META (1U << 28)
+#define TC_DISCARD (1U << 29)
+#define TC_DRIVER (1U << 30)
+/* The low half: what happened, and that a cgroup's number is in the pdu. */
+#define TA_MASK 0xffffU
+#define TA_CGROUP 0x100U
+#define TA_QUEUE 1
+#define TA_ISSUE 7
+#define TA_COMPLETE 8
+
+struct blktrace_state {
+	struct trace_events events;
+	bool known_order;
+	bool swap;
+	bool lost; /* behind a bad record, looking for the next one */
+};
+
+static inline u32 get32(const u8 *at, bool swap)
+{
+	u32 value;
+
+	memcpy(&value, at, sizeof(value));
+	return swap ? __builtin_bswap32(value) : value;
+}
+
+static inline u64 get64(const u8 *at, bool swap)
+{
+	u64 value;
+
+	memcpy(&value, at, sizeof(value));
+	return swap ? __builtin_bswap64(value) : value;
+}
+
+static inline u16 get16(const u8 *at, bool swap)
+{
+	u16 value;
+
+	memcpy(&value, at, sizeof(value));
+	return swap ? __builtin_bswap16(value) : value;
+}
+
+static bool detect(const u8 *bytes, u64 nr)
+{
+	return nr >= 4 &&
+	       (get32(bytes, false) == MAGIC || get32(bytes, true) == MAGIC);
+}
+
+static u8 action_of(u32 action)
+{
+	if (action & (TC_NOTIFY | TC_DRIVER | TC_DISCARD | TC_PC))
+		return EVENT_OTHER;
+	switch (action & TA_MASK & ~TA_CGROUP) {
+	case TA_QUEUE:
+		return EVENT_QUEUE;
+	case TA_ISSUE:
+		return EVENT_ISSUE;
+	case TA_COMPLETE:
+		return EVENT_COMPLETE;
+	}
+	return EVENT_OTHER;
+}
+
+/* Behind a bad record: go on where the next magic number stands. */
+static enum trace_step resync(struct trace_reader *reader,
+			      struct blktrace_state *state)
+{
+	u64 nr = trace_ready(reader), at = 0;
+	const u8 *bytes = reader->bytes + reader->head;
+
+	while (at + 4 <= nr && get32(bytes + at, state->swap) != MAGIC)
+		at++;
+	state->lost = at + 4 > nr;
+	if (state->lost && reader->last)
+		at = nr;
+	trace_consume(reader, at);
+	return state->lost ? TRACE_MORE : TRACE_SKIP;
+}
+
+/* Where records end too early; only at the end of the trace. */
+static enum trace_step truncated(struct trace_reader *reader, u64 has, u64 of)
+{
+	bool stop = trace_fail(
+		reader,
+		"record %llu (byte %llu): truncated, %llu of its %llu bytes are there",
+		(unsigned long long)reader->line + 1,
+		(unsigned long long)reader->offset, (unsigned long long)has,
+		(unsigned long long)of);
+
+	trace_consume(reader, has);
+	return stop ? TRACE_BAD : TRACE_MORE;
+}
+
+static enum trace_step bad_magic(struct trace_reader *reader,
+				 struct blktrace_state *state, u32 magic)
+{
+	bool stop;
+
+	reader->line++;
+	stop = trace_fail(
+		reader,
+		"record %llu (byte %llu): bad magic 0x%08x, expected 0x%08x",
+		(unsigned long long)reader->line,
+		(unsigned long long)reader->offset, magic, MAGIC);
+	if (stop)
+		return TRACE_BAD;
+	trace_consume(reader, 1);
+	state->lost = true;
+	return TRACE_SKIP;
+}
+
+/* An event that may concern a request, of the right device or of none yet. */
+static enum trace_step add_event(struct trace_reader *reader,
+				 struct blktrace_state *state, const u8 *at,
+				 u32 action, u8 what)
+{
+	bool swap = state->swap;
+	struct trace_record record;
+	struct trace_event *event;
+	u64 sector = get64(at + 16, swap);
+	u64 nr = get32(at + 24, swap) + TRACE_SECTOR_BYTES - 1;
+	enum trace_step step;
+	bool stop;
+
+	record.device = get32(at + 36, swap);
+	record.device_at = NULL;
+	record.device_nr = 0;
+	step = trace_check_device(reader, &record);
+	if (step != TRACE_REQUEST)
+		return step;
+	nr >>= TRACE_SECTOR_SHIFT;
+	if (sector > TRACE_MAX_SECTORS - nr) {
+		stop = trace_fail(
+			reader,
+			"record %llu (byte %llu): sector %llu is too large",
+			(unsigned long long)reader->line,
+			(unsigned long long)reader->offset,
+			(unsigned long long)sector);
+		return stop ? TRACE_BAD : TRACE_SKIP;
+	}
+	step = trace_events_add(reader, &state->events, what,
+				get64(at + 8, swap), get32(at + 40, swap),
+				&event);
+	if (step != TRACE_REQUEST)
+		return step;
+	event->sector = sector;
+	event->nr_sectors = nr;
+	event->line = reader->line;
+	event->owner = get32(at + 32, swap);
+	event->direction = action & TC_WRITE ? SS_WRITE : SS_READ;
+	event->flags = (action & TC_SYNC ? SS_SYNC : 0) |
+		       (action & TC_META ? SS_META : 0);
+	return TRACE_REQUEST;
+}
+
+static enum trace_step take_record(struct trace_reader *reader,
+				   struct blktrace_state *state)
+{
+	const u8 *at = reader->bytes + reader->head;
+	u64 ready = trace_ready(reader), nr;
+	enum trace_step step = TRACE_SKIP;
+	u32 magic, action;
+	u8 what;
+
+	if (state->lost)
+		return resync(reader, state);
+	if (ready < RECORD_BYTES) {
+		if (!ready || !reader->last)
+			return TRACE_MORE;
+		return truncated(reader, ready, RECORD_BYTES);
+	}
+	magic = get32(at, state->swap);
+	if (magic != MAGIC) {
+		if (state->known_order || get32(at, true) != MAGIC)
+			return bad_magic(reader, state, magic);
+		state->swap = true;
+	}
+	state->known_order = true;
+	nr = RECORD_BYTES + get16(at + 46, state->swap);
+	if (ready < nr) {
+		if (!reader->last)
+			return TRACE_MORE;
+		return truncated(reader, ready, nr);
+	}
+	reader->line++;
+	action = get32(at + 28, state->swap);
+	what = action_of(action);
+	if (what != EVENT_OTHER && get32(at + 24, state->swap)) {
+		step = add_event(reader, state, at, action, what);
+		if (step == TRACE_BAD)
+			return TRACE_BAD;
+	}
+	trace_consume(reader, nr);
+	return step;
+}
+
+static enum trace_step next(struct trace_reader *reader,
+			    struct trace_request *rq)
+{
+	struct blktrace_state *state = reader->state;
+	enum trace_step step;
+
+	step = trace_events_next(reader, &state->events, false, rq);
+	while (step == TRACE_MORE) {
+		do {
+			step = take_record(reader, state);
+		} while (step == TRACE_SKIP);
+		if (step == TRACE_BAD)
+			return step;
+		if (step == TRACE_MORE && !reader->last)
+			return step;
+		if (step == TRACE_MORE)
+			return trace_events_next(reader, &state->events, true,
+						 rq);
+		step = trace_events_next(reader, &state->events, false, rq);
+	}
+	return step;
+}
+
+static void close(struct trace_reader *reader)
+{
+	struct blktrace_state *state = reader->state;
+
+	trace_events_close(&state->events);
+}
+
+const struct trace_ops trace_blktrace_ops = {
+	.state_size = sizeof(struct blktrace_state),
+	.parse_device = trace_parse_major_minor,
+	.print_device = trace_print_major_minor,
+	.next = next,
+	.detect = detect,
+	.close = close,
+};

@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line. Each command checks all it was given before it begins."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched import __version__, results
+from streamsched.compare import Comparison, Trace, compare
+from streamsched.diskfile import Disk, list_disks, load_disk
+from streamsched.errors import StreamschedError, UsageError
+from streamsched.jobfile import load_jobs
+from streamsched.policies import USES_OWNER, WORK_CONSERVING, WRAPPER, all_policies, check_spec
+from streamsched.policies import parse_settings as parse_settings
+from streamsched.simulate import Setup
+
+DEFAULT_DISK = "wd5000aaks"
+DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
+WIDTH = 120
+
+app = typer.Typer(
+    name="streamsched",
+    help="Compare disk schedulers, stream scheduling among them, in virtual time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Owners(enum.StrEnum):
+    process = "process"
+    group = "group"
+    none = "none"
+
+
+class Output(enum.StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+    fio_json = "fio-json"
+
+
+class Mode(enum.StrEnum):
+    open = "open"
+    closed = "closed"
+
+
+class Curve(enum.StrEnum):
+    measured = "measured"
+    learned = "learned"
+
+
+DiskOption = Annotated[
+    str, typer.Option("--disk", help="A name that `streamsched disks` lists, or a .toml file.")
+]
+PolicyOption = Annotated[
+    str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
+]
+OwnersOption = Annotated[
+    Owners,
+    typer.Option(
+        "--owners",
+        help="What schedulers see of who sent a request: its process, its group (a VM), nothing.",
+    ),
+]
+DepthOption = Annotated[
+    int,
+    typer.Option(
+        "--queue-depth",
+        help="Commands in the disk at once, 1 to 32; with 1 the scheduler alone decides the order.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in stream_time_slice=200ms."
+    ),
+]
+CurveOption = Annotated[
+    Curve,
+    typer.Option(
+        "--curve",
+        help="Where the service-time curve comes from: measured on the disk before, "
+        "or learned from completions while running.",
+    ),
+]
+OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
+ToOption = Annotated[
+    Path | None, typer.Option("--to", help="Write the results to this file, whole or not at all.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
+]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
+]
+
+
+def _specs(policy: str) -> list[str]:
+    specs = [spec.strip() for spec in policy.split(",") if spec.strip()]
+    if not specs:
+        raise UsageError("--policy is empty; name at least one, as in noop,stream:deadline")
+    for spec in specs:
+        check_spec(spec)
+    return specs
+
+
+def _setups(
+    disk: Disk, policy: str, owners: str, depth: int, settings: Sequence[str], curve: str
+) -> list[Setup]:
+    if not 1 <= depth <= 32:
+        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
+    specs = _specs(policy)
+    tunables = tuple(sorted(parse_settings(list(settings), specs).items()))
+    return [
+        Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
+        for spec in specs
+    ]
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write @path by way of a new file beside it, so that it is never half written."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, 0o666 & ~umask)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot write it: {error.strerror}") from None
+
+
+def _console(file: object = None) -> Console:
+    """Wide enough for the tables, whatever the terminal says of itself."""
+    console = Console(file=file, highlight=False)  # type: ignore[arg-type]
+    if not console.is_terminal or console.width < WIDTH:
+        console.width = WIDTH
+    return console
+
+
+def _show(comparison: Comparison, output: str, to: Path | None, work: str, title: str) -> None:
+    if output == "table" and to is None:
+        results.print_tables(comparison, title, _console())
+    else:
+        if output == "table":
+            console = _console()
+            with console.capture() as captured:
+                results.print_tables(comparison, title, console)
+            text = captured.get()
+        else:
+            text = results.render(comparison, output, work)
+        if to is None:
+            sys.stdout.write(text)
+        else:
+            _write_whole(to, text)
+    if comparison.interrupted:
+        raise typer.Exit(130)
+
+
+def _jobs(jobs: int) -> int:
+    return jobs or os.cpu_count() or 1
+
+
+@app.command()
+def run(
+    job: Annotated[str, typer.Argument(metavar="JOB.fio", help="A fio job file.")],
+    disk: DiskOption = DEFAULT_DISK,
+    policy: PolicyOption = DEFAULT_POLICIES,
+    owners: OwnersOption = Owners.process,
+    queue_depth: DepthOption = 1,
+    set_: SetOption = None,
+    curve: CurveOption = Curve.measured,
+    output: OutputOption = Output.table,
+    to: ToOption = None,
+    seed: SeedOption = 0,
+    jobs: JobsOption = 0,
+) -> None:
+    """Run a fio job file's processes on a simulated disk, under each policy."""
+    the_disk = load_disk(disk)
+    setups = _setups(the_disk, policy, owners, queue_depth, set_ or [], curve)
+    processes = load_jobs(job, capacity_bytes=the_disk.capacity_sectors * 512, seed=seed)
+    comparison = compare(setups, processes, jobs=_jobs(jobs))
+    name = Path(job).name
+    title = (
+        f"{name}: {len(processes)} processes on {the_disk.name}, "
+        f"owners {owners.value}, queue depth {queue_depth}"
+    )
+    _show(comparison, output, to, name, title)
+
+
+@app.command()
+def replay(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A block trace; - reads stdin.")],
+    disk: DiskOption = DEFAULT_DISK,
+    policy: PolicyOption = DEFAULT_POLICIES,
+    owners: OwnersOption = Owners.process,
+    queue_depth: DepthOption = 1,
+    set_: SetOption = None,
+    curve: CurveOption = Curve.measured,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            help="open: by time stamp; closed: each request as long after what it waited for.",
+        ),
+    ] = Mode.closed,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="The format, if it is not to be found out by content."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Skip and count records that cannot be read.")
+    ] = False,
+    wrap: Annotated[
+        bool, typer.Option("--wrap", help="Fold positions beyond the disk's end back onto it.")
+    ] = False,
+    output: OutputOption = Output.table,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Replay a recorded block trace on a simulated disk, under each policy."""
+    import dataclasses
+
+    from streamsched import tracefile
+
+    the_disk = load_disk(disk)
+    setups = [
+        dataclasses.replace(setup, wrap=wrap, closed=mode is Mode.closed)
+        for setup in _setups(the_disk, policy, owners, queue_depth, set_ or [], curve)
+    ]
+    with tracefile.kept(trace) as path:
+        opened = tracefile.open_trace(path, format_)
+        comparison = compare(
+            setups, trace=Trace(path, opened.format, device, skip_bad), jobs=_jobs(jobs)
+        )
+    name = Path(trace).name
+    title = (
+        f"{name} ({opened.format}), {mode.value}: on {the_disk.name}, "
+        f"owners {owners.value}, queue depth {queue_depth}"
+    )
+    _show(comparison, output, to, name, title)
+
+
+@app.command()
+def policies() -> None:
+    """List the policies, and what each does."""
+    table = results.plain_table()
+    for column in ("policy", "kind", "what it does"):
+        table.add_column(column, no_wrap=column != "what it does")
+    for one in all_policies().values():
+        kind = [
+            word
+            for flag, word in (
+                (WORK_CONSERVING, "work-conserving"),
+                (USES_OWNER, "uses the owner"),
+                (WRAPPER, "wraps another"),
+            )
+            if one.flags & flag
+        ]
+        name = f"{one.name}:POLICY" if one.flags & WRAPPER else one.name
+        table.add_row(name, ", ".join(kind), one.help)
+    _console().print(table)
+
+
+@app.command()
+def disks() -> None:
+    """List the disks that are described."""
+    table = results.plain_table()
+    table.add_column("disk", no_wrap=True)
+    table.add_column("capacity\nGB", justify="right")
+    table.add_column("rotation\nrpm", justify="right")
+    table.add_column("model and description")
+    for name in list_disks():
+        one = load_disk(name)
+        rpm = f"{round(60e9 / one.rotation_ns)}" if one.rotation_ns else "-"
+        table.add_row(
+            name,
+            f"{one.capacity_sectors * 512 / 1e9:,.0f}",
+            rpm,
+            f"{one.model}: {one.description}",
+        )
+    _console().print(table)
+
+
+@app.command()
+def formats() -> None:
+    """List the trace formats that can be read."""
+    from streamsched import tracefile
+
+    table = results.plain_table()
+    table.add_column("format", no_wrap=True)
+    table.add_column("what it is")
+    for name, help_ in tracefile.formats():
+        table.add_row(name, help_)
+    _console().print(table)
+    _console().print("\nplain, gzip or zstd; found out by content")
+
+
+@app.command()
+def tunables() -> None:
+    """List each policy's tunables with default and range."""
+    table = results.plain_table()
+    for column in ("policy", "tunable", "default", "least", "most"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("what it is")
+    for one in all_policies().values():
+        for row in one.tunables:
+            most = row.show(row.maximum) + (f" or {row.word}" if row.word else "")
+            table.add_row(
+                one.name, row.name, row.show(row.initial), row.show(row.minimum), most, row.help
+            )
+    _console().print(table)
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig7, or all.")
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Repeat the paper's experiments: its number, ours, and whether they agree."""
+    from streamsched.reproduce import reproduce as repeat
+
+    if not repeat(figures or ["all"], _jobs(jobs), _console()):
+        raise typer.Exit(1)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"streamsched {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compare disk schedulers, stream scheduling among them, in virtual time."""
+
+
+def main() -> None:
+    """Entry point: errors are one sentence and an exit code, never a traceback."""
+    try:
+        app()
+    except StreamschedError as error:
+        print(f"streamsched: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A comparison: the same work under several policies, in parallel processes.
+
+The alone rate of each process is measured along: what it does with the disk
+to itself. With processes that move b_i bytes at alone rates r_i, efficiency is
+the sum of b_i / r_i over the time it took: 1.0 means that the disk lost
+nothing by serving them together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from streamsched import tracefile
+from streamsched.errors import UsageError
+from streamsched.jobfile import Process
+from streamsched.simulate import Run, Setup, run_jobs, run_trace
+
+# The policy that a process has the disk to itself under; any would do.
+ALONE_POLICY = "noop"
+# More processes than this: their alone rates are those of as many of them.
+MAX_ALONE = 32
+# A bar appears when a comparison has taken this long, in seconds.
+PATIENCE_S = 1.0
+
+_parts: Any = None  # in a worker: the shared array of how far each task is
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """A trace to replay; @format None: find out."""
+
+    path: str
+    format: str | None = None
+    device: str | None = None
+    skip_bad: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One simulation of a comparison."""
+
+    label: str
+    setup: Setup
+    processes: tuple[Process, ...] = ()
+    trace: Trace | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The runs that finished, in the order asked for, and the alone rates."""
+
+    runs: tuple[Run, ...]
+    alone: dict[int, float]  # process number -> bytes per second
+    interrupted: bool = False
+
+    def efficiency(self, run: Run) -> float | None:
+        """See the module; None for a trace, whose processes have no alone rate."""
+        if not run.jobs or not run.duration_ns:
+            return None
+        needed = 0.0
+        for number, job in enumerate(run.jobs):
+            rate = self.alone.get(_stand_in(number, len(run.jobs)))
+            if not rate:
+                return None
+            needed += job.bytes / rate
+        return needed / run.seconds
+
+
+def _stand_in(number: int, nr: int) -> int:
+    """The process whose alone rate stands for that of process @number of @nr."""
+    if nr <= MAX_ALONE:
+        return number
+    return number * MAX_ALONE // nr * nr // MAX_ALONE
+
+
+def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run:
+    """Do one simulation, here."""
+    if task.trace:
+        trace = task.trace
+        opened = tracefile.open_trace(trace.path, trace.format)
+        return run_trace(
+            task.setup,
+            opened.format,
+            opened.chunks(),
+            device=trace.device,
+            skip_bad=trace.skip_bad,
+            progress=progress,
+        )
+    return run_jobs(task.setup, list(task.processes), progress)
+
+
+def _begin_worker(parts: Any) -> None:
+    global _parts
+    _parts = parts
+    # The parent decides what an interrupt means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(index: int, task: Task) -> Run:
+    def note(part: float) -> None:
+        _parts[index] = part
+
+    return run_task(task, note)
+
+
+def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
+    """What measures the alone rates, by process number."""
+    numbers = {_stand_in(number, len(processes)) for number in range(len(processes))}
+    setup = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=())
+    return {
+        number: Task(
+            f"{processes[number].name} alone",
+            setup,
+            (dataclasses.replace(processes[number], startdelay_ns=0, stage=0),),
+        )
+        for number in sorted(numbers)
+    }
+
+
+@contextlib.contextmanager
+def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[[], None]]:
+    """Bars for the tasks, from when it takes long."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    ids: list[TaskID] = []
+    began = time.monotonic()
+
+    def update() -> None:
+        if not ids and time.monotonic() - began > PATIENCE_S:
+            ids.extend(progress.add_task(label, total=1.0) for label in labels)
+            progress.start()
+        for task, part in zip(ids, parts, strict=False):
+            progress.update(task, completed=part)
+
+    try:
+        yield update
+    finally:
+        progress.stop()
+
+
+def run_tasks(tasks: Sequence[Task], jobs: int, console: Console) -> tuple[list[Run | None], bool]:
+    """All tasks, at most @jobs at once; None where an interrupt came first."""
+    parts = multiprocessing.Array("d", len(tasks), lock=False)
+    labels = [task.label for task in tasks]
+    pool = ProcessPoolExecutor(
+        max(1, min(jobs, len(tasks))), initializer=_begin_worker, initargs=(parts,)
+    )
+    interrupted = False
+    futures: list[Future[Run]] = []
+    try:
+        futures = [pool.submit(_work, i, task) for i, task in enumerate(tasks)]
+        with _bars(console, labels, parts) as update:
+            left = set(futures)
+            while left:
+                done, left = wait(left, timeout=0.1)
+                update()
+                for future in done:
+                    future.result()
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        workers = list(getattr(pool, "_processes", {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        if any(not future.done() for future in futures):
+            for worker in workers:
+                worker.terminate()
+    finished = [
+        future.result() if future.done() and not future.cancelled() else None for future in futures
+    ]
+    return finished + [None] * (len(tasks) - len(finished)), interrupted
+
+
+def compare(
+    setups: Sequence[Setup],
+    processes: Sequence[Process] = (),
+    trace: Trace | None = None,
+    *,
+    jobs: int = 1,
+    console: Console | None = None,
+) -> Comparison:
+    """Run the same work under each of @setups; with processes also alone rates."""
+    if not setups:
+        raise UsageError("no policy is given; name at least one")
+    console = console or Console(stderr=True)
+    work = [Task(s.policy, s, tuple(processes), trace) for s in setups]
+    alone = alone_tasks(processes, setups[0]) if processes else {}
+    results, interrupted = run_tasks([*work, *alone.values()], jobs, console)
+    runs = tuple(run for run in results[: len(work)] if run)
+    rates = {
+        number: run.bytes / run.seconds
+        for number, run in zip(alone, results[len(work) :], strict=True)
+        if run and run.duration_ns
+    }
+    return Comparison(runs, rates, interrupted)

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disk descriptions: the TOML files of disks/, read into the disk model's integers.
+
+A file gives every physical figure; nothing is filled in silently. Each key
+carries its unit in its name. Numbers are converted exactly: TOML's decimals
+are read as Decimal, and a value that is not a whole number of the model's
+unit is an error rather than rounded (the one exception is rotation_rpm).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, DecimalException
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from streamsched.errors import UsageError
+
+KINDS = ("mechanical", "flat")
+QUEUE_ORDERS = ("fifo", "sptf")
+MAX_ZONES = 64
+MAX_SEEK_POINTS = 64
+SECTOR_BYTES = 512
+NS_PER_MINUTE = 60_000_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """A figure that somebody published about the real disk, for docs/VALIDATION.md."""
+
+    figure: str
+    value: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A disk: its names, and struct hdd_params field by field (disk/hdd_params.h)."""
+
+    name: str
+    model: str
+    description: str
+    published: tuple[Published, ...]
+
+    capacity_sectors: int
+    kind: int
+    queue_depth: int
+    interface_bytes_per_s: int
+    command_overhead_ns: int
+    flush_ns: int
+    queue_order: int
+    queue_age_permille: int
+    queue_age_limit_ns: int
+    rotation_ns: int
+    surfaces: int
+    nr_zones: int
+    zone_cylinders: tuple[int, ...]
+    zone_sectors_per_track: tuple[int, ...]
+    track_skew_ns: int
+    cylinder_skew_ns: int
+    head_switch_ns: int
+    write_settle_ns: int
+    nr_seek_points: int
+    seek_cylinders: tuple[int, ...]
+    seek_ns: tuple[int, ...]
+    segments: int
+    segment_sectors: int
+    readahead_sectors: int
+    write_cache_sectors: int
+    write_cache_extents: int
+    write_idle_ns: int
+    flat_channels: int
+    flat_read_ns: int
+    flat_write_ns: int
+    flat_read_bytes_per_s: int
+    flat_write_bytes_per_s: int
+
+    def params(self) -> dict[str, int | list[int]]:
+        """Every field of struct hdd_params, as cffi takes it to make one."""
+        fields: dict[str, int | list[int]] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int):
+                fields[field.name] = value
+            elif isinstance(value, tuple) and field.name != "published":
+                fields[field.name] = list(value)
+        return fields
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A key that holds a number: the model's field, how many of its units, its range."""
+
+    field: str
+    scale: int
+    least: int  # in the file's unit, like most
+    most: int
+
+    def range(self) -> str:
+        """The range as an error message gives it."""
+        return f"a number from {self.least} to {self.most}"
+
+
+MB_S = 1_000_000
+US = 1_000
+MS = 1_000_000
+KIB = 1024 // SECTOR_BYTES
+
+# What a file may say, by table and key. Ranges are those of hdd_init().
+COMMON: dict[str, dict[str, Number]] = {
+    "": {"capacity_sectors": Number("capacity_sectors", 1, 1, 1 << 48)},
+    "interface": {
+        "rate_mb_s": Number("interface_bytes_per_s", MB_S, 1, 100_000),
+        "command_overhead_us": Number("command_overhead_ns", US, 0, 99_999),
+        "queue_depth": Number("queue_depth", 1, 1, 32),
+    },
+}
+MECHANICAL: dict[str, dict[str, Number]] = {
+    "interface": {
+        "queue_age_permille": Number("queue_age_permille", 1, 0, 1000),
+        "queue_age_limit_ms": Number("queue_age_limit_ns", MS, 0, 60_000),
+    },
+    "geometry": {
+        "surfaces": Number("surfaces", 1, 1, 64),
+        "track_skew_us": Number("track_skew_ns", US, 0, 50_000),
+        "cylinder_skew_us": Number("cylinder_skew_ns", US, 0, 50_000),
+    },
+    "seek": {
+        "head_switch_us": Number("head_switch_ns", US, 0, 50_000),
+        "write_settle_us": Number("write_settle_ns", US, 0, 50_000),
+    },
+    "cache": {
+        "segments": Number("segments", 1, 1, 64),
+        "segment_kib": Number("segment_sectors", KIB, 1, 1 << 20),
+        "readahead_kib": Number("readahead_sectors", KIB, 0, 1 << 20),
+        "write_kib": Number("write_cache_sectors", KIB, 0, 1 << 20),
+        "write_extents": Number("write_cache_extents", 1, 1, 256),
+        "write_idle_ms": Number("write_idle_ns", MS, 0, 9_999),
+        "flush_ms": Number("flush_ns", MS, 0, 9_999),
+    },
+}
+FLAT: dict[str, dict[str, Number]] = {
+    "flat": {
+        "channels": Number("flat_channels", 1, 1, 32),
+        "read_us": Number("flat_read_ns", US, 0, 999_999),
+        "write_us": Number("flat_write_ns", US, 0, 999_999),
+        "read_mb_s": Number("flat_read_bytes_per_s", MB_S, 1, 100_000),
+        "write_mb_s": Number("flat_write_bytes_per_s", MB_S, 1, 100_000),
+        "flush_ms": Number("flush_ns", MS, 0, 9_999),
+    },
+}
+# Keys that are not one plain number, by table.
+TEXTS = ("name", "model", "description")
+SPECIAL_COMMON: dict[str, tuple[str, ...]] = {"": (*TEXTS, "kind", "published")}
+SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
+    "interface": ("queue_order",),
+    "geometry": ("rotation_rpm", "zones"),
+    "seek": ("curve",),
+}
+FIGURES = (
+    "random_read_ms",
+    "read_iops",
+    "read_iops_16",
+    "read_iops_deep",
+    "outer_mb_s",
+    "middle_mb_s",
+    "inner_mb_s",
+    "mean_mb_s",
+    "mean_write_mb_s",
+    "outer_write_mb_s",
+    "track_to_track_ms",
+    "mean_seek_ms",
+    "full_stroke_ms",
+    "flush_ms",
+)
+
+
+class _File:
+    """One file while it is being read: knows how to name what is wrong with it."""
+
+    def __init__(self, name: str, data: Mapping[str, Any]) -> None:
+        self.name = name
+        self.data = data
+
+    def error(self, key: str, what: str) -> UsageError:
+        return UsageError(f"{self.name}: {key}: {what}")
+
+    def table(self, table: str) -> Mapping[str, Any]:
+        if not table:
+            return self.data
+        found = self.data.get(table)
+        if found is None:
+            raise self.error(f"[{table}]", "this table is missing")
+        if not isinstance(found, dict):
+            raise self.error(table, f"must be a table, written [{table}] on a line of its own")
+        return found
+
+    def value(self, table: str, key: str, wanted: str) -> Any:
+        values = self.table(table)
+        if key not in values:
+            raise self.error(_path(table, key), f"is missing; it must be {wanted}")
+        return values[key]
+
+    def text(self, key: str) -> str:
+        wanted = "a line of text"
+        value = self.value("", key, wanted)
+        if not isinstance(value, str) or not value.strip() or "\n" in value:
+            raise self.error(key, f"is {value!r} but must be {wanted}")
+        return value
+
+    def choice(self, table: str, key: str, choices: tuple[str, ...]) -> int:
+        wanted = " or ".join(f'"{choice}"' for choice in choices)
+        value = self.value(table, key, wanted)
+        if value not in choices:
+            raise self.error(_path(table, key), f"is {_shown(value)} but must be {wanted}")
+        return choices.index(value)
+
+    def number(self, table: str, key: str, number: Number) -> int:
+        value = self.value(table, key, number.range())
+        return self.whole(_path(table, key), value, number)
+
+    def whole(self, key: str, value: Any, number: Number) -> int:
+        """A value of the file in the model's unit, exactly."""
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise self.error(key, f"is {_shown(value)} but must be {number.range()}")
+        try:
+            in_range = number.least <= value <= number.most
+        except DecimalException:  # nan
+            in_range = False
+        if not in_range:
+            raise self.error(key, f"is {value} but must be {number.range()}")
+        scaled = value * number.scale
+        if scaled != int(scaled):
+            step = Decimal(1) / number.scale
+            raise self.error(key, f"is {value} but must be a multiple of {step.normalize():f}")
+        return int(scaled)
+
+    def pairs(
+        self, table: str, key: str, most: int, first: Number, second: Number
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """A list of pairs of numbers, as two columns."""
+        path = _path(table, key)
+        wanted = f"a list of 1 to {most} pairs [{first.field}, {second.field}]"
+        value = self.value(table, key, wanted)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise self.error(path, f"must be {wanted}")
+        columns: tuple[list[int], list[int]] = ([], [])
+        for i, pair in enumerate(value):
+            where = f"{path}[{i}]"
+            if not isinstance(pair, list) or len(pair) != 2:
+                shown = _shown(pair)
+                raise self.error(where, f"is {shown} but must be a pair of numbers [a, b]")
+            columns[0].append(self.whole(f"{where}[0]", pair[0], first))
+            columns[1].append(self.whole(f"{where}[1]", pair[1], second))
+        return tuple(columns[0]), tuple(columns[1])
+
+
+def _path(table: str, key: str) -> str:
+    return f"{table}.{key}" if table else key
+
+
+def _shown(value: Any) -> str:
+    """A value of the file as its writer wrote it, nearly."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(_shown(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "a table"
+    return str(value)
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, 1, 0.5)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _check_keys(
+    file: _File, numbers: list[dict[str, dict[str, Number]]], special: list[dict[str, Any]]
+) -> None:
+    """Every table and key of the file must be one we know."""
+    known: dict[str, list[str]] = {}
+    for group in [*numbers, *special]:
+        for table, keys in group.items():
+            known.setdefault(table, []).extend(keys)
+    tables = [table for table in known if table]
+    for key, value in file.data.items():
+        if key in tables:
+            for inner in file.table(key):
+                if inner not in known[key]:
+                    allowed = ", ".join(sorted(known[key]))
+                    hint = _nearest(inner, known[key]) or f"; this table has {allowed}"
+                    raise file.error(_path(key, inner), f"no such key{hint}")
+        elif key not in known[""]:
+            what = "table for this kind of disk" if isinstance(value, dict) else "key"
+            raise file.error(key, f"no such {what}{_nearest(key, [*known[''], *tables])}")
+
+
+def _published(file: _File) -> Iterator[Published]:
+    rows = file.data.get("published", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise file.error("published", "must be tables, each written [[published]]")
+    for i, row in enumerate(rows):
+        where = f"published[{i}]"
+        if set(row) != {"figure", "value", "source"}:
+            raise file.error(where, "must have the keys figure, value and source, and no others")
+        if row["figure"] not in FIGURES:
+            names = ", ".join(FIGURES)
+            raise file.error(
+                f"{where}.figure", f"is {_shown(row['figure'])} but must be one of {names}"
+            )
+        if not isinstance(row["source"], str) or not row["source"]:
+            raise file.error(f"{where}.source", "must be a line of text")
+        yield Published(row["figure"], str(row["value"]), row["source"])
+
+
+def _check_geometry(file: _File, fields: Mapping[str, Any]) -> None:
+    """What hdd_init() would refuse, said with the file's own keys."""
+    rotation_ns = fields["rotation_ns"]
+    for key in ("track_skew", "cylinder_skew"):
+        if fields[f"{key}_ns"] >= rotation_ns:
+            most = Decimal(rotation_ns) / US
+            raise file.error(
+                f"geometry.{key}_us", f"must be less than one revolution, which is {most} us"
+            )
+    sectors = before = 0
+    for cylinders, per_track in zip(
+        fields["zone_cylinders"], fields["zone_sectors_per_track"], strict=True
+    ):
+        before = sectors
+        sectors += cylinders * fields["surfaces"] * per_track
+    capacity = fields["capacity_sectors"]
+    if sectors < capacity:
+        raise file.error(
+            "geometry.zones", f"hold {sectors} sectors but must hold the capacity of {capacity}"
+        )
+    if before >= capacity:
+        raise file.error(
+            "geometry.zones",
+            f"the last zone begins at sector {before} but must begin within "
+            f"the capacity of {capacity} sectors",
+        )
+    if fields["head_switch_ns"] > fields["track_skew_ns"]:
+        raise file.error(
+            "seek.head_switch_us",
+            "must not be longer than geometry.track_skew_us, "
+            "or reading on would miss the next track's start",
+        )
+    _check_seeks(file, fields)
+
+
+def _check_seeks(file: _File, fields: Mapping[str, Any]) -> None:
+    distances, times = fields["seek_cylinders"], fields["seek_ns"]
+    if distances[0] != 1:
+        raise file.error("seek.curve[0]", f"is for {distances[0]} cylinders but must be for 1")
+    for i in range(1, len(distances)):
+        if distances[i] <= distances[i - 1]:
+            raise file.error(f"seek.curve[{i}]", "must be for more cylinders than the one before")
+        if times[i] < times[i - 1]:
+            raise file.error(f"seek.curve[{i}]", "must not take less time than the one before")
+    stroke = sum(fields["zone_cylinders"]) - 1
+    if distances[-1] < stroke:
+        raise file.error(
+            f"seek.curve[{len(distances) - 1}]",
+            f"is for {distances[-1]} cylinders but the last one must reach "
+            f"the full stroke of {stroke}",
+        )
+    if times[0] > fields["cylinder_skew_ns"]:
+        raise file.error(
+            "seek.curve[0]",
+            "must not take longer than geometry.cylinder_skew_us, "
+            "or reading on would miss the next cylinder's start",
+        )
+
+
+def _mechanics(file: _File, fields: dict[str, Any]) -> None:
+    fields["queue_order"] = file.choice("interface", "queue_order", QUEUE_ORDERS)
+    rpm = Number("rotation_rpm", 1, 1200, 60_000)
+    fields["rotation_ns"] = NS_PER_MINUTE // file.number("geometry", "rotation_rpm", rpm)
+    fields["zone_cylinders"], fields["zone_sectors_per_track"] = file.pairs(
+        "geometry",
+        "zones",
+        MAX_ZONES,
+        Number("cylinders", 1, 1, 1_000_000),
+        Number("sectors per track", 1, 8, 65_535),
+    )
+    fields["nr_zones"] = len(fields["zone_cylinders"])
+    fields["seek_cylinders"], fields["seek_ns"] = file.pairs(
+        "seek",
+        "curve",
+        MAX_SEEK_POINTS,
+        Number("cylinders", 1, 1, 64_000_000),
+        Number("ms", MS, 0, 199),
+    )
+    fields["nr_seek_points"] = len(fields["seek_cylinders"])
+    _check_geometry(file, fields)
+    if fields["readahead_sectors"] > fields["segment_sectors"]:
+        raise file.error("cache.readahead_kib", "must not be larger than cache.segment_kib")
+
+
+def parse_disk(text: str, name: str) -> Disk:
+    """The disk that a file's text describes; errors call the file @name."""
+    try:
+        data = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: not a TOML file: {error}") from None
+    file = _File(name, data)
+    kind = file.choice("", "kind", KINDS)
+    mechanical = KINDS[kind] == "mechanical"
+    numbers = [COMMON, MECHANICAL if mechanical else FLAT]
+    _check_keys(file, numbers, [SPECIAL_COMMON, SPECIAL_MECHANICAL if mechanical else {}])
+    fields: dict[str, Any] = {key: file.text(key) for key in TEXTS}
+    fields["kind"] = kind
+    fields["published"] = tuple(_published(file))
+    for group in numbers:
+        for table, keys in group.items():
+            for key, number in keys.items():
+                fields[number.field] = file.number(table, key, number)
+    if mechanical:
+        _mechanics(file, fields)
+    for field in dataclasses.fields(Disk):
+        # Fields of the other kind: the model does not look at them.
+        if field.name not in fields:
+            fields[field.name] = () if "tuple" in str(field.type) else 0
+    return Disk(**fields)
+
+
+def _folder() -> Traversable:
+    """Where the disks are: inside the installed package, or in the source tree."""
+    installed = resources.files("streamsched") / "data" / "disks"
+    if installed.is_dir():
+        return installed
+    return Path(__file__).resolve().parent.parent / "disks"
+
+
+def list_disks() -> list[str]:
+    """The names that load_disk() knows, sorted."""
+    names = (entry.name for entry in _folder().iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def load_disk(name_or_path: str) -> Disk:
+    """The disk of that name, or the one described in that file.
+
+    What ends in .toml or contains a slash is a file's path; all else is one of
+    list_disks(). Raises UsageError with one sentence that says what is wrong.
+    """
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        source: Traversable = Path(name_or_path)
+    elif name_or_path in list_disks():
+        source = _folder() / f"{name_or_path}.toml"
+    else:
+        known = list_disks()
+        hint = _nearest(name_or_path.lower(), known) or f"; there are {', '.join(known)}"
+        raise UsageError(f"no disk is called {name_or_path!r}{hint}")
+    try:
+        text = source.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{name_or_path}: cannot read it: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{name_or_path}: not a TOML file: it is not UTF-8 text") from None
+    return parse_disk(text, name_or_path)

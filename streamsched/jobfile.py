@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""fio job files as workloads: text in, one Process per clone out, computed as fio computes it.
+
+What each option means is in fio_options.py, how lines are read in fio_lines.py, how values are
+read in fio_values.py; here is what they mean together. docs/JOBS.md describes all of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from streamsched.errors import UsageError
+from streamsched.fio_lines import Section, read_sections, read_text
+from streamsched.fio_options import ASYNC_ENGINES, MAX_JOBS, options_markdown
+from streamsched.fio_values import READ, SECTOR_BYTES, WRITE, Values, defaults
+from streamsched.units import FIO_MAX
+
+__all__ = ["Process", "load_jobs", "options_markdown", "parse_jobs"]
+
+# enum sim_rw
+RW_READ, RW_WRITE, RW_RANDOM = 1, 2, 4
+RW_BITS = {
+    "read": RW_READ,
+    "write": RW_WRITE,
+    "rw": RW_READ | RW_WRITE,
+    "readwrite": RW_READ | RW_WRITE,
+    "randread": RW_READ | RW_RANDOM,
+    "randwrite": RW_WRITE | RW_RANDOM,
+    "randrw": RW_READ | RW_WRITE | RW_RANDOM,
+}
+
+NAME_BYTES = 63  # of char name[64]
+U64_MASK = 2**64 - 1
+
+Pair = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Process:
+    """One process: struct sim_job of sim/sim.h, field by field."""
+
+    name: str
+    section: int
+    group: int
+    rw: int
+    read_pct: int
+    offset: int
+    size: int
+    io_bytes: int
+    nr_splits: Pair
+    split_bytes: tuple[tuple[int, ...], tuple[int, ...]]
+    split_pct: tuple[tuple[int, ...], tuple[int, ...]]
+    range_min: Pair
+    range_max: Pair
+    align_bytes: int
+    seq_skip: int
+    direct: bool
+    norandommap: bool
+    iodepth: int
+    thinktime_ns: int
+    thinktime_blocks: int
+    startdelay_ns: int
+    runtime_ns: int
+    time_based: bool
+    fsync_blocks: int
+    end_fsync: bool
+    seed: int
+    stage: int
+    zone_size: int
+    zone_range: int
+    zone_skip: int
+
+    def params(self) -> dict[str, object]:
+        """Every field, as cffi takes it to make a struct sim_job."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**fields, "name": self.name.encode()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Blocks:
+    """The block sizes of one direction: weights or, with @high, a range."""
+
+    sizes: tuple[int, ...]
+    weights: tuple[int, ...]
+    low: int = 0
+    high: int = 0
+
+    @property
+    def smallest(self) -> int:
+        return self.low or min(self.sizes)
+
+    @property
+    def mean(self) -> int:
+        if self.high:
+            return (self.low + self.high) // 2
+        return sum(s * w for s, w in zip(self.sizes, self.weights, strict=True)) // 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Region:
+    offset: int
+    size: int
+    io_bytes: int
+
+
+class _Job:
+    """One section, with everything that its clones have in common."""
+
+    def __init__(self, section: Section, values: Values, capacity: int | None) -> None:
+        self.section = section
+        self.values = values
+        self.capacity = capacity
+        self.name = values.words.get("name") or section.name
+        if len(self.name.encode()) > NAME_BYTES:
+            raise section.error(f"its name is longer than {NAME_BYTES} bytes; write a shorter one")
+        self.bits = RW_BITS[values.words["rw"]]
+        self.skip = values.rw_skip
+        self.random = bool(self.bits & RW_RANDOM)
+        self.blocks = (self._blocks(READ), self._blocks(WRITE))
+        self.min_bs = min(blocks.smallest for blocks in self.blocks)
+        used = [b for at, b in enumerate(self.blocks) if self.bits & (RW_READ, RW_WRITE)[at]]
+        self.used_min = min(blocks.smallest for blocks in used)
+        self.mean = sum(blocks.mean for blocks in used) // len(used)
+        sizes = {size for blocks in used for size in blocks.sizes}
+        # The one block size of a job that has only one.
+        self.fixed = sizes.pop() if len(sizes) == 1 and not any(b.high for b in used) else None
+        self.align, self.own_align = self._align()
+        self.norandommap = bool(values.numbers["norandommap"]) or self.own_align
+        self.strided = values.words["zonemode"] == "strided"
+        self._check()
+
+    def fail(self, key: str, problem: str) -> UsageError:
+        """The error of a setting, or of the section if that is not set in the file."""
+        setting = self.values.lines.get(key)
+        return setting.error(problem) if setting else self.section.error(f"{key}: {problem}")
+
+    def number(self, key: str) -> int:
+        return self.values.numbers[key]
+
+    def _blocks(self, direction: int) -> _Blocks:
+        values = self.values
+        split, bounds = values.splits[direction], values.ranges[direction]
+        if split and bounds:
+            raise self.fail("bssplit", "bsrange is set as well; write one of the two")
+        if split:
+            return _Blocks(tuple(s for s, _ in split), tuple(w for _, w in split))
+        if bounds and bounds[0] < bounds[1]:
+            return _Blocks((), (), *bounds)
+        size = bounds[0] if bounds else values.bs[direction]
+        assert size is not None  # bs has a default
+        return _Blocks((size,), (100,))
+
+    def _align(self) -> tuple[int, bool]:
+        """Alignment of random positions, and whether it is the user's own."""
+        if not self.random:
+            return self.used_min, False
+        used = [at for at in (READ, WRITE) if self.bits & (RW_READ, RW_WRITE)[at]]
+        aligns = [self.values.ba[at] or self.blocks[at].smallest for at in used]
+        own = any(
+            (self.values.ba[at] or blocks.smallest) != blocks.smallest
+            for at, blocks in enumerate(self.blocks)
+        )
+        return min(aligns), own
+
+    def _check(self) -> None:
+        """What does not go together."""
+        number = self.number
+        if number("time_based") and not number("runtime"):
+            raise self.fail("time_based", "there is no runtime; write runtime=30s, say")
+        if number("fsync") and number("fdatasync") and number("fsync") != number("fdatasync"):
+            raise self.fail("fdatasync", "fsync is set to another number; write one of the two")
+        if not self.strided:
+            for key in ("zonesize", "zonerange", "zoneskip"):
+                if number(key):
+                    raise self.fail(key, "needs zonemode=strided; write that too")
+        elif not number("zonesize"):
+            raise self.fail("zonemode", "needs a zonesize; write zonesize=1m, say")
+        elif self.skip:
+            raise self.fail("rw", "cannot skip within zones; write zoneskip")
+        for key in ("zonesize", "zonerange", "zoneskip", "offset_align"):
+            self._whole_sectors(key, number(key))
+        if self.skip % SECTOR_BYTES:
+            raise self.fail("rw", f"skips a part of a {SECTOR_BYTES}-byte sector; skip whole ones")
+        if number("number_ios") and self.fixed is None:
+            raise self.fail("number_ios", "blocks have several sizes; write io_size")
+
+    def _whole_sectors(self, key: str, value: int) -> None:
+        if value % SECTOR_BYTES:
+            raise self.fail(
+                key,
+                f"{value} bytes is not a multiple of the disk's {SECTOR_BYTES}-byte sectors; "
+                "write one that is",
+            )
+
+    def _disk_bytes(self, key: str, what: str) -> int:
+        if self.capacity is None:
+            raise self.fail(key, f"{what} depends on the disk, and none is given; write bytes")
+        return self.capacity
+
+    def _offset(self, clone: int) -> int:
+        start, step = self.values.amounts["offset"], self.values.amounts["offset_increment"]
+        increment = step.value
+        if step.percent:
+            increment = step.value * self._disk_bytes("offset_increment", "a percentage") // 100
+        offset = start.value
+        if start.percent:
+            offset = start.value * self._disk_bytes("offset", "a percentage") // 100
+        offset += clone * increment
+        if (start.percent and start.value) or (step.percent and step.value):
+            align = self.number("offset_align") or self.min_bs
+            offset = -(-offset // align) * align
+        else:
+            self._whole_sectors("offset", start.value)
+            self._whole_sectors("offset_increment", increment)
+        return offset
+
+    def _length(self, offset: int) -> int:
+        """Bytes from @offset on that size stands for."""
+        size = self.values.amounts.get("size")
+        if size is None or not size.value or (size.percent and size.value == 100):
+            return self._disk_bytes("size", "the rest of the disk") - offset
+        if size.percent:
+            disk = self._disk_bytes("size", "a percentage")
+            length = min(disk * size.value // 100, disk - offset)
+            return length - length % self.min_bs
+        if size.value < self.used_min:
+            raise self.fail("size", f"is less than one block of {self.used_min} bytes; write more")
+        return size.value
+
+    def _beyond(self, clone: int, what: str, byte: int) -> UsageError:
+        which = f"clone {clone + 1} of job" if self.number("numjobs") > 1 else "job"
+        return UsageError(
+            f"{self.section.source}, line {self.section.line}: {which} {self.name}: {what} at byte "
+            f"{byte}, but the disk has {self.capacity} bytes; make offset or size smaller, or take "
+            "a larger disk"
+        )
+
+    def region(self, clone: int) -> _Region:
+        """Where a clone works, and how much it does there."""
+        offset = self._offset(clone)
+        if self.capacity is not None and offset >= self.capacity:
+            raise self._beyond(clone, "its region begins", offset)
+        length = self._length(offset)
+        if self.strided:
+            size, whole = self._strided(clone, offset, length)
+        else:
+            if self.capacity is not None and offset + length > self.capacity:
+                raise self._beyond(clone, "its region ends", offset + length)
+            size, whole = self._random(length) if self.random else self._in_order(offset, length)
+        io_bytes = self._io_bytes(length, whole)
+        if size <= 0 or io_bytes <= 0:
+            raise self.section.error(
+                f"its region of {length} bytes at {offset} holds no block of {self.used_min} "
+                "bytes; make size larger"
+            )
+        if io_bytes > FIO_MAX:
+            raise self.section.error(f"transfers more than {FIO_MAX} bytes; make size smaller")
+        return _Region(offset, size, io_bytes)
+
+    def _up(self, length: int) -> int:
+        """Whole blocks, the last of which goes beyond @length: fio counts before a block."""
+        block = self.fixed or self.used_min
+        return -(-length // block) * block
+
+    def _strided(self, clone: int, offset: int, length: int) -> Pair:
+        """Zones go on to the end of the disk, wherever size ends; then from the start."""
+        zone_size = self.number("zonesize")
+        zone_range = self.number("zonerange") or zone_size
+        if self.capacity is None:
+            zones = -(-self._io_bytes(length, self._up(length)) // zone_size)
+            return zones * (zone_range + self.number("zoneskip")), self._up(length)
+        if offset + zone_range > self.capacity:
+            raise self._beyond(clone, "its first zone ends", offset + zone_range)
+        return self.capacity - offset, self._up(length)
+
+    def _random(self, length: int) -> Pair:
+        """Random positions are multiples of the alignment; the rest stays untouched."""
+        size = length - length % self.align
+        if self.norandommap:
+            return size, self._up(length)
+        block = self.fixed or self.used_min
+        return size, length - length % block
+
+    def _in_order(self, offset: int, length: int) -> Pair:
+        """The last block of one pass begins within the region; it may end behind it."""
+        if self.fixed is None:
+            size = length - length % self.used_min
+            blocks = -(-size // (self.mean + self.skip))
+            # How much one pass transfers depends on chance; this is its mean.
+            return size, self._up(blocks * self.mean) if self.skip else size
+        step = self.fixed + self.skip
+        blocks = -(-length // step)
+        end = (blocks - 1) * step + self.fixed
+        if self.capacity is not None and offset + end > self.capacity:
+            blocks -= 1
+            end -= step
+        size = length - length % SECTOR_BYTES if self.skip else 0
+        return max(end, size), blocks * self.fixed
+
+    def _io_bytes(self, length: int, whole: int) -> int:
+        """What io_size, number_ios and loops make of @whole, the bytes of one pass."""
+        io_size = self.values.amounts.get("io_size")
+        if io_size is None or not io_size.value:
+            total = whole
+        elif io_size.percent:
+            total = min(whole, self._up(length * io_size.value // 100))
+        else:
+            total = self._up(io_size.value)
+        if self.number("number_ios") and self.fixed is not None:
+            total = min(total, self.number("number_ios") * self.fixed)
+        return total * self.number("loops")
+
+    def processes(self, section: int, group: int, stage: int) -> Iterator[Process]:
+        """All clones, in ascending order of position."""
+        number = self.number
+        writes = bool(self.bits & RW_WRITE)
+        direct = bool(number("direct"))
+        deep = direct and self.values.words["ioengine"] in ASYNC_ENGINES
+        mixed = bool(self.bits & RW_READ) and writes
+        reads, written = self.blocks
+        for clone in range(number("numjobs")):
+            region = self.region(clone)
+            yield Process(
+                name=self.name,
+                section=section,
+                group=group,
+                rw=self.bits,
+                read_pct=number("rwmixread") if mixed else (0 if writes else 100),
+                offset=region.offset,
+                size=region.size,
+                io_bytes=region.io_bytes,
+                nr_splits=(len(reads.sizes), len(written.sizes)),
+                split_bytes=(reads.sizes, written.sizes),
+                split_pct=(reads.weights, written.weights),
+                range_min=(reads.low, written.low),
+                range_max=(reads.high, written.high),
+                align_bytes=self.align,
+                seq_skip=self.skip,
+                direct=direct,
+                norandommap=self.norandommap,
+                iodepth=number("iodepth") if deep else 1,
+                thinktime_ns=number("thinktime"),
+                thinktime_blocks=number("thinktime_blocks"),
+                startdelay_ns=number("startdelay"),
+                runtime_ns=number("runtime"),
+                time_based=bool(number("time_based")),
+                fsync_blocks=(number("fsync") or number("fdatasync")) if writes else 0,
+                end_fsync=writes and bool(number("end_fsync") or number("fsync_on_close")),
+                seed=self.values.numbers.get("randseed", 0),
+                stage=stage,
+                zone_size=number("zonesize") if self.strided else 0,
+                zone_range=(number("zonerange") or number("zonesize")) if self.strided else 0,
+                zone_skip=number("zoneskip") if self.strided else 0,
+            )
+
+
+def _mix(seed: int, number: int) -> int:
+    """A seed of its own for each process (the finalizer of splitmix64)."""
+    z = (seed + (number + 1) * 0x9E3779B97F4A7C15) & U64_MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & U64_MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & U64_MASK
+    return z ^ (z >> 31)
+
+
+def parse_jobs(
+    text: str,
+    source: str = "job file",
+    *,
+    capacity_bytes: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    seed: int = 0,
+    beside: Path | None = None,
+) -> list[Process]:
+    """The processes of a job file's text.
+
+    @source is what errors call the file, @capacity_bytes the disk's size (None: unknown, then
+    percentages are errors), @environ what ${NAME} is sought in, @seed the run's seed, which a
+    randseed goes before, and @beside the directory of the file, for its includes.
+    """
+    sections = read_sections(text, source, beside, os.environ if environ is None else environ)
+    common = defaults()
+    processes: list[Process] = []
+    groups: dict[tuple[str, str | int], int] = {}
+    stage = jobs = 0
+    for section in sections:
+        if section.is_global:
+            common.apply_all(section.settings)
+            continue
+        values = common.copy()
+        values.apply_all(section.settings)
+        job = _Job(section, values, capacity_bytes)
+        stage += bool(jobs and values.numbers["stonewall"])
+        cgroup = values.words.get("cgroup")
+        owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
+        group = groups.setdefault(owner, len(groups))
+        if len(processes) + values.numbers["numjobs"] > MAX_JOBS:
+            raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
+        base = values.numbers.get("randseed", seed)
+        for process in job.processes(jobs, group, stage):
+            own = _mix(base, len(processes))
+            processes.append(dataclasses.replace(process, seed=own))
+        jobs += 1
+    if not processes:
+        raise UsageError(f"{source}: has no job; write a section [NAME] with rw= and size=")
+    return processes
+
+
+def load_jobs(
+    path: str | os.PathLike[str],
+    *,
+    capacity_bytes: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    seed: int = 0,
+) -> list[Process]:
+    """The processes of the job file @path; see parse_jobs()."""
+    return parse_jobs(
+        read_text(Path(path), str(path)),
+        str(path),
+        capacity_bytes=capacity_bytes,
+        environ=environ,
+        seed=seed,
+        beside=Path(path).parent,
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(options_markdown())

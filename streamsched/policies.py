@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The policies and tunables that the core offers, as its own tables state them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from streamsched._core import ffi, lib
+from streamsched.errors import UsageError, unknown
+from streamsched.units import format_tunable, parse_tunable
+
+WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Tunable:
+    """One row of core/tunable.h."""
+
+    name: str
+    unit: int
+    initial: int
+    minimum: int
+    maximum: int
+    word: str | None
+    word_value: int
+    help: str
+
+    def show(self, value: int) -> str:
+        """A value as it is written, with its unit."""
+        return format_tunable(value, self.unit, self.word, self.word_value)
+
+    def parse(self, text: str) -> int:
+        """The value of @text; UsageError when it is no such value or out of range."""
+        value = parse_tunable(text, self.unit, self.word, self.word_value)
+        special = self.word is not None and text.strip() == self.word
+        if not special and not self.minimum <= value <= self.maximum:
+            raise UsageError(
+                f"{self.name}={text}: must be within "
+                f"{self.show(self.minimum)} to {self.show(self.maximum)}"
+            )
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """One policy of the core."""
+
+    name: str
+    help: str
+    flags: int
+    tunables: tuple[Tunable, ...]
+
+
+def _text(pointer: object) -> str:
+    return ffi.string(pointer).decode() if pointer else ""
+
+
+def _policy(ops: object) -> Policy:
+    rows = []
+    for i in range(ops.nr_tunables):  # type: ignore[attr-defined]
+        row = ops.tunables[i]  # type: ignore[attr-defined]
+        rows.append(
+            Tunable(
+                _text(row.name),
+                row.unit,
+                row.initial,
+                row.min,
+                row.max,
+                _text(row.word) or None,
+                row.word_value,
+                _text(row.help),
+            )
+        )
+    return Policy(_text(ops.name), _text(ops.help), ops.flags, tuple(rows))  # type: ignore[attr-defined]
+
+
+def all_policies() -> dict[str, Policy]:
+    """Every policy by name, in the core's order."""
+    policies = (_policy(lib.ss_policies[i]) for i in range(lib.ss_nr_policies))
+    return {policy.name: policy for policy in policies}
+
+
+def check_spec(spec: str) -> list[Policy]:
+    """The policies of a spec such as stream:deadline, outermost first; or UsageError."""
+    known = all_policies()
+    found = []
+    for name in spec.split(":"):
+        if name not in known:
+            raise unknown("policy", name, known)
+        found.append(known[name])
+    why = ffi.new("char[256]")
+    sched = ffi.new("struct ss_sched *")
+    if lib.ss_sched_init(sched, spec.encode(), 1 << 20, why, len(why)):
+        raise UsageError(_text(why))
+    return found
+
+
+def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
+    """The values of NAME=VALUE settings; each must be a tunable of one of @specs."""
+    rows = {
+        row.name: row for spec in specs for policy in check_spec(spec) for row in policy.tunables
+    }
+    values: dict[str, int] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip()
+        if not equals:
+            raise UsageError(f"--set {setting}: write TUNABLE=VALUE, as in wait_target=500ms")
+        if name not in rows:
+            if not rows:
+                raise UsageError(f"--set {name}: {', '.join(specs)} has no tunables")
+            raise unknown("tunable", name, rows)
+        try:
+            values[name] = rows[name].parse(text)
+        except UsageError as error:
+            message = str(error)
+            raise UsageError(message if name in message else f"{name}: {message}") from None
+    if "wait_target" in values and values.get("stream_time_slice") != 0:
+        raise UsageError(
+            "wait_target does nothing while the slice is fixed; "
+            "add --set stream_time_slice=auto"
+        )
+    return values

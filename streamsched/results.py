@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results as tables for people, and as JSON, CSV and fio's JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from streamsched import __version__
+from streamsched.compare import Comparison
+from streamsched.policies import check_spec
+from streamsched.simulate import Run, Times
+
+OUTPUTS = ("table", "json", "csv", "fio-json")
+# Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
+JSON_VERSION = 1
+TIME_KEYS = ("mean", "p50", "p99", "p999", "max")
+
+
+def _ms(times: Times) -> dict[str, float]:
+    return {key: round(getattr(times, key), 6) for key in TIME_KEYS}
+
+
+def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
+    """One entry of runs[]."""
+    return {
+        "policy": run.setup.policy,
+        "throughput_mb_s": round(run.mb_s, 6),
+        "efficiency": None if efficiency is None else round(efficiency, 6),
+        "duration_s": round(run.seconds, 9),
+        "bytes_read": run.bytes_read,
+        "bytes_written": run.bytes_written,
+        "disk_requests": run.disk_requests,
+        "wait_ms": _ms(run.wait),
+        "service_ms": _ms(run.service),
+        "response_ms": _ms(run.response),
+        "seeks_per_s": round(run.seeks_s, 6),
+        "switches": run.switches,
+        "switch_ms": round(run.switch_ms, 6),
+        "idle_share": round(run.idle_share, 6),
+        "hits": run.counters["hits"],
+        "timeouts": run.counters["timeouts"],
+        "counters": run.counters,
+        "skipped_records": run.skipped,
+        "jobs": [
+            {
+                "name": job.name,
+                "bytes_read": job.bytes_read,
+                "bytes_written": job.bytes_written,
+                "duration_s": round(job.duration_ns / 1e9, 9),
+                "longest_wait_ms": round(job.longest_wait_ns / 1e6, 6),
+            }
+            for job in run.jobs
+        ],
+    }
+
+
+def _tunables(run: Run) -> dict[str, int]:
+    """Every tunable of a run's policy with the value it had."""
+    rows = [row for policy in check_spec(run.setup.policy) for row in policy.tunables]
+    given = dict(run.setup.tunables)
+    return {row.name: given.get(row.name, row.initial) for row in rows}
+
+
+def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
+    """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
+    setup = comparison.runs[0].setup if comparison.runs else None
+    return {
+        "format": "streamsched-results",
+        "version": JSON_VERSION,
+        "work": work,
+        "complete": not comparison.interrupted,
+        "setup": None
+        if setup is None
+        else {
+            "disk": setup.disk.name,
+            "owners": setup.owners,
+            "queue_depth": setup.queue_depth,
+            "curve": setup.curve,
+        },
+        "alone_mb_s": {str(n): round(r / 1e6, 6) for n, r in sorted(comparison.alone.items())},
+        "runs": [
+            {**run_dict(run, comparison.efficiency(run)), "tunables": _tunables(run)}
+            for run in comparison.runs
+        ],
+    }
+
+
+def as_json(comparison: Comparison, work: str) -> str:
+    return json.dumps(comparison_dict(comparison, work), indent=2) + "\n"
+
+
+def as_csv(comparison: Comparison) -> str:
+    """One line per policy; the units are in the column names."""
+    out = io.StringIO()
+    writer: Any = None
+    for run in comparison.runs:
+        row: dict[str, Any] = {}
+        for key, value in run_dict(run, comparison.efficiency(run)).items():
+            if key in ("jobs", "counters"):
+                continue
+            if isinstance(value, dict):
+                row.update({f"{key}_{inner}": v for inner, v in value.items()})
+            else:
+                row[key] = value
+        row.update({f"counter_{k}": v for k, v in run.counters.items()})
+        if writer is None:
+            writer = csv.DictWriter(out, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def _fio_direction(nr_bytes: int, blocks: int, ns: int, times: dict[str, int]) -> dict[str, Any]:
+    seconds = ns / 1e9
+    latency = {
+        "min": times["min_ns"],
+        "max": times["max_ns"],
+        "mean": float(times["mean_ns"]),
+        "stddev": 0.0,
+        "N": times["count"],
+        "percentile": {
+            "50.000000": times["p50_ns"],
+            "99.000000": times["p99_ns"],
+            "99.900000": times["p999_ns"],
+        },
+    }
+    return {
+        "io_bytes": nr_bytes,
+        "io_kbytes": nr_bytes // 1024,
+        "bw_bytes": int(nr_bytes / seconds) if ns else 0,
+        "bw": int(nr_bytes / 1024 / seconds) if ns else 0,
+        "iops": blocks / seconds if ns else 0.0,
+        "runtime": ns // 1_000_000,
+        "total_ios": blocks,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
+        "clat_ns": latency,
+        "lat_ns": {key: latency[key] for key in ("min", "max", "mean", "stddev", "N")},
+    }
+
+
+def as_fio_json(comparison: Comparison) -> str:
+    """What fio --output-format=json prints, one group of jobs per policy."""
+    jobs = []
+    for group, run in enumerate(comparison.runs):
+        for job in run.jobs:
+            jobs.append(
+                {
+                    "jobname": f"{run.setup.policy}/{job.name}",
+                    "groupid": group,
+                    "error": 0,
+                    "eta": 0,
+                    "elapsed": job.duration_ns // 1_000_000_000,
+                    "job options": {"name": job.name},
+                    "read": _fio_direction(
+                        job.bytes_read, job.blocks[0], job.duration_ns, job.latency[0]
+                    ),
+                    "write": _fio_direction(
+                        job.bytes_written, job.blocks[1], job.duration_ns, job.latency[1]
+                    ),
+                    "job_runtime": job.duration_ns // 1_000_000,
+                }
+            )
+    document = {
+        "fio version": f"streamsched-{__version__}",
+        "timestamp": 0,
+        "time": "simulated",
+        "jobs": jobs,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def plain_table(title: str | None = None) -> Table:
+    """The look of all our tables: rows of text, one line under the heading."""
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+    )
+
+
+def main_table(comparison: Comparison, title: str) -> Table:
+    """Throughput and what explains it, one line per policy."""
+    table = plain_table(title)
+    table.add_column("policy", no_wrap=True)
+    for column in (
+        "MB/s",
+        "gain",
+        "effi-\nciency",
+        "dura-\ntion s",
+        "seeks\n/s",
+        "switch\nms",
+        "idle\n%",
+        "waits",
+        "hits",
+        "time-\nouts",
+    ):
+        table.add_column(column, justify="right")
+    first = comparison.runs[0].mb_s if comparison.runs else 0.0
+    for run in comparison.runs:
+        efficiency = comparison.efficiency(run)
+        table.add_row(
+            run.setup.policy,
+            _number(run.mb_s, 2),
+            f"x{run.mb_s / first:.2f}" if first else "-",
+            "-" if efficiency is None else f"{efficiency:.3f}",
+            _number(run.seconds, 2),
+            _number(run.seeks_s, 1),
+            f"{run.switch_ms:.2f}",
+            f"{100 * run.idle_share:.1f}",
+            str(run.counters["waits"]),
+            str(run.counters["hits"]),
+            str(run.counters["timeouts"]),
+        )
+    return table
+
+
+def times_table(comparison: Comparison) -> Table:
+    """Wait, service and response times in ms."""
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for group in ("wait", "service", "response"):
+        for i, column in enumerate(("mean", "p50", "p99", "max")):
+            table.add_column(f"{group if i == 0 else ''}\n{column}", justify="right", no_wrap=True)
+    for run in comparison.runs:
+        cells = [
+            f"{getattr(times, key):.1f}"
+            for times in (run.wait, run.service, run.response)
+            for key in ("mean", "p50", "p99", "max")
+        ]
+        table.add_row(run.setup.policy, *cells)
+    return table
+
+
+def print_tables(comparison: Comparison, title: str, console: Console) -> None:
+    """Both tables, with what the columns mean."""
+    console.print(main_table(comparison, title))
+    console.print("\ntimes of the disk's requests, in ms:")
+    console.print(times_table(comparison))
+    skipped = {run.skipped for run in comparison.runs if run.skipped}
+    if skipped:
+        console.print(f"\n{max(skipped)} bad records were skipped")
+    if comparison.interrupted:
+        console.print("\ninterrupted: only finished runs are shown")
+
+
+def render(comparison: Comparison, output: str, work: str) -> str:
+    """The text of any output but the table."""
+    if output == "json":
+        return as_json(comparison, work)
+    if output == "csv":
+        return as_csv(comparison)
+    return as_fio_json(comparison)

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One simulation: a disk, a policy, and processes or a trace, run by the C simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from streamsched._core import ffi, lib
+from streamsched.diskfile import Disk
+from streamsched.errors import StreamschedError, UsageError
+from streamsched.jobfile import Process
+
+OWNERS = ("process", "group", "none")
+CURVES = ("measured", "learned")
+
+# What Linux 2.6.31 has: block/blk-settings.c, mm/readahead.c.
+NR_REQUESTS = 128
+MAX_REQUEST_SECTORS = 1024
+READAHEAD_PAGES = 32
+# The paper's machine has 2 GB of memory. Processor times are estimates for it
+# (Core 2 Duo): copying a page out of the page cache; waking up after I/O.
+CACHE_BYTES = 2 << 30
+PAGE_COPY_NS = 1500
+WAKE_NS = 10_000
+
+EVENTS_PER_CALL = 200_000
+NS = 1_000_000_000
+
+Progress = Callable[[float], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What a simulation needs beside its work."""
+
+    disk: Disk
+    policy: str
+    owners: str = "process"
+    queue_depth: int = 1
+    tunables: tuple[tuple[str, int], ...] = ()
+    curve: str = "measured"
+    readahead_pages: int = READAHEAD_PAGES
+    nr_requests: int = NR_REQUESTS
+    wrap: bool = False
+    closed: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """A distribution, in milliseconds."""
+
+    mean: float
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+@dataclasses.dataclass(frozen=True)
+class JobRun:
+    """What one process did."""
+
+    name: str
+    bytes_read: int
+    bytes_written: int
+    blocks: tuple[int, int]
+    duration_ns: int
+    latency: tuple[dict[str, int], dict[str, int]]  # sim_times of reads, of writes
+    longest_wait_ns: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What came of a simulation; times in ns unless a name says otherwise."""
+
+    setup: Setup
+    duration_ns: int
+    bytes_read: int
+    bytes_written: int
+    disk_requests: int
+    wait: Times
+    service: Times
+    response: Times
+    switches: int
+    switch_ns: int
+    position_ns: int
+    busy_ns: int
+    counters: dict[str, int]
+    jobs: tuple[JobRun, ...]
+    skipped: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def seconds(self) -> float:
+        return self.duration_ns / NS
+
+    @property
+    def mb_s(self) -> float:
+        """Throughput in 10^6 bytes a second."""
+        return self.bytes / 1e6 / self.seconds if self.duration_ns else 0.0
+
+    @property
+    def seeks_s(self) -> float:
+        return self.counters["seeks"] / self.seconds if self.duration_ns else 0.0
+
+    @property
+    def switch_ms(self) -> float:
+        """Mean positioning of a request after another process's."""
+        return self.switch_ns / self.switches / 1e6 if self.switches else 0.0
+
+    @property
+    def idle_share(self) -> float:
+        """The part of the time in which the disk idled with requests pending."""
+        return self.counters["idle_ns"] / self.duration_ns if self.duration_ns else 0.0
+
+
+COUNTERS = (
+    "dispatches",
+    "merges",
+    "seeks",
+    "waits",
+    "hits",
+    "timeouts",
+    "second_chances",
+    "slices_ended",
+    "expired",
+    "idle_ns",
+)
+
+
+def disk_params(disk: Disk) -> Any:
+    """struct hdd_params of @disk."""
+    params = ffi.new("struct hdd_params *")
+    known = {name for name, _ in ffi.typeof(params[0]).fields}
+    for field in dataclasses.fields(disk):
+        if field.name not in known:
+            continue
+        value = getattr(disk, field.name)
+        if isinstance(value, tuple):
+            for i, entry in enumerate(value):
+                getattr(params, field.name)[i] = entry
+        else:
+            setattr(params, field.name, value)
+    return params
+
+
+@functools.lru_cache(maxsize=16)
+def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
+    """The service-time curve of @disk, measured on the model as the paper measures a disk."""
+    scratch = ffi.new("struct hdd *")
+    distance, time = ffi.new("uint64_t[40]"), ffi.new("uint64_t[40]")
+    why = ffi.new("char **")
+    nr = lib.hdd_measure_curve(scratch, disk_params(disk), 40, distance, time, why)
+    if nr < 0:
+        raise UsageError(f"{disk.name}: {ffi.string(why[0]).decode()}")
+    return tuple((distance[i], time[i]) for i in range(nr))
+
+
+def _config(setup: Setup) -> Any:
+    config = ffi.new("struct sim_config *")
+    config.policy = setup.policy.encode()
+    config.owners = OWNERS.index(setup.owners)
+    config.queue_depth = setup.queue_depth
+    config.nr_requests = setup.nr_requests
+    config.max_request_sectors = MAX_REQUEST_SECTORS
+    config.cache_bytes = CACHE_BYTES
+    config.readahead_pages = setup.readahead_pages
+    config.page_copy_ns = PAGE_COPY_NS
+    config.wake_ns = WAKE_NS
+    config.wrap = setup.wrap
+    config.closed = setup.closed
+    if setup.curve == "measured":
+        points = measured_curve(setup.disk)
+        config.nr_curve_points = len(points)
+        for i, (distance, time) in enumerate(points):
+            config.curve_distance_sectors[i] = distance
+            config.curve_time_ns[i] = time
+    return config
+
+
+class Simulation:
+    """A struct sim; use it in a with statement."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.reader: Any = None
+        self._why = ffi.new("char[512]")
+        self.sim = lib.sim_new(_config(setup), disk_params(setup.disk), self._why, 512)
+        if not self.sim:
+            raise UsageError(ffi.string(self._why).decode())
+        for name, value in setup.tunables:
+            # A tunable of another policy of the same comparison is not ours.
+            status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
+            if status and status != -2:
+                self.close()
+                raise UsageError(ffi.string(self._why).decode())
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free what C holds."""
+        lib.sim_free(self.sim)
+        self.sim = ffi.NULL
+        if self.reader:
+            lib.trace_close(self.reader)
+            self.reader = None
+
+    def add(self, process: Process) -> None:
+        """One more process."""
+        lib.sim_add_job(self.sim, ffi.new("struct sim_job *", process.params()))
+
+    def log(self, rows: int) -> None:
+        """Keep a row for each of the first @rows requests."""
+        lib.sim_log(self.sim, rows)
+
+    def log_rows(self) -> list[tuple[int, int, int, int, int, int]]:
+        """(arrival, dispatch, completion in ns, sector, sectors, job) of each request kept."""
+        rows = ffi.new("struct sim_log_row **")
+        nr = lib.sim_log_rows(self.sim, rows)
+        fields = ("arrival_ns", "dispatch_ns", "complete_ns", "sector", "nr_sectors", "job")
+        return [tuple(getattr(rows[0][i], f) for f in fields) for i in range(nr)]  # type: ignore[misc]
+
+    def steps(self, feed: Callable[[], bool] | None = None) -> Iterator[float]:
+        """Run to the end; gives the part done after each lump of events."""
+        while True:
+            state = lib.sim_run(self.sim, EVENTS_PER_CALL)
+            if state == lib.SIM_DONE:
+                return
+            if state == lib.SIM_FAILED:
+                raise UsageError(ffi.string(lib.sim_why(self.sim)).decode())
+            if state == lib.SIM_INPUT:
+                if feed is None:
+                    raise StreamschedError("the simulator asks for a trace and has none")
+                feed()
+                continue
+            yield lib.sim_progress_ppm(self.sim) / 1e6
+
+    def result(self, names: list[str]) -> Run:
+        """What has come of it so far."""
+        raw = ffi.new("struct sim_result *")
+        lib.sim_result(self.sim, raw)
+        job = ffi.new("struct sim_job_result *")
+        jobs = []
+        for index, name in enumerate(names):
+            lib.sim_job_result(self.sim, index, job)
+            jobs.append(
+                JobRun(
+                    name,
+                    job.bytes[0],
+                    job.bytes[1],
+                    (job.blocks[0], job.blocks[1]),
+                    job.end_ns - job.start_ns,
+                    (_raw_times(job.latency[0]), _raw_times(job.latency[1])),
+                    job.wait.max_ns,
+                )
+            )
+        return Run(
+            setup=self.setup,
+            duration_ns=raw.duration_ns,
+            bytes_read=raw.process_bytes[0],
+            bytes_written=raw.process_bytes[1],
+            disk_requests=raw.disk_requests,
+            wait=_times(raw.wait),
+            service=_times(raw.service),
+            response=_times(raw.response),
+            switches=raw.switches,
+            switch_ns=raw.switch_ns,
+            position_ns=raw.position_ns,
+            busy_ns=raw.busy_ns,
+            counters={name: getattr(raw, name) for name in COUNTERS},
+            jobs=tuple(jobs),
+            skipped=lib.trace_skipped(self.reader) if self.reader else 0,
+        )
+
+
+def _raw_times(times: Any) -> dict[str, int]:
+    return {name: getattr(times, name) for name, _ in ffi.typeof(times).fields}
+
+
+def _times(times: Any) -> Times:
+    ms = 1e6
+    return Times(
+        times.mean_ns / ms,
+        times.p50_ns / ms,
+        times.p99_ns / ms,
+        times.p999_ns / ms,
+        times.max_ns / ms,
+    )
+
+
+def run_jobs(setup: Setup, processes: list[Process], progress: Progress | None = None) -> Run:
+    """Simulate @processes to their end."""
+    with Simulation(setup) as simulation:
+        for process in processes:
+            simulation.add(process)
+        for part in simulation.steps():
+            if progress:
+                progress(part)
+        return simulation.result([process.name for process in processes])
+
+
+def run_trace(
+    setup: Setup,
+    format_name: str,
+    chunks: Iterator[tuple[bytes, float]],
+    *,
+    device: str | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Replay a trace, given as pieces of its bytes with the part of the file read so far."""
+    with Simulation(setup) as simulation:
+        simulation.reader = lib.trace_open(format_name.encode(), skip_bad)
+        if not simulation.reader:
+            raise StreamschedError("out of memory")
+        if device is not None:
+            lib.trace_select_device(simulation.reader, device.encode())
+        lib.sim_set_trace(simulation.sim, simulation.reader)
+
+        def feed() -> bool:
+            chunk, part = next(chunks, (b"", 1.0))
+            lib.trace_feed(simulation.reader, chunk, len(chunk), not chunk)
+            if progress:
+                progress(part)
+            return bool(chunk)
+
+        for _ in simulation.steps(feed):
+            pass
+        return simulation.result([])

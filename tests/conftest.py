@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all tests share: the compiled core, hypothesis' settings, the layers' totals.
+
+A test's layer is its marker (unit, property, golden, e2e). A test without one
+is placed by its file: test_property_*.py or tests/property/, and so on; what
+remains is a unit test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LAYERS = {"unit": "unit", "property": "property", "golden": "golden", "e2e": "end-to-end"}
+
+# The same examples in every run: a failure seen once is seen again. HYPOTHESIS_PROFILE=search
+# looks at new ones instead.
+settings.register_profile(
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(scope="session")
+def core() -> tuple[Any, Any]:
+    """(ffi, lib) of the compiled core, disk and simulator."""
+    from streamsched._core import ffi, lib
+
+    return ffi, lib
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The source tree."""
+    return Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Give each test without a layer the marker of the layer it is in."""
+    for item in items:
+        if any(item.get_closest_marker(layer) for layer in LAYERS):
+            continue
+        words = {item.path.parent.name, *item.path.stem.split("_")}
+        layer = next((layer for layer in LAYERS if layer in words), "unit")
+        item.add_marker(layer)
+
+
+def layer_of(report: pytest.TestReport) -> str:
+    return next((LAYERS[layer] for layer in LAYERS if layer in report.keywords), "unit")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line per layer; with PYTEST_TOTALS=FILE also there, for make test."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in LAYERS.values()}
+    groups = {
+        "passed": ("passed", "xfailed"),
+        "failed": ("failed", "error", "xpassed"),
+        "skipped": ("skipped",),
+    }
+    for outcome, keys in groups.items():
+        for key in keys:
+            for report in terminalreporter.stats.get(key, []):
+                name = layer_of(report) if isinstance(report, pytest.TestReport) else "unit"
+                counts[name][outcome] += 1
+    lines = [
+        f"{name} {count['passed']} {count['failed']} {count['skipped']}"
+        for name, count in counts.items()
+        if count
+    ]
+    for line in lines:
+        name, passed, failed, skipped = line.split()
+        terminalreporter.write_line(
+            f"{name:<11} {passed:>5} passed {failed:>4} failed {skipped:>4} skipped"
+        )
+    totals = os.environ.get("PYTEST_TOTALS")
+    if totals:
+        with Path(totals).open("a") as file:
+            file.write("".join(line + "\n" for line in lines))

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Fuzz target: the trace readers. The input is a trace; its last two bytes
+ * say the format (or that it is to be detected), whether bad records are
+ * skipped, and into what pieces it is cut on its way in.
+ */
+#include "../../sim/trace.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DETECT 0x40
+#define SKIP_BAD 0x80
+
+#define CHECK(cond)                                                            \
+	do {                                                                   \
+		if (!(cond)) {                                                 \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__,       \
+				__LINE__, #cond);                              \
+			abort();                                               \
+		}                                                              \
+	} while (0)
+
+static void check_request(const struct trace_request *rq, u64 last_ns)
+{
+	CHECK(rq->nr_sectors);
+	CHECK(rq->direction <= 1);
+	CHECK(rq->line);
+	CHECK(rq->arrival_ns >= last_ns);
+	CHECK(rq->complete_ns == TRACE_NO_TIME ||
+	      rq->complete_ns >= rq->arrival_ns);
+}
+
+/* Take out what there is; false when the trace is bad or at its end. */
+static bool take_all(struct trace_reader *reader, bool skip_bad, u64 *last_ns)
+{
+	struct trace_request rq;
+	const char *why;
+	int got;
+
+	while ((got = trace_next(reader, &rq)) > 0) {
+		check_request(&rq, *last_ns);
+		*last_ns = rq.arrival_ns;
+	}
+	if (got == 0)
+		return true;
+	CHECK(got == -1);
+	(void)skip_bad; /* some errors, such as a bad header, end it anyway */
+	why = trace_why(reader);
+	CHECK(why && why[0]);
+	CHECK(!strchr(why, '\n'));
+	return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr)
+{
+	struct trace_reader *reader;
+	const char *format;
+	u64 last_ns = 0, at = 0, piece;
+	bool skip_bad, good = true;
+	uint8_t how;
+
+	if (nr < 2)
+		return 0;
+	nr -= 2;
+	how = bytes[nr];
+	piece = 1 + bytes[nr + 1] * 16U;
+	skip_bad = how & SKIP_BAD;
+	format = trace_formats[(how & 63) % trace_nr_formats].name;
+	if (how & DETECT)
+		format = trace_detect(bytes, nr);
+	if (!format)
+		return 0;
+	reader = trace_open(format, skip_bad);
+	CHECK(reader);
+	while (good && at < nr) {
+		if (piece > nr - at)
+			piece = nr - at;
+		CHECK(!trace_feed(reader, bytes + at, piece, at + piece == nr));
+		at += piece;
+		good = take_all(reader, skip_bad, &last_ns);
+	}
+	if (good && !nr)
+		CHECK(!trace_feed(reader, bytes, 0, true));
+	if (good && take_all(reader, skip_bad, &last_ns))
+		CHECK(trace_at_end(reader));
+	trace_close(reader);
+	return 0;
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Build the fuzz targets with libFuzzer, ASan and UBSan and let them look for
+# inputs that break an invariant. The inputs found to reach new code are kept
+# in build/fuzz/ and begin the next run; tests/fuzz/corpus/ holds the first.
+#
+#   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [trace]
+#
+# With FUZZ_TOTALS=FILE the line "fuzz PASSED FAILED SKIPPED" is added there.
+set -eu
+cd "$(dirname "$0")/../.."
+
+clang=${CLANG:-clang}
+seconds=${FUZZ_SECONDS:-60}
+out=build/fuzz
+flags=(-g -O2 -std=gnu11 -Icompat -fno-strict-aliasing
+	"-fsanitize=fuzzer,address,undefined" -fno-sanitize-recover=all)
+
+sources() {
+	case $1 in
+	core) printf '%s\n' tests/fuzz/fuzz_core.c core/*.c compat/*.c ;;
+	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
+	esac
+}
+
+build() {
+	local files extra=()
+
+	mapfile -t files < <(sources "$1")
+	# Bytes choose events by their value, so comparisons tell libFuzzer
+	# nothing about the core, and following them costs half the speed.
+	if [ "$1" = core ]; then
+		extra=(-fno-sanitize-coverage=trace-cmp)
+	fi
+	"$clang" "${flags[@]}" "${extra[@]}" -o "$out/fuzz_$1" "${files[@]}"
+}
+
+# Its seconds: the core gets all, the readers a quarter of them.
+seconds_of() {
+	case $1 in
+	core) echo "$seconds" ;;
+	trace) echo $(((seconds + 3) / 4)) ;;
+	esac
+}
+
+run() {
+	mkdir -p "$out/corpus-$1"
+	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		"$out/fuzz_$1" -max_total_time="$(seconds_of "$1")" \
+		-max_len=2048 -timeout=10 -rss_limit_mb=1024 \
+		-print_final_stats=1 -artifact_prefix="$out/$1-" \
+		"$out/corpus-$1" "tests/fuzz/corpus/$1" >"$out/$1.log" 2>&1
+}
+
+number() {
+	sed -n "s/^stat::$2: *//p" "$out/$1.log" | tail -n 1
+}
+
+report() {
+	local edges
+
+	edges=$(grep -o ' cov: [0-9]*' "$out/$1.log" | tail -n 1 | tr -dc 0-9)
+	printf 'fuzz %-5s %9s runs, %6s/s, %5s edges covered' "$1" \
+		"$(number "$1" number_of_executed_units)" \
+		"$(number "$1" average_exec_per_sec)" "$edges"
+}
+
+failure() {
+	local input
+
+	input=$(sed -n 's/.*Test unit written to //p' "$out/$1.log" | tail -n 1)
+	printf 'fuzz %-5s FAILED: ' "$1"
+	grep -m 1 -E 'not so: |bug: |ERROR: |runtime error: ' "$out/$1.log" ||
+		tail -n 3 "$out/$1.log"
+	[ -n "$input" ] &&
+		printf '  see it: FUZZ_VERBOSE=1 %s %s\n' "$out/fuzz_$1" "$input"
+	printf '  the whole report: %s\n' "$out/$1.log"
+}
+
+if [ $# = 0 ]; then
+	set -- core trace
+fi
+mkdir -p "$out"
+passed=0
+failed=0
+for target; do
+	build "$target"
+done
+declare -A job
+for target; do
+	echo "==> fuzzing $target for $(seconds_of "$target") s"
+	run "$target" &
+	job[$target]=$!
+done
+for target; do
+	if wait "${job[$target]}"; then
+		report "$target"
+		echo ": nothing found"
+		passed=$((passed + 1))
+	else
+		failure "$target"
+		failed=$((failed + 1))
+	fi
+done
+if [ -n "${FUZZ_TOTALS-}" ]; then
+	echo "fuzz $passed $failed 0" >>"$FUZZ_TOTALS"
+fi
+[ "$failed" = 0 ]

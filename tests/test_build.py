@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The build takes in every source, and the binding offers every interface."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.resources
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamsched import _build_core
+
+Core = tuple[Any, Any]
+
+FOLDERS = ("compat", "compat/linux", "core", "disk", "sim", "streamsched")
+
+
+def listed(root: Path) -> set[str]:
+    """The files that meson.build names."""
+    return set(re.findall(r"'([\w/]+\.(?:c|h|py|pyi))'", (root / "meson.build").read_text()))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_meson_build_names_every_source(root: Path, folder: str) -> None:
+    there = {
+        path.relative_to(root).as_posix()
+        for path in (root / folder).iterdir()
+        if path.suffix in {".c", ".h", ".py", ".pyi"}
+    }
+    assert there - listed(root) == set()
+
+
+@pytest.mark.parametrize("folder", ["disks", "jobs", "traces"])
+def test_data_is_installed(root: Path, folder: str) -> None:
+    data = importlib.resources.files("streamsched") / "data" / folder
+    assert {entry.name for entry in data.iterdir()} == {
+        path.name for path in (root / folder).iterdir() if path.suffix != ".md"
+    }
+
+
+def test_every_public_function_is_in_the_binding(root: Path, core: Core) -> None:
+    _, lib = core
+    text = (root / "meson.build").read_text()
+    interfaces = re.findall(r"'([\w/]+\.h)'", text.partition("interfaces = [")[2].split("]")[0])
+    assert "core/sched.h" in interfaces and "sim/sim.h" in interfaces
+    for header in interfaces:
+        code = re.sub(r"/\*.*?\*/", "", (root / header).read_text(), flags=re.DOTALL)
+        names = re.findall(r"^[a-z][\w \*]*?\b((?:ss|hdd|trace|sim)_\w+)\(", code, re.MULTILINE)
+        for name in names:
+            assert callable(getattr(lib, name)), f"{header}: {name}"
+
+
+def test_constants_and_enums_are_in_the_binding(core: Core) -> None:
+    ffi, lib = core
+    assert lib.SS_MSEC == 1_000_000
+    assert lib.SS_FOREVER == 2**64 - 1
+    assert ffi.sizeof(ffi.new("struct ss_sched *").state) == lib.SS_STATE_BYTES
+    assert [lib.SS_NOTHING, lib.SS_DISPATCH, lib.SS_WAIT] == [0, 1, 2]
+
+
+def test_a_request_goes_through_the_core(core: Core) -> None:
+    ffi, lib = core
+    sched = ffi.new("struct ss_sched *")
+    why = ffi.new("char[160]")
+    assert lib.ss_sched_init(sched, b"deadline", 1 << 30, why, 160) == 0
+    rq = ffi.new("struct ss_request *", {"sector": 8, "nr_sectors": 8, "direction": lib.SS_READ})
+    lib.ss_sched_arrived(sched, rq, 1000)
+    decision = lib.ss_sched_choose(sched, 1000)
+    assert decision.verdict == lib.SS_DISPATCH
+    assert decision.rq == rq
+    lib.ss_sched_dispatched(sched, rq, 1000)
+    assert sched.head_sector == lib.ss_request_end(rq) == 16
+    lib.ss_sched_completed(sched, rq, 2000)
+    assert lib.ss_sched_choose(sched, 2000).verdict == lib.SS_NOTHING
+    assert sched.counters.completions == 1
+
+
+def test_a_refused_policy_says_why(core: Core) -> None:
+    ffi, lib = core
+    why = ffi.new("char[160]")
+    assert lib.ss_sched_init(ffi.new("struct ss_sched *"), b"no-such", 1 << 30, why, 160) < 0
+    assert b"no-such" in ffi.string(why)
+
+
+def test_the_version_is_the_projects(root: Path) -> None:
+    said = re.search(r"version: '([^']+)'", (root / "meson.build").read_text())
+    assert said and importlib.metadata.version("streamsched") == said.group(1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("36", 36), ("1 << 8", 256), ("65536 / sizeof(u64)", 8192), ("2 * (3 + 0x10U)", 38)],
+)
+def test_array_sizes_are_evaluated(expression: str, value: int) -> None:
+    assert _build_core.evaluate(expression) == value
+
+
+def test_an_array_size_that_is_no_constant_is_refused() -> None:
+    with pytest.raises(ValueError, match="not an integer constant"):
+        _build_core.evaluate("count")
+
+
+def test_bodies_are_left_out_and_prototypes_stay() -> None:
+    text = "struct a { int b[1 << 2]; };\nstatic inline int f(struct a *a)\n{ return a->b[0]; }\n"
+    found = [_build_core.declaration(s, shim=False) for s in _build_core.statements(text)]
+    assert found == ["struct a { int b[4]; };", "int f(struct a *a);"]
+
+
+BAD_FILES = {
+    "core/a.c": ("// SPDX-License-Identifier: GPL-2.0-only\nfloat x;\n", "floating point"),
+    "core/b.c": ("// SPDX-License-Identifier: GPL-2.0-only\n#include <stdio.h>\n", "only <linux/"),
+    "core/c.c": (
+        '// SPDX-License-Identifier: GPL-2.0-only\n#include "../disk/hdd.h"\n',
+        "may not include from disk/",
+    ),
+    "disk/a.c": (
+        '// SPDX-License-Identifier: GPL-2.0-only\n#include "../core/sched.h"\n',
+        "may not include from core/",
+    ),
+    "core/d.c": ("// SPDX-License-Identifier: GPL-2.0-only\n#ifdef __KERNEL__\n#endif\n", "every"),
+    "core/e.c": ("// SPDX-License-Identifier: GPL-2.0-only\nvoid *p = malloc(1);\n", "allocation"),
+    "core/f.c": ("int x;\n", "SPDX"),
+    "core/g.c": ("// SPDX-License-Identifier: GPL-2.0-only\n// more\n", "comment with //"),
+    "core/h.c": (
+        "// SPDX-License-Identifier: GPL-2.0-only\nvoid f(void)\n{\n" + "\n" * 90 + "}\n",
+        "function of 90 lines",
+    ),
+    "core/i.c": ("// SPDX-License-Identifier: GPL-2.0-only\n        int x;\n", "tabs"),
+    "core/j.c": ("// SPDX-License-Identifier: GPL-2.0-only\nint x; \n", "blank"),
+    "core/k.c": (f"// SPDX-License-Identifier: GPL-2.0-only\nint {'x' * 80};\n", "80 columns"),
+    "tools/a.py": ("x = 1\n", "SPDX"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
+    text, message = BAD_FILES[name]
+    (tmp_path / "tools").mkdir()
+    checker = tmp_path / "tools" / "check_style.py"
+    checker.write_bytes((root / "tools" / "check_style.py").read_bytes())
+    bad = tmp_path / name
+    bad.parent.mkdir(exist_ok=True)
+    bad.write_text(text)
+    done = subprocess.run(
+        [sys.executable, checker, bad], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"{name}:" in done.stdout and message in done.stdout

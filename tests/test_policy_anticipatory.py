@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""anticipatory: behaves as Linux 2.6.31's, one behaviour per test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policy_driver import FAR, FOREVER, Driver, Step, play
+
+Core = tuple[Any, Any]
+
+
+@pytest.fixture
+def d(core: Core) -> Driver:
+    return Driver(core, "anticipatory")
+
+
+def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:
+    """@owner's read at sector 0 completes after 5 ms; a far one of @other is pending."""
+    d.send(owner, 0)
+    rq = d.dispatch()
+    d.later(1)
+    pending = d.send(other, FAR)
+    d.later(4)
+    d.complete(rq)
+    return pending
+
+
+def test_waits_after_a_read_for_its_process(d: Driver) -> None:
+    read_with_another_pending(d)
+    assert d.choose() == ("wait", 11)
+    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 0)
+
+
+def test_waits_at_most_6_ms(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    d.at(10.999999)
+    assert d.choose()[0] == "wait"
+    d.at(11).dispatch(other)
+    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 1)
+
+
+def test_wait_ends_with_the_same_process(d: Driver) -> None:
+    read_with_another_pending(d)
+    own = d.at(7).send(1, 8)
+    d.dispatch(own)
+    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 1, 0)
+
+
+def test_wait_ends_with_a_write_of_the_same_process(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    d.at(7).send(1, FAR + 10**7, write=True)
+    # It ends the wait; the read batch goes on with what it has.
+    d.dispatch(other)
+
+
+def test_waits_after_a_sync_write(d: Driver) -> None:
+    d.send(1, 0, write=True, sync=True)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.at(5).complete(rq)
+    assert d.choose() == ("wait", 11)
+
+
+def test_does_not_wait_after_an_async_write(d: Driver) -> None:
+    d.send(1, 0, write=True)
+    rq = d.dispatch()
+    other = d.send(2, FAR)
+    d.at(5).complete(rq)
+    d.dispatch(other)
+
+
+def test_waits_while_only_writes_are_pending(d: Driver) -> None:
+    d.send(1, 0)
+    rq = d.dispatch()
+    write = d.send(2, FAR, write=True)
+    d.at(5).complete(rq)
+    assert d.choose() == ("wait", 11)
+    d.at(11).dispatch(write)
+
+
+def test_does_not_wait_with_nothing_pending(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve()
+    assert d.choose() == ("nothing",)
+    assert d.count("waits") == 0
+
+
+def test_begins_to_wait_when_another_comes_in_time(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=5)
+    d.at(8).send(2, FAR)
+    assert d.choose() == ("wait", 11)
+
+
+def test_does_not_wait_when_another_comes_late(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=5)
+    d.at(11).dispatch(d.send(2, FAR))
+
+
+def test_does_not_wait_anew_before_the_next_request(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    d.at(11).send(3, FAR + 10**7)
+    d.dispatch(other)
+
+
+def test_antic_expire_0_never_waits(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    d.dispatch(read_with_another_pending(d))
+
+
+def test_antic_expire_is_the_wait(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=3_000_000)
+    read_with_another_pending(d)
+    assert d.choose() == ("wait", 8)
+
+
+def test_does_not_wait_for_a_process_with_others_pending(d: Driver) -> None:
+    d.send(1, 0)
+    rq = d.dispatch()
+    other = d.send(2, FAR)
+    d.send(1, FAR + 10**7, write=True)
+    d.at(5).complete(rq)
+    d.dispatch(other)
+
+
+# Closeness.
+
+
+@pytest.mark.parametrize("sector", [8192 + 1008, 1008 - 4096])
+def test_close_request_of_anyone_ends_the_wait(d: Driver, sector: int) -> None:
+    d.send(1, 1000 if sector > 1000 else 10_000)
+    rq = d.dispatch()
+    sector = sector if sector > 1000 else 10_008 - 4096
+    d.send(2, FAR)
+    d.at(5).complete(rq)
+    close = d.send(3, sector)
+    d.dispatch(close)
+    assert d.count("hits") == 1
+
+
+@pytest.mark.parametrize("sector", [10_008 + 8193, 10_008 - 4097])
+def test_request_not_quite_close_does_not(d: Driver, sector: int) -> None:
+    d.send(1, 10_000)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.at(5).complete(rq)
+    d.send(3, sector)
+    assert d.choose() == ("wait", 11)
+
+
+def test_closeness_doubles_each_ms(d: Driver) -> None:
+    read_with_another_pending(d)
+    d.at(8.99).send(3, 8 + (8192 << 4))
+    assert d.choose() == ("wait", 11)
+    d.at(9).dispatch(d.send(4, 8 + (8192 << 4) - 1))
+
+
+def test_close_write_does_not_end_the_wait(d: Driver) -> None:
+    read_with_another_pending(d)
+    d.send(3, 16, write=True)
+    assert d.choose() == ("wait", 11)
+
+
+def test_nearer_than_the_usual_seek_is_close(d: Driver) -> None:
+    """A process that seeks 1 million sectors on average gives way to nearer ones."""
+    for n in range(4):
+        d.send(1, n * 1_000_000)
+        d.serve(ms=1)
+    d.send(1, 4_000_000)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.later(1).complete(rq)
+    assert d.choose()[0] == "wait"
+    d.dispatch(d.send(3, 4_000_008 + 900_000))
+
+
+# What the process is known for.
+
+
+def test_does_not_wait_for_a_process_that_thinks_too_long(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=1)
+    d.later(10).send(1, 8)
+    rq = d.dispatch()
+    other = d.send(2, FAR)
+    d.later(1).complete(rq)
+    d.dispatch(other)
+    assert d.count("waits") == 0
+
+
+def test_waits_again_once_it_thinks_shortly(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=1)
+    d.later(10)
+    for n in range(8):
+        d.send(1, 8 + 8 * n)
+        d.serve(ms=1)
+    d.send(1, 80)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.later(1).complete(rq)
+    assert d.choose()[0] == "wait"
+
+
+def test_think_time_is_0_with_others_of_its_requests_at_work(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=1)
+    d.later(5)
+    d.send(1, 8)  # thought for 5 ms
+    rq = d.dispatch()
+    d.later(10)
+    d.send(1, 16)  # sent while the disk works: 0, not 15 ms
+    d.complete(rq)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.later(1).complete(rq)
+    assert d.choose()[0] == "wait"
+
+
+def test_a_very_long_think_time_counts_as_19_ms(d: Driver) -> None:
+    """After one of 19 ms and n of none the mean passes below 6 ms at the same n."""
+
+    def recovery(think_ms: float) -> int:
+        driver = Driver((d.ffi, d.lib), "anticipatory")
+        driver.send(1, 0)
+        driver.serve(ms=1)
+        driver.later(think_ms)
+        for n in range(1, 100):
+            driver.send(1, 8 * n)
+            rq = driver.dispatch()
+            other = driver.send(2, FAR, write=True)
+            driver.later(1).complete(rq)
+            if driver.choose()[0] == "wait":
+                return n
+            driver.serve(other, ms=0)
+        raise AssertionError
+
+    assert recovery(19) == recovery(5000)
+    assert recovery(7) < recovery(19)
+
+
+def test_waits_for_an_exited_process_while_others_carry_on(d: Driver) -> None:
+    read_with_another_pending(d)
+    d.gone(1)
+    assert d.choose() == ("wait", 11)
+    d.dispatch(d.send(3, 8))
+
+
+def exits(d: Driver, owner: int, *, rescued: bool = False) -> bool:
+    """@owner reads once and exits; was it waited for?"""
+    d.send(owner, 0)
+    rq = d.dispatch()
+    other = d.send(2, FAR)
+    d.gone(owner)
+    d.later(1).complete(rq)
+    waited = d.choose()[0] == "wait"
+    if waited and rescued:
+        d.send(owner + 100_000, 8)
+        d.serve()
+        d.later(20)
+    d.later(20 if waited else 0).serve(other)
+    d.later(20)
+    return bool(waited)
+
+
+def test_stops_waiting_for_exited_processes_that_nobody_follows(d: Driver) -> None:
+    waited = [exits(d, owner) for owner in range(1000, 1020)]
+    assert waited[:3] == [True] * 3
+    assert waited[-1] is False
+    assert waited == sorted(waited, reverse=True)
+
+
+def test_goes_on_waiting_for_exited_processes_that_others_follow(d: Driver) -> None:
+    assert all(exits(d, owner, rescued=True) for owner in range(1000, 1020))
+
+
+def is_waited_for(d: Driver, owner: int, *, gone: bool = False) -> bool:
+    """When it has just read at sector 0."""
+    rq = d.send(owner, 0)
+    d.dispatch(rq)
+    other = d.send(2, FAR)
+    if gone:
+        d.gone(owner)
+    d.later(1).complete(rq)
+    waited = d.choose()[0] == "wait"
+    d.later(20 if waited else 0).serve(other)
+    d.later(20)
+    return bool(waited)
+
+
+def test_after_many_exits_only_those_known_are_waited_for(d: Driver) -> None:
+    def show_itself() -> None:
+        for _ in range(12):
+            d.send(1, 0)
+            d.serve(ms=1)
+
+    assert is_waited_for(d, 3)
+    for owner in range(1000, 1050):
+        exits(d, owner)
+    assert not is_waited_for(d, 4)
+    show_itself()
+    assert is_waited_for(d, 1)
+    show_itself()
+    assert not is_waited_for(d, 1, gone=True)
+
+
+def test_newcomers_are_taken_to_think_as_others_did(d: Driver) -> None:
+    def come_and_think(owner: int, ms: float) -> None:
+        d.send(owner, 0)
+        d.serve(ms=1)
+        d.later(ms).send(owner, 8)
+        d.serve(ms=1)
+        d.later(20)
+
+    for owner in range(1000, 1010):
+        come_and_think(owner, 15)
+    assert not is_waited_for(d, 3)
+    for owner in range(2000, 2010):
+        come_and_think(owner, 0)
+    assert is_waited_for(d, 4)
+
+
+def test_number_that_comes_back_is_a_new_process(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=1)
+    d.later(15).send(1, 8)
+    d.serve(ms=1)
+    d.later(20)
+    assert not is_waited_for(d, 1)
+    d.gone(1)
+    assert is_waited_for(d, 1)
+
+
+def test_hidden_owners_are_as_one_process(d: Driver) -> None:
+    """Any pending request is the process's own, so that nothing is waited for."""
+    other = read_with_another_pending(d, owner=0, other=0)
+    d.dispatch(other)
+    assert d.count("waits") == 0
+
+
+def test_more_owners_than_places_share_one(d: Driver) -> None:
+    """All of them pending at once; none is lost."""
+    sent = [d.send(owner, owner * 1000) for owner in range(1, 300)]
+    served = [d.serve() for _ in sent]
+    assert {rq.owner for rq in served} == set(range(1, 300))
+
+
+def test_places_of_idle_owners_are_reused(d: Driver) -> None:
+    for owner in range(1, 1000):
+        d.send(owner, owner * 8)
+        d.serve()
+    d.later(100)
+    read_with_another_pending(d, 5000, 5001)
+    assert d.choose()[0] == "wait"
+
+
+# Several requests at the disk.
+
+
+def test_waits_for_the_disk_then_for_the_process(d: Driver) -> None:
+    first, second = d.send(1, 0), d.send(1, 8)
+    d.dispatch(first)
+    d.dispatch(second)  # the disk holds two
+    d.at(5).complete(first)
+    d.at(6)
+    d.send(2, FAR)
+    # The awaited process's last request is still at the disk, another of it
+    # has completed: the wait is timed from there.
+    assert d.choose() == ("wait", 11)
+
+
+def test_holds_the_disk_while_the_awaited_request_is_there(d: Driver) -> None:
+    d.send(1, 0)
+    d.dispatch()
+    d.send(2, FAR)
+    assert d.choose() == ("wait", FOREVER)
+    d.at(4).complete()
+    assert d.choose() == ("wait", 10)
+
+
+# Batches.
+
+
+def test_elevator_goes_up_and_back_a_little(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    d.send(1, 5_000_000)
+    d.dispatch()
+    behind, ahead = d.send(2, 4_999_000), d.send(3, 5_002_500)
+    far_behind = d.send(4, 1000)
+    d.complete()
+    d.serve(behind)  # 2016 sectors at twice the cost, less than 2492 ahead
+    d.serve(ahead)
+    d.serve(far_behind)
+    behind, ahead = d.send(2, 8), d.send(3, 1008 + 1500)
+    d.serve(ahead)  # 1500 ahead, 2000 behind
+
+
+def test_reads_and_writes_take_turns(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    d.send(1, 0)
+    d.dispatch()
+    for n in range(100):
+        d.send(9, FAR + 8 * n, write=True)
+    d.complete()
+    for n in range(1, 1200):
+        d.send(1, 8 * n)
+    kinds = []
+    starts = []
+    for _ in range(1050):
+        starts.append(d.now)
+        kinds.append("RW"[d.serve().direction])
+    runs = [(kinds[i], i) for i in range(len(kinds)) if i == 0 or kinds[i] != kinds[i - 1]]
+    assert [kind for kind, _ in runs] == ["R", "W", "R", "W"]
+    at = [starts[i] for _, i in runs]
+    # The first read completed at 0; a batch goes on until its time is past.
+    assert at[1] - at[0] == 501
+    # Its time begins with the completion of its first read.
+    assert at[3] - at[2] == 502
+
+
+def write_batches(core: Core, *service_ms: float) -> list[int]:
+    """Sizes of the batches of writes between reads, by how long each write takes."""
+    d = Driver(core, "anticipatory", antic_expire=0)
+    # Half a second after the beginning: then the first read says nothing of
+    # how long writes take.
+    d.at(499).send(1, 0)
+    d.dispatch()
+    for n in range(200):
+        d.send(9, FAR + 8 * n, write=True)
+    d.at(500).complete()
+    d.tune("read_batch_expire", 1_000_000)
+    sizes: list[int] = []
+    was_write = False
+    for sector in range(8, 80_000, 8):
+        d.send(1, sector)
+        rq = d.dispatch()
+        write = rq.direction == d.lib.SS_WRITE
+        if was_write and not write and len(sizes) == len(service_ms):
+            return sizes
+        if write:
+            sizes += [] if was_write else [0]
+            sizes[-1] += 1
+        d.later(service_ms[len(sizes) - 1] if write else 2).complete(rq)
+        was_write = write
+    raise AssertionError
+
+
+def test_write_batch_begins_with_12(core: Core) -> None:
+    assert write_batches(core, 10) == [12]
+
+
+def test_write_batch_doubles_when_it_took_less_than_a_third(core: Core) -> None:
+    assert write_batches(core, 1, 1, 9) == [12, 24, 14]  # over after 125 ms
+
+
+def test_write_batch_grows_and_shrinks_by_one(core: Core) -> None:
+    assert write_batches(core, 9, 9, 9, 9) == [12, 13, 14, 13]
+
+
+def test_write_batch_is_over_after_125_ms(core: Core) -> None:
+    assert write_batches(core, 60) == [3]
+
+
+def test_write_batch_is_halved_when_it_took_three_times_too_long(core: Core) -> None:
+    assert write_batches(core, 400, 9) == [1, 6]
+
+
+def test_other_kind_waits_until_the_disk_is_free(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    first, second = d.send(1, 0), d.send(1, 8)
+    d.dispatch(first)
+    d.dispatch(second)
+    write = d.send(2, FAR, write=True)
+    assert d.choose() == ("wait", FOREVER)
+    d.at(1).complete(first)
+    assert d.choose() == ("wait", FOREVER)
+    # The decision stands, though reads come meanwhile.
+    d.send(1, 16)
+    d.at(2).complete(second)
+    d.dispatch(write)
+
+
+# Age.
+
+
+def overtaken_until(core: Core, number: int) -> list[float]:
+    """When @number far reads that came at 0 are sent; another process reads on."""
+    d = Driver(core, "anticipatory")
+    d.send(1, 0)
+    d.dispatch()
+    far = [d.send(2 + n, FAR - n * 10**7) for n in range(number)]
+    d.later(6).complete()
+    sent: list[float] = []
+    for sector in range(8, 8000, 8):
+        d.send(1, sector)
+        verdict, what = d.choose()
+        if verdict == "wait":  # for the far reader
+            d.at(what)
+        began = d.now
+        if d.serve(ms=6) in far:
+            sent.append(began)
+            if len(sent) == number:
+                assert d.count("expired") == number
+                return sent
+    raise AssertionError
+
+
+def test_read_older_than_125_ms_goes(core: Core) -> None:
+    assert overtaken_until(core, 1) == [126]
+
+
+def test_age_is_looked_at_once_in_125_ms(core: Core) -> None:
+    assert overtaken_until(core, 2) == [126, 126 + 126]
+
+
+def test_write_older_than_250_ms_goes_within_its_batch(core: Core) -> None:
+    d = Driver(core, "anticipatory")
+    old = d.send(1, 0, write=True)
+    d.serve(old, ms=1)
+    behind = d.send(1, 1_000_000, write=True)  # not first in any sweep below
+    d.serve(behind)
+    left = d.send(1, 10, write=True)
+    sector = 2_000_000
+    while d.now < 252:
+        d.send(1, sector, write=True)
+        assert d.serve(ms=10) != left
+        sector += 8
+    d.send(1, sector, write=True)
+    while d.now < 520 and d.count("expired") == 0:
+        sector += 8
+        d.send(1, sector, write=True)
+        d.serve(ms=10)
+    assert left not in d.pending
+    assert d.count("expired") == 1
+
+
+# Taking back, growing.
+
+
+def test_removed_request_is_not_chosen(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    third = d.send(3, FAR + 10**7)
+    d.remove(other)
+    d.at(11).dispatch(third)
+
+
+def test_front_merge_moves_a_request(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    a, b = d.send(1, 1000), d.send(1, 2000)
+    d.lib.ss_sched_merged(d.sched, b, d.request(1, 1992), 0)
+    assert (b.sector, b.nr_sectors) == (1992, 16)
+    d.serve(a)
+    d.serve(b)
+
+
+STEP = st.builds(
+    Step,
+    after_us=st.sampled_from([0, 0, 100, 900, 3000, 7000, 30_000, 140_000]),
+    action=st.sampled_from(["send"] * 8 + ["remove", "gone", "merge", "merge"]),
+    owner=st.integers(0, 5),
+    sector=st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 60).map(lambda n: n * 8)),
+    sectors=st.sampled_from([8, 8, 128]),
+    write=st.booleans(),
+    sync=st.booleans(),
+    meta=st.booleans(),
+)
+
+
+@pytest.mark.property
+@given(
+    steps=st.lists(STEP, max_size=60),
+    depth=st.sampled_from([1, 2, 4, 32]),
+    service_us=st.sampled_from([50, 1000, 8000]),
+)
+def test_every_request_is_served_once_and_the_same_way(
+    core: Core, steps: list[Step], depth: int, service_us: int
+) -> None:
+    first = play(core, "anticipatory", steps, depth, service_us)
+    assert play(core, "anticipatory", steps, depth, service_us) == first

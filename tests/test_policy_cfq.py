@@ -1,0 +1,552 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""cfq: behaves as Linux 2.6.31's, one behaviour per test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policy_driver import FAR, FOREVER, Driver, Step, play
+
+Core = tuple[Any, Any]
+
+
+@pytest.fixture
+def d(core: Core) -> Driver:
+    return Driver(core, "cfq")
+
+
+def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:
+    """@owner's read at sector 0 completes after 5 ms; a far one of @other is pending."""
+    d.send(owner, 0)
+    rq = d.dispatch()
+    d.later(1)
+    pending = d.send(other, FAR)
+    d.later(4)
+    d.complete(rq)
+    return pending
+
+
+def read_on(d: Driver, owner: int, sector: int, ms: float, *, step_ms: float = 2) -> int:
+    """@owner reads on from @sector for @ms, undisturbed; where it is then."""
+    end = d.now + ms
+    while d.now < end:
+        d.serve(d.send(owner, sector), ms=step_ms)
+        sector += 8
+    return sector
+
+
+# Slices.
+
+
+def test_a_process_keeps_the_disk_for_100_ms(d: Driver) -> None:
+    other = read_with_another_pending(d)  # the slice runs from 5 to 105 ms
+    sector = read_on(d, 1, 8, 98)
+    assert d.now == 103
+    d.send(1, sector)
+    assert d.dispatch().owner == 1
+    d.at(105).complete()
+    d.send(1, sector + 8)
+    d.dispatch(other)
+
+
+def test_slice_sync_is_the_slice(core: Core) -> None:
+    d = Driver(core, "cfq", slice_sync=20_000_000)
+    other = read_with_another_pending(d)
+    d.send(1, read_on(d, 1, 8, 20))
+    d.dispatch(other)
+
+
+def test_processes_take_turns(d: Driver) -> None:
+    """Three with endless reads: each has the disk for 100 ms at a time."""
+    for owner in (1, 2, 3):
+        for n in range(400):
+            d.send(owner, owner * 10**8 + 8 * n)
+    turns: list[tuple[int, int]] = []
+    for _ in range(900):
+        owner = d.serve(ms=1).owner
+        if turns and turns[-1][0] == owner:
+            turns[-1] = owner, turns[-1][1] + 1
+        else:
+            turns.append((owner, 1))
+    # The slice begins when its first request completes.
+    assert turns[:6] == [(1, 101), (2, 101), (3, 101)] * 2
+
+
+def turns(d: Driver, number: int) -> list[int]:
+    """Whose the next @number slices are."""
+    owners: list[int] = []
+    while len(owners) < number:
+        owner = d.serve(ms=1).owner
+        if not owners or owners[-1] != owner:
+            owners.append(owner)
+    return owners
+
+
+def test_shorter_slices_come_later(d: Driver) -> None:
+    """Async slices are shorter by 60 ms for each other queue, and so put off."""
+    for n in range(400):
+        d.send(1, 8 * n)
+        d.send(2, FAR + 8 * n)
+    for n in range(400):
+        d.send(9, 2 * FAR + 8 * n, write=True)
+    # Keys in ms: 0, 80 and 280; after its slice process 1 has 101 + 160 = 261,
+    # after its own process 2 has 202 + 160.
+    assert turns(d, 5) == [1, 2, 1, 9, 2]
+
+
+def test_preempted_queue_is_put_off_by_what_it_had_left(d: Driver) -> None:
+    for n in range(400):
+        d.send(1, 8 * n)
+        d.send(2, FAR + 8 * n)
+    d.serve(ms=1)
+    d.send(3, 2 * FAR, meta=True)  # process 1, with 100 ms left, has 1 + 160 + 100
+    for n in range(400):
+        d.send(4, 3 * FAR + 8 * n)  # 1 + 240
+    d.gone(3)  # do not idle for it
+    assert turns(d, 4) == [3, 2, 4, 1]
+
+
+def async_run(d: Driver) -> int:
+    """Async requests of 1 ms each between two slices of a reader."""
+    reads = [d.send(1, FAR + 8 * n) for n in range(300)]
+    for n in range(200):
+        d.send(9, 8 * n, write=True)
+    run = 0
+    for _ in range(300):
+        rq = d.serve(ms=1)
+        if rq in reads and run:
+            return run
+        run += rq not in reads
+    raise AssertionError
+
+
+def test_async_has_the_disk_for_40_ms(core: Core) -> None:
+    assert async_run(Driver(core, "cfq", slice_async_rq=1000)) == 41
+
+
+def test_async_sends_16_requests_in_a_slice(core: Core) -> None:
+    assert async_run(Driver(core, "cfq")) == 16
+
+
+def test_async_alone_is_not_limited(d: Driver) -> None:
+    for n in range(100):
+        d.send(9, 8 * n, write=True)
+    for n in range(100):
+        assert d.serve(ms=1).sector == 8 * n
+    assert d.count("slices_ended") <= 2
+
+
+def test_all_async_requests_stand_in_one_queue(d: Driver) -> None:
+    for n in range(20):
+        d.send(1 + n % 2, 8 * n, write=True)
+    assert [d.serve().sector for _ in range(20)] == [8 * n for n in range(20)]
+
+
+# Idling.
+
+
+def test_idles_8_ms_for_its_process(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    assert d.choose() == ("wait", 13)
+    d.at(12.999999)
+    assert d.choose()[0] == "wait"
+    d.at(13).dispatch(other)
+    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 1)
+
+
+def test_idling_ends_with_its_process(d: Driver) -> None:
+    read_with_another_pending(d)
+    d.dispatch(d.at(9).send(1, 8))
+    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 1, 0)
+
+
+def test_slice_idle_0_never_waits(core: Core) -> None:
+    d = Driver(core, "cfq", slice_idle=0)
+    d.dispatch(read_with_another_pending(d))
+
+
+def test_idling_with_nothing_pending_is_no_wait(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=5)
+    assert d.choose() == ("nothing",)
+    assert d.count("waits") == 0
+    d.at(8).send(2, FAR)
+    assert d.choose() == ("wait", 13)
+    assert d.count("waits") == 1
+
+
+def test_another_that_comes_after_the_idling_goes(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=5)
+    d.at(13)
+    d.dispatch(d.send(2, FAR))
+    assert d.count("timeouts") == 0
+
+
+def seeks(d: Driver, owner: int, count: int) -> None:
+    """@owner reads here and there, a million sectors apart."""
+    for n in range(count):
+        d.send(owner, (n * 7 % 11 + 1) * 1_000_000)
+        d.serve(ms=2)
+
+
+def tell_shallow(d: Driver) -> None:
+    """Let the disk be seen to hold one request at a time under load."""
+    for n in range(70):
+        d.send(50, FAR + 10**7 + 8 * n)
+    for _ in range(70):
+        d.serve(ms=1)
+    d.later(1000)
+
+
+def test_does_not_idle_for_a_seeky_process_when_the_disk_queues(d: Driver) -> None:
+    """Which is supposed until the disk is seen not to."""
+    seeks(d, 1, 4)
+    rq = d.send(1, 20_000_000)
+    d.dispatch(rq)
+    other = d.send(2, FAR)
+    d.later(2).complete(rq)
+    d.dispatch(other)
+
+
+def test_idles_2_ms_for_a_seeky_process_otherwise(d: Driver) -> None:
+    tell_shallow(d)
+    seeks(d, 1, 4)
+    rq = d.send(1, 20_000_000)
+    d.dispatch(rq)
+    d.send(2, FAR)
+    d.later(2).complete(rq)
+    assert d.choose() == ("wait", d.now + 2)
+
+
+def test_seeky_is_known_from_the_third_request(d: Driver) -> None:
+    """The first counts as no seek, so that two reads make one seek."""
+    tell_shallow(d)
+    for known, waits_ms in ((2, 8), (3, 2)):
+        owner = 60 + known
+        seeks(d, owner, known - 1)
+        rq = d.send(owner, 20_000_000)
+        d.dispatch(rq)
+        d.send(99, FAR)
+        d.later(2).complete(rq)
+        assert d.choose() == ("wait", d.now + waits_ms), known
+        d.later(20).serve()
+        d.later(20)
+
+
+def test_first_request_is_no_seek(d: Driver) -> None:
+    tell_shallow(d)
+    for n in range(3):
+        d.send(70, FAR + 8 * n)
+        d.serve(ms=2)
+    rq = d.send(70, FAR + 24)
+    d.dispatch(rq)
+    d.send(99, 0)
+    d.later(2).complete(rq)
+    assert d.choose() == ("wait", d.now + 8)
+
+
+def test_does_not_idle_for_one_that_thinks_longer_than_that(d: Driver) -> None:
+    sector = 0
+    for _ in range(6):
+        d.send(1, sector)
+        sector += 8
+        d.serve(ms=2)
+        d.later(12)
+    rq = d.send(1, sector)
+    d.dispatch(rq)
+    other = d.send(2, FAR)
+    d.later(2).complete(rq)
+    d.dispatch(other)
+
+
+def test_does_not_idle_for_a_process_that_is_gone(d: Driver) -> None:
+    rq = d.send(1, 0)
+    d.dispatch(rq)
+    other = d.send(2, FAR)
+    d.gone(1)
+    d.at(5).complete(rq)
+    d.dispatch(other)
+
+
+def test_does_not_idle_for_one_that_went_before_its_turn(d: Driver) -> None:
+    rq = d.send(1, 0)
+    d.gone(1)
+    d.dispatch(rq)
+    other = d.send(2, FAR)
+    d.at(5).complete(rq)
+    d.dispatch(other)
+
+
+def test_number_that_comes_back_is_a_new_process(d: Driver) -> None:
+    d.send(1, 0)
+    d.serve(ms=1)
+    d.gone(1)
+    read_with_another_pending(d)
+    assert d.choose()[0] == "wait"
+
+
+def test_idling_ends_when_the_process_goes(d: Driver) -> None:
+    other = read_with_another_pending(d)
+    assert d.choose()[0] == "wait"
+    d.gone(1)
+    d.dispatch(other)
+
+
+def test_does_not_idle_for_async_requests(d: Driver) -> None:
+    d.send(1, 0, write=True)
+    rq = d.dispatch()
+    other = d.send(2, FAR, write=True)
+    d.at(5).complete(rq)
+    d.dispatch(other)
+
+
+def test_idles_for_sync_writes(d: Driver) -> None:
+    d.send(1, 0, write=True, sync=True)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    d.at(5).complete(rq)
+    assert d.choose() == ("wait", 13)
+
+
+def test_hidden_owners_are_as_one_process(d: Driver) -> None:
+    other = read_with_another_pending(d, owner=0, other=0)
+    d.dispatch(other)
+    assert d.count("waits") == 0
+
+
+# Preemption.
+
+
+def test_close_request_takes_the_idle_disk(d: Driver) -> None:
+    """Within 4 MiB as long as no mean seek is known."""
+    read_with_another_pending(d)
+    d.send(3, 8 + 8193)
+    assert d.choose() == ("wait", 13)
+    d.dispatch(d.send(4, 8 + 8192))
+
+
+def test_close_request_pending_is_a_reason_not_to_idle(d: Driver) -> None:
+    d.send(1, 0)
+    rq = d.dispatch()
+    d.send(2, FAR)
+    close = d.send(3, 1000)
+    d.at(5).complete(rq)
+    d.dispatch(close)
+    assert d.count("waits") == 0
+
+
+def test_close_queue_jumps_only_once(d: Driver) -> None:
+    """Until it has had a turn of its own."""
+    first = d.send(1, 0)
+    d.dispatch(first)
+    d.send(2, FAR)
+    close = d.send(3, 1000)
+    d.at(5).complete(first)
+    d.dispatch(close)
+    back = d.send(1, 1008)
+    d.at(10).complete(close)
+    d.dispatch(back)  # queue 1 is close to queue 3 and has not jumped yet
+    d.send(3, 1016)
+    d.at(15).complete(back)
+    assert d.choose() == ("wait", 23)
+
+
+def test_close_request_takes_the_idle_disk_though_it_has_jumped(d: Driver) -> None:
+    first = d.send(1, 0)
+    d.dispatch(first)
+    d.send(2, FAR)
+    close = d.send(3, 1000)
+    d.at(5).complete(first)
+    d.dispatch(close)
+    back = d.send(1, 1008)
+    d.at(10).complete(close)
+    d.dispatch(back)
+    d.at(15).complete(back)
+    assert d.choose() == ("wait", 23)
+    d.dispatch(d.send(3, 1016))
+
+
+def test_sync_takes_the_disk_from_async(d: Driver) -> None:
+    for n in range(10):
+        d.send(1, 8 * n, write=True)
+    d.serve()
+    d.dispatch(d.send(2, FAR))
+
+
+def test_metadata_takes_the_disk_from_data(d: Driver) -> None:
+    for n in range(10):
+        d.send(1, 8 * n)
+    d.serve()
+    d.send(2, FAR)
+    assert d.choose()[1].owner == 1
+    d.dispatch(d.send(3, 2 * FAR, meta=True))
+
+
+def test_metadata_does_not_take_it_from_metadata(d: Driver) -> None:
+    for n in range(10):
+        d.send(1, 8 * n, meta=True)
+    d.serve()
+    d.send(3, 2 * FAR, meta=True)
+    assert d.choose()[1].owner == 1
+
+
+# Order and age within a queue.
+
+
+def test_queue_is_an_elevator_with_short_ways_back(core: Core) -> None:
+    d = Driver(core, "cfq")
+    d.serve(d.send(1, 5_000_000))
+    ahead, behind = d.send(1, 5_002_500), d.send(1, 4_999_000)
+    far_behind = d.send(1, 1000)
+    d.serve(behind)
+    d.serve(ahead)
+    d.serve(far_behind)
+
+
+def test_back_seek_max_and_penalty(core: Core) -> None:
+    for tune, first in (
+        ({}, 4_999_000),
+        ({"back_seek_max": 1000}, 5_002_500),
+        ({"back_seek_penalty": 3}, 5_002_500),
+    ):
+        d = Driver(core, "cfq", **tune)
+        d.serve(d.send(1, 5_000_000))
+        d.send(1, 5_002_500)
+        d.send(1, 4_999_000)
+        assert d.dispatch().sector == first, tune
+
+
+def test_metadata_first_within_a_queue(d: Driver) -> None:
+    d.send(1, 8)
+    meta = d.send(1, FAR, meta=True)
+    d.dispatch(meta)
+
+
+def test_old_request_opens_a_slice(d: Driver) -> None:
+    """One of 125 ms; only at the slice's beginning is it looked for."""
+    old = d.send(2, FAR)
+    d.send(2, 8)
+    d.send(1, 100)
+    assert d.serve(ms=130).sector == 8  # process 2 was first
+    d = Driver((d.ffi, d.lib), "cfq")
+    d.send(1, 0)
+    rq = d.dispatch()
+    old = d.send(2, FAR)
+    young = d.send(2, FAR - 10_000)
+    d.at(130).complete(rq)
+    d.send(1, 8)  # its slice goes on
+    d.at(240).complete(d.dispatch())
+    d.dispatch(old)
+    assert d.count("expired") == 1
+    d.at(241).complete()
+    d.dispatch(young)
+    assert d.count("expired") == 1
+
+
+# Several requests at the disk.
+
+
+def test_quantum_of_4_per_queue(d: Driver) -> None:
+    for n in range(30):
+        d.send(1, 8 * n)
+    d.send(2, FAR)
+    for _ in range(4):
+        assert d.dispatch().owner == 1
+    assert d.choose() == ("wait", FOREVER)
+    d.at(1).complete()
+    assert d.dispatch().owner == 1
+
+
+def test_16_when_it_is_alone(d: Driver) -> None:
+    for n in range(30):
+        d.send(1, 8 * n)
+    for _ in range(16):
+        d.dispatch()
+    assert d.choose() == ("wait", FOREVER)
+
+
+def test_async_waits_for_sync_at_the_disk(core: Core) -> None:
+    """Even of a queue that need not be waited for."""
+    d = Driver(core, "cfq", slice_idle=0)
+    d.send(1, 0)
+    d.send(2, FAR, write=True)
+    d.dispatch()
+    assert d.choose() == ("wait", FOREVER)
+    read = d.send(3, 2 * FAR)
+    d.dispatch(read)
+
+
+def test_next_queue_waits_while_requests_of_this_one_are_at_the_disk(d: Driver) -> None:
+    first = d.send(1, 0)
+    d.dispatch(first)
+    other = d.send(2, FAR)
+    assert d.choose() == ("wait", FOREVER)
+    d.at(5).complete(first)
+    assert d.choose() == ("wait", 13)
+    d.at(13).dispatch(other)
+
+
+# Taking back, growing, many.
+
+
+def test_removed_request_is_not_chosen(d: Driver) -> None:
+    first, second = d.send(1, 0), d.send(1, 8)
+    d.remove(first)
+    d.dispatch(second)
+
+
+def test_front_merge_moves_a_request(d: Driver) -> None:
+    a, b = d.send(1, 1000), d.send(1, 2000)
+    d.lib.ss_sched_merged(d.sched, b, d.request(1, 1992), 0)
+    d.serve(a)
+    d.serve(b)
+
+
+def test_more_owners_than_places_share_one(d: Driver) -> None:
+    sent = [d.send(owner, owner * 1000) for owner in range(1, 300)]
+    served: list[Any] = []
+    while len(served) < len(sent):
+        verdict, *rest = d.choose()
+        if verdict == "wait":
+            d.at(rest[0])
+        served.append(d.serve())
+    assert {rq.owner for rq in served} == set(range(1, 300))
+
+
+def test_places_of_idle_owners_are_reused(d: Driver) -> None:
+    for owner in range(1, 1000):
+        d.send(owner, owner * 8)
+        d.serve()
+    d.later(100)
+    read_with_another_pending(d, 5000, 5001)
+    assert d.choose()[0] == "wait"
+
+
+STEP = st.builds(
+    Step,
+    after_us=st.sampled_from([0, 0, 100, 900, 3000, 9000, 30_000, 140_000]),
+    action=st.sampled_from(["send"] * 8 + ["remove", "gone", "merge", "merge"]),
+    owner=st.integers(0, 5),
+    sector=st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 60).map(lambda n: n * 8)),
+    sectors=st.sampled_from([8, 8, 128]),
+    write=st.booleans(),
+    sync=st.booleans(),
+    meta=st.booleans(),
+)
+
+
+@pytest.mark.property
+@given(
+    steps=st.lists(STEP, max_size=60),
+    depth=st.sampled_from([1, 2, 4, 32]),
+    service_us=st.sampled_from([50, 1000, 8000]),
+)
+def test_every_request_is_served_once_and_the_same_way(
+    core: Core, steps: list[Step], depth: int, service_us: int
+) -> None:
+    first = play(core, "cfq", steps, depth, service_us)
+    assert play(core, "cfq", steps, depth, service_us) == first

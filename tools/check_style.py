@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Check the rules of CONTRIBUTING.md that no ready-made tool checks.
+
+Without arguments every file of the project is looked at; each finding is one
+line, FILE:LINE: what is wrong. Exit code 1 when there are any.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+COLUMNS = 80
+TAB = 8
+SCREEN_LINES = 80
+
+# Whose first or second line is a licence line. The rest is prose, or data
+# whose format has no comments.
+LICENSED_SUFFIXES = {".c", ".h", ".py", ".pyi", ".sh", ".toml", ".build", ".fio"}
+LICENSED_NAMES = {"Makefile", ".gitignore", ".clang-format", "run"}
+SPDX = "SPDX-License-Identifier: GPL-2.0-only"
+
+# Folders shared by all hosts: they must compile inside the kernel.
+SHARED = ("core", "disk")
+# Quoted includes may only reach into these folders (design.md's arrows).
+ARROWS = {
+    "compat": {"compat"},
+    "core": {"core"},
+    "disk": {"disk"},
+    "sim": {"sim", "core", "disk"},
+    "nbdkit": {"nbdkit", "core", "disk"},
+    "kernel": {"kernel", "core", "disk"},
+}
+FORBIDDEN_SHARED = (
+    (re.compile(r"\b(float|double)\b"), "floating point; use integers with a unit in the name"),
+    (
+        re.compile(r"\b(k|kv|v)?(m|c|z|re)alloc(_array)?\s*\(|\b(k|kv|v)?free\s*\("),
+        "allocation; all memory comes from the host, at init",
+    ),
+    (re.compile(r"#\s*if.*\b__KERNEL__\b"), "__KERNEL__; the file is the same in every host"),
+    (re.compile(r"#\s*include\s*<(?!linux/)"), "only <linux/...> headers may be included here"),
+)
+INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+# A comment, or a literal that may hold what looks like one.
+TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+
+Finding = tuple[int, str]
+
+
+def project_files() -> list[Path]:
+    """Every file that is, or could be, committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    if listed.returncode == 0:
+        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    else:  # a release archive
+        hidden = {".venv", "build", "__pycache__"}
+        paths = [p for p in ROOT.rglob("*") if not hidden & set(p.relative_to(ROOT).parts)]
+    return sorted(p for p in paths if p.is_file())
+
+
+def blank(text: str, keep_strings: bool) -> str:
+    """The text with comments, and strings too unless kept, turned into spaces."""
+
+    def space(match: re.Match[str]) -> str:
+        token = match.group()
+        if keep_strings and token[0] in "\"'":
+            return token
+        return re.sub(r"[^\n]", " ", token)
+
+    return TOKEN.sub(space, text)
+
+
+def check_license(lines: list[str]) -> Iterator[Finding]:
+    """The licence line stands first, or second behind a #! line."""
+    first = 1 if lines and lines[0].startswith("#!") else 0
+    if len(lines) <= first or SPDX not in lines[first]:
+        yield first + 1, f"expected {SPDX!r} in this line"
+
+
+def check_whitespace(lines: list[str]) -> Iterator[Finding]:
+    """No blanks at the ends of lines or of the file."""
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield number, "blank at the end of the line"
+    if lines and not lines[-1]:
+        yield len(lines), "empty line at the end of the file"
+
+
+def check_layout(path: Path, text: str) -> Iterator[Finding]:
+    """Tabs, columns and the kind of comments, as in the kernel."""
+    lines = text.splitlines()
+    expected = f"// {SPDX}" if path.suffix == ".c" else f"/* {SPDX} */"
+    if lines and lines[0] != expected:
+        yield 1, f"the first line must be exactly {expected!r}"
+    for number, line in enumerate(lines, 1):
+        if re.match(r" {8}|\t+ {8}", line):
+            yield number, "indented with spaces; use tabs"
+        # As in the kernel, a string is never broken for the columns' sake.
+        if len(line.expandtabs(TAB)) > COLUMNS and not re.search(r'"[^"]*"\s*[,;)]*$', line):
+            yield number, f"longer than {COLUMNS} columns"
+    for token in TOKEN.finditer(text):
+        number = text.count("\n", 0, token.start()) + 1
+        if token.group().startswith("//") and not (number == 1 and path.suffix == ".c"):
+            yield number, "comment with //; use /* */"
+
+
+def check_functions(code: str) -> Iterator[Finding]:
+    """A function fits a screen. Its braces stand in the first column."""
+    start = None
+    for number, line in enumerate(code.splitlines(), 1):
+        if line.rstrip() == "{":
+            start = number
+        elif line.startswith("}") and start:
+            if number - start - 1 > SCREEN_LINES:
+                yield start, f"function of {number - start - 1} lines; {SCREEN_LINES} at most"
+            start = None
+
+
+def check_rules(path: Path, text: str) -> Iterator[Finding]:
+    """What a folder may include and use."""
+    folder = path.relative_to(ROOT).parts[0]
+    code = blank(text, keep_strings=False)
+    yield from check_functions(code)
+    if folder in SHARED:
+        for number, line in enumerate(code.splitlines(), 1):
+            for pattern, message in FORBIDDEN_SHARED:
+                if pattern.search(line):
+                    yield number, f"{folder}/: {message}"
+    allowed = ARROWS.get(folder)
+    if allowed is None:
+        return
+    for number, line in enumerate(blank(text, keep_strings=True).splitlines(), 1):
+        include = INCLUDE.match(line)
+        if include:
+            target = (path.parent / include.group(1)).resolve()
+            inside = target.relative_to(ROOT).parts[0] if target.is_relative_to(ROOT) else "outside"
+            if inside not in allowed:
+                yield number, f"{folder}/ may not include from {inside}/"
+
+
+def check(path: Path) -> Iterator[Finding]:
+    """Everything there is to say about one file."""
+    licensed = path.suffix in LICENSED_SUFFIXES or path.name in LICENSED_NAMES
+    if not licensed:
+        return
+    text = path.read_text(encoding="utf-8")
+    yield from check_license(text.splitlines())
+    yield from check_whitespace(text.splitlines())
+    if path.suffix in {".c", ".h"}:
+        yield from check_layout(path, text)
+        yield from check_rules(path, text)
+
+
+def main() -> int:
+    """Check the files named, or all."""
+    paths = [Path(argument).resolve() for argument in sys.argv[1:]] or project_files()
+    findings = 0
+    for path in paths:
+        for number, message in sorted(check(path)):
+            print(f"{path.relative_to(ROOT)}:{number}: {message}")
+            findings += 1
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What make test does once everything is set up: every layer, each to its end
+# even when another has failed, then the totals. Each layer adds lines "LAYER
+# PASSED FAILED SKIPPED" to one file; the last line printed is their sum.
+set -eu
+cd "$(dirname "$0")/.."
+
+bin=${VENV:-.venv}/bin
+totals=build/test-totals.txt
+mkdir -p build
+: >"$totals"
+
+failed=
+echo "==> lint: formatting, types, the project's own rules (about 20 s)"
+LINT_TOTALS=$totals tools/lint.sh || failed=1
+
+echo "==> pytest: unit, property, golden and end-to-end tests"
+CI=1 PYTEST_TOTALS=$totals "$bin/pytest" --numprocesses auto --quiet || failed=1
+
+FUZZ_TOTALS=$totals tests/fuzz/run.sh || failed=1
+
+echo
+"$bin/python" tools/print_totals.py "$totals" || failed=1
+[ -z "$failed" ]

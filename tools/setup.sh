@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What make needs before it can run anything: one step per call, each a line
+# on the terminal. What a step did is not done again while its inputs stay.
+#
+#   tools/setup.sh tools    a virtual environment with the build's tools in it
+#   tools/setup.sh package  streamsched itself, compiled, in that environment
+#   tools/setup.sh dev      test and lint tools in it
+#   tools/setup.sh plots    matplotlib in it
+#   tools/setup.sh fuzz     a clang that can build fuzz targets
+set -eu
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+venv=${VENV:-.venv}
+
+say() {
+	printf '==> %s\n' "$*"
+}
+
+fail() {
+	printf 'streamsched: %s\n' "$*" >&2
+	exit 1
+}
+
+# Install Debian packages where we may. Only for the test layers: make run
+# never changes the machine.
+apt_install() {
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+	say "installing the Debian packages $*"
+	export DEBIAN_FRONTEND=noninteractive
+	{
+		apt-get install -qq -y "$@" ||
+			{ apt-get update -qq && apt-get install -qq -y "$@"; }
+	} </dev/null >build/apt.log 2>&1
+}
+
+# The requirements of these kinds, once for each text they have had.
+install_requirements() {
+	local stamp="$venv/requirements-$1.txt" new="$venv/requirements-$1.new"
+
+	"$venv/bin/python" tools/requirements.py "$@" >"$new"
+	if cmp -s "$new" "$stamp"; then
+		rm "$new"
+		return
+	fi
+	say "installing $(sed 's/[<>=].*//' "$new" | sort -u | paste -s -d ' ')"
+	if ! "$venv/bin/python" -m pip install --quiet --retries 2 \
+		--disable-pip-version-check -r "$new" 2>build/pip.log; then
+		grep -v 'Retrying' build/pip.log | tail -n 3 >&2
+		fail "pip could not install these (its last words are above);" \
+			"it needs the network, or a configured package index"
+	fi
+	mv "$new" "$stamp"
+}
+
+make_venv() {
+	"$venv/bin/python" -c 'import pip' 2>/dev/null && return
+	command -v "$python" >/dev/null ||
+		fail "$python is missing: install the Debian package python3"
+	"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+		fail "$("$python" --version) is too old, Python 3.11 or later is" \
+			"needed: install the Debian package python3 (Debian 12)" \
+			"or name another with PYTHON=..."
+	"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+		fail "$python cannot make virtual environments:" \
+			"install the Debian package python3-venv"
+	say "making the virtual environment $venv"
+	rm -rf "$venv"
+	"$python" -m venv "$venv" || fail "$python -m venv failed (see above)"
+}
+
+setup_tools() {
+	"${CC:-cc}" -E -x c /dev/null >/dev/null 2>&1 ||
+		fail "there is no C compiler: install the Debian package gcc"
+	printf '#include <stdio.h>\n#include <linux/types.h>\n' |
+		"${CC:-cc}" -E -x c - >/dev/null 2>&1 ||
+		fail "the C library's headers are missing:" \
+			"install the Debian package libc6-dev"
+	make_venv
+	[ -f "$("$venv/bin/python" -c 'import sysconfig as s
+print(s.get_path("include"))')/Python.h" ] ||
+		fail "Python's headers are missing:" \
+			"install the Debian package python3-dev"
+	install_requirements build run
+}
+
+setup_package() {
+	say "compiling and installing streamsched (about 10 s, less when little changed)"
+	PATH="$(realpath "$venv")/bin:$PATH" "$venv/bin/python" -m pip install --quiet \
+		--disable-pip-version-check --no-build-isolation --no-deps \
+		--force-reinstall --config-settings=build-dir=build/python \
+		--config-settings=setup-args=-Dwerror=true . ||
+		fail "the package could not be built (the messages are above)"
+	(cd "$venv" && bin/python -c 'import streamsched._core') ||
+		fail "the extension module does not load (Python's message is above)"
+}
+
+# Whether clang can build a fuzz target with sanitizers.
+clang_fuzzes() {
+	command -v "${CLANG:-clang}" >/dev/null &&
+		echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
+			{ return 0 && d[n]; }' |
+		"${CLANG:-clang}" -fsanitize=fuzzer,address,undefined \
+			-x c -o build/clang-check - 2>/dev/null
+}
+
+setup_fuzz() {
+	clang_fuzzes && return
+	apt_install clang libclang-rt-dev || apt_install clang libclang-rt-14-dev ||
+		true
+	clang_fuzzes ||
+		fail "the fuzz layer needs clang with its run-time library:" \
+			"install the Debian packages clang and libclang-rt-14-dev"
+}
+
+mkdir -p build
+# Two calls of make at once take turns.
+if command -v flock >/dev/null; then
+	exec 9>build/setup.lock
+	flock 9
+fi
+case ${1-} in
+tools) setup_tools ;;
+package) setup_package ;;
+dev | plots) install_requirements "$1" ;;
+fuzz) setup_fuzz ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz" ;;
+esac
