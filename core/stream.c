@@ -114,7 +114,7 @@ static const struct ss_tunable stream_tunables[] = {
  * Of the time spent waiting for a child that came, this part counts as lost:
  * the others' processes would have been thinking while they were served.
  */
-#define SCORE_IDLE 4
+#define SCORE_IDLE 6
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
@@ -249,7 +249,9 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
 {
 	u64 transfer_ps = policy->sched->curve.transfer_ps;
-	u64 own_ns = cost_ns + div_u64(transfer_ps * nr_sectors, 1000);
+	u64 transfer_ns = div_u64(transfer_ps * nr_sectors, 1000);
+	/* While it is waited for, the drive reads ahead into its cache. */
+	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, transfer_ns);
 	u64 instead_ns = s->service_ns, sectors = nr_sectors;
 
 	if (s->instead_sectors > nr_sectors)

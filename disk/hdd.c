@@ -453,6 +453,7 @@ static bool hdd_dirty_add(struct hdd *hdd, u64 sector, u64 nr_sectors)
 	hdd->dirty[first].sector = sector;
 	hdd->dirty[first].nr_sectors = end - sector;
 	hdd->dirty_sectors += fresh;
+	hdd->wrote = true;
 	return true;
 }
 
@@ -909,7 +910,7 @@ void hdd_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 {
 	bool in_order;
 
-	BUG_ON(hdd->in_flight >= HDD_MAX_DEPTH);
+	BUG_ON(hdd_full(hdd));
 	hdd->in_flight++;
 	now_ns = max_t(u64, now_ns, hdd->clock_ns);
 	cmd->submit_ns = now_ns;
@@ -926,8 +927,6 @@ void hdd_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	/* The look-up by angle is quicker for times not far from the epoch. */
 	if (unlikely((now_ns - hdd->epoch_ns) >> 39))
 		hdd->epoch_ns = now_ns - hdd_phase(hdd, now_ns);
-	if (cmd->op == HDD_WRITE)
-		hdd->wrote = true;
 
 	/* Nothing may pass a flush, nor in FIFO order a waiting command. */
 	in_order = hdd->nr_queued && hdd->params.queue_order == HDD_ORDER_FIFO;

@@ -124,7 +124,7 @@ struct hdd {
 	u32 nr_dirty;
 	u64 dirty_sectors;
 	u64 quiet_since_ns; /* last time a host's command ended */
-	bool wrote; /* since the last flush */
+	bool wrote; /* into the cache, since the last flush */
 
 	/* Geometry, prepared by hdd_init(). */
 	struct hdd_zone zone[HDD_MAX_ZONES];

@@ -169,11 +169,10 @@ static u64 hdd_measure_random(struct hdd *hdd, u8 op)
 }
 
 /* @depth commands in the disk all the time. */
-static u64 hdd_measure_deep(struct hdd *hdd, u32 depth)
+static u64 hdd_measure_deep(struct hdd *hdd, struct hdd_cmd *cmds, u32 depth)
 {
 	struct hdd_random random = { .state = 88172645463325252ULL };
 	u64 span = hdd->params.capacity_sectors / HDD_PROBE_SECTORS;
-	struct hdd_cmd cmds[HDD_MAX_DEPTH];
 	struct hdd_cmd *cmd;
 	u64 now_ns = 0;
 	u32 i;
@@ -281,7 +280,8 @@ static void hdd_measure_seeks(const struct hdd *hdd, struct hdd_figures *f)
 	f->mean_seek_ns = div_u64(sum_ns, HDD_PROBE_RANDOM);
 }
 
-int hdd_measure_figures(struct hdd *scratch, const struct hdd_params *params,
+int hdd_measure_figures(struct hdd *scratch, struct hdd_cmd *cmds,
+			const struct hdd_params *params,
 			struct hdd_figures *figures, const char **why)
 {
 	u64 capacity = params->capacity_sectors;
@@ -302,10 +302,11 @@ int hdd_measure_figures(struct hdd *scratch, const struct hdd_params *params,
 	hdd_init(scratch, params, why);
 	figures->random_write_ns = hdd_measure_random(scratch, HDD_WRITE);
 	hdd_init(scratch, params, why);
-	ns = hdd_measure_deep(scratch, min_t(u32, 16, params->queue_depth));
+	ns = hdd_measure_deep(scratch, cmds,
+			      min_t(u32, 16, params->queue_depth));
 	figures->read_iops_16_1000 = div64_u64(1000000000000ULL, ns);
 	hdd_init(scratch, params, why);
-	ns = hdd_measure_deep(scratch, params->queue_depth);
+	ns = hdd_measure_deep(scratch, cmds, params->queue_depth);
 	figures->read_iops_deep_1000 = div64_u64(1000000000000ULL, ns);
 
 	span = min_t(u64, capacity,

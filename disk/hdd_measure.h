@@ -44,8 +44,12 @@ struct hdd_figures {
 	u64 full_stroke_ns;
 };
 
-/* Measure @figures. 0, or -EINVAL with *@why. */
-int hdd_measure_figures(struct hdd *scratch, const struct hdd_params *params,
+/*
+ * Measure @figures with HDD_MAX_DEPTH commands in @cmds, too large for a
+ * kernel stack. 0, or -EINVAL with *@why.
+ */
+int hdd_measure_figures(struct hdd *scratch, struct hdd_cmd *cmds,
+			const struct hdd_params *params,
 			struct hdd_figures *figures, const char **why);
 
 #endif

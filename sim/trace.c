@@ -13,6 +13,8 @@
 
 /* How much of the beginning of a file decides its format. */
 #define DETECT_LINES 64
+/* The buffer's size at first; it grows to that of the pieces fed. */
+#define FIRST_BYTES 4096
 /* Bytes of a wrong token that an error repeats. */
 #define MAX_FOUND 40
 
@@ -42,12 +44,15 @@ struct trace_reader *trace_open(const char *format, bool skip_bad)
 	reader->ops = trace_formats[nr].ops;
 	reader->binary = trace_formats[nr].binary;
 	reader->skip_bad = skip_bad;
-	if (reader->ops->state_size) {
-		reader->state = calloc(1, reader->ops->state_size);
-		if (!reader->state) {
-			free(reader);
-			return NULL;
-		}
+	reader->size = FIRST_BYTES;
+	reader->bytes = malloc(FIRST_BYTES);
+	/* Of any size: a format without a state does not look at it. */
+	reader->state = calloc(1, reader->ops->state_size + 1);
+	if (!reader->bytes || !reader->state) {
+		free(reader->bytes);
+		free(reader->state);
+		free(reader);
+		return NULL;
 	}
 	return reader;
 }
@@ -292,7 +297,7 @@ int trace_feed(struct trace_reader *reader, const u8 *bytes, u64 nr, bool last)
 		reader->tail = ready;
 	}
 	if (reader->size - reader->tail < nr) {
-		size = reader->size ? reader->size : 4096;
+		size = reader->size;
 		while (size - reader->tail < nr)
 			size *= 2;
 		grown = realloc(reader->bytes, size);

@@ -120,27 +120,31 @@ static inline enum trace_step trace_events_add(struct trace_reader *reader,
 					       u8 action, u64 time_ns, u32 cpu,
 					       struct trace_event **event)
 {
-	struct event_lane *lane = &events->lanes[events->lane];
+	struct event_lane *lane;
 
 	if (action == events->ignored)
 		return TRACE_SKIP;
-	/* Later than all others, and there is room in the lane. */
-	if (likely(time_ns >= events->newest_ns && cpu < TRACE_MAX_CPUS &&
-		   events->nr_lanes && !lane_is_empty(lane) &&
-		   lane->tail < TRACE_BLOCK_EVENTS)) {
-		events->seen |= 1U << action;
-		events->cpu_ns[cpu] = time_ns;
-		*event = &lane->last->events[lane->tail++];
-		(*event)->action = action;
-		(*event)->time_ns = time_ns;
-		lane->tail_ns = time_ns;
-		events->newest_ns = time_ns;
-		events->nr_events++;
-		return TRACE_REQUEST;
-	}
+	/* Mostly it is later than all others, and there is room in the lane. */
+	if (unlikely(time_ns < events->newest_ns || cpu >= TRACE_MAX_CPUS ||
+		     !events->nr_lanes))
+		goto slowly;
+	lane = &events->lanes[events->lane];
+	if (unlikely(lane_is_empty(lane) || lane->tail == TRACE_BLOCK_EVENTS))
+		goto slowly;
+	events->seen |= 1U << action;
+	events->cpu_ns[cpu] = time_ns;
+	*event = &lane->last->events[lane->tail++];
+	(*event)->action = action;
+	(*event)->time_ns = time_ns;
+	lane->tail_ns = time_ns;
+	events->newest_ns = time_ns;
+	events->nr_events++;
+	return TRACE_REQUEST;
+slowly:
 	return trace_events_add_slowly(reader, events, action, time_ns, cpu,
 				       event);
 }
+
 /* The next request that is ready; @flush: no more events will come. */
 enum trace_step trace_events_next(struct trace_reader *reader,
 				  struct trace_events *events, bool flush,

