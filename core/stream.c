@@ -118,6 +118,9 @@ static const struct ss_tunable stream_tunables[] = {
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
+/* A round of turns leaves this part of a switch as slack. */
+#define SWITCH_SHARE 4
+
 enum stream_state {
 	STREAM_FREE,
 	STREAM_PENDING, /* its last member waits to be dispatched */
@@ -538,12 +541,11 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	if (slice != SLICE_AUTO)
 		return slice;
 	/*
-	 * A turn ends with the request that is under way at its end. Left to
-	 * add up, these would make the last in the round late by about one
-	 * switch.
+	 * A turn ends with the request that is under way at its end. So that
+	 * these do not add up over a round, part of a switch is left over.
 	 */
 	target = policy->value[STREAM_WAIT_TARGET];
-	target -= min_t(u64, target / 2, all->switch_ns);
+	target -= min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
 	return div_u64(target, max_t(u32, nr_in_turn(policy, s), 1));
 }
 

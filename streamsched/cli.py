@@ -345,6 +345,36 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command()
+def frontier(
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the picture too, as .svg, .png or .pdf.")
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Show how near sequential readers come to the physical limit, for a wait target."""
+    from streamsched import frontier as limits
+
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
+    cases = limits.auto_cases()
+    if plot:
+        cases += limits.fixed_cases()
+    points = limits.measure(cases, _jobs(jobs), Console(stderr=True))
+    auto = [point for point in points if point.case.target_ms]
+    console = _console()
+    console.print(limits.table(auto))
+    good = sum(point.reaches and point.in_time for point in auto)
+    console.print(
+        f"{good} of {len(auto)} are within 5 % of the frontier, "
+        "with the longest wait within the target and one service time"
+    )
+    if plot:
+        limits.plot(points, plot)
+    if good < len(auto):
+        raise typer.Exit(1)
+
+
 def _version(value: bool) -> None:
     if value:
         print(f"streamsched {__version__}")

@@ -111,7 +111,9 @@ def _work(index: int, task: Task) -> Run:
     def note(part: float) -> None:
         _parts[index] = part
 
-    return run_task(task, note)
+    run = run_task(task, note)
+    note(1.0)
+    return run
 
 
 def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
@@ -146,7 +148,8 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
         if not ids and time.monotonic() - began > PATIENCE_S:
             ids.extend(progress.add_task(label, total=1.0) for label in labels)
             progress.start()
-        for task, part in zip(ids, parts, strict=False):
+        shown = parts if len(labels) == len(parts) else [sum(parts) / len(parts)]
+        for task, part in zip(ids, shown, strict=False):
             progress.update(task, completed=part)
 
     try:
@@ -155,10 +158,15 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
         progress.stop()
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, console: Console) -> tuple[list[Run | None], bool]:
-    """All tasks, at most @jobs at once; None where an interrupt came first."""
+def run_tasks(
+    tasks: Sequence[Task], jobs: int, console: Console, together: str | None = None
+) -> tuple[list[Run | None], bool]:
+    """All tasks, at most @jobs at once; None where an interrupt came first.
+
+    Each has a bar of its own, or all share one that is called @together.
+    """
     parts = multiprocessing.Array("d", len(tasks), lock=False)
-    labels = [task.label for task in tasks]
+    labels = [together] if together else [task.label for task in tasks]
     pool = ProcessPoolExecutor(
         max(1, min(jobs, len(tasks))), initializer=_begin_worker, initargs=(parts,)
     )

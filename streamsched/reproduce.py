@@ -295,7 +295,9 @@ def simulate_cases(cases: Sequence[Case], jobs: int, console: Console) -> Runs:
     """All cases, each once, in parallel."""
     disk = load_disk(PAPER_DISK)
     distinct = list(dict.fromkeys(cases))
-    results, interrupted = run_tasks([_task(case, disk) for case in distinct], jobs, console)
+    results, interrupted = run_tasks(
+        [_task(case, disk) for case in distinct], jobs, console, together="experiments"
+    )
     if interrupted:
         raise StreamschedError("interrupted")
     return {case: run for case, run in zip(distinct, results, strict=True) if run}
