@@ -27,8 +27,9 @@ help:
 	@echo "make clean    remove what make made"
 
 run: $(STAMP)-package
+	@$(BIN)/streamsched run jobs/par-read.fio --owners none
 	@$(BIN)/streamsched reproduce fig3
-	@$(BIN)/streamsched replay $(firstword $(sort $(wildcard traces/*.zst traces/*.gz)))
+	@$(BIN)/streamsched replay traces/pg-scan.blktrace.zst --owners none
 
 test: $(STAMP)-dev
 	@tools/run_tests.sh

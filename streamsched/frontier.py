@@ -163,8 +163,8 @@ def measure(cases: Sequence[Case], jobs: int, console: Console) -> list[Point]:
 
 def table(points: Sequence[Point]) -> Table:
     """Efficiency / frontier and longest wait, a line per set of readers."""
-    result = plain_table("Efficiency / frontier, and longest wait in ms, by wait target")
-    result.add_column("readers")
+    result = plain_table("64 KiB readers: efficiency / frontier and longest wait in ms, by wait target")
+    result.add_column("readers", no_wrap=True)
     result.add_column("think\nus", justify="right")
     for target in TARGETS_MS:
         result.add_column(f"{target} ms\neff. / front.", justify="right", no_wrap=True)
@@ -179,7 +179,7 @@ def table(points: Sequence[Point]) -> Table:
         cells.append(f"{point.efficiency:.3f} / {point.frontier:.3f}{mark}")
         cells.append(f"{point.longest_wait_ms:,.0f}")
     for (direct, think, readers), cells in lines.items():
-        kind = "direct 64 KiB" if direct else "buffered"
+        kind = "direct" if direct else "buffered"
         result.add_row(f"{readers} {kind}", str(think), *cells)
     return result
 
@@ -230,7 +230,8 @@ def plot(points: Sequence[Point], path: Path) -> None:
     axes.set_ylabel("efficiency (1.0: as if alone)")
     axes.set_title(f"Direct 64 KiB readers on {DISK}, {POLICY}, owners hidden")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7, ncols=2)
+    axes.set_ylim(0.0, 1.05)
+    axes.legend(fontsize=7, ncols=2, loc="lower left")
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
     plt.close(figure)

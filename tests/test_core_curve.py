@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ US = 1_000
 MS = 1_000_000
 EINVAL = 22
 SPAN = 2**32  # 2 TB
+ONE_TB = 1_953_525_168
 TABLE: Points = [(0, 0), (1_000, 1 * MS), (1_000_000, 10 * MS)]
 
 
@@ -51,7 +53,7 @@ def curve(core: Core) -> Curve:
 
 def interpolated(points: Points, distance: int) -> int:
     """What ss_curve_distance_ns() must be, in exact numbers rounded down."""
-    for (d0, t0), (d1, t1) in zip(points, points[1:], strict=False):
+    for (d0, t0), (d1, t1) in pairwise(points):
         if distance < d1:
             return t0 + (t1 - t0) * (distance - d0) // (d1 - d0)
     return points[-1][1]
@@ -316,21 +318,33 @@ def test_the_unseen_follows_what_was_seen(curve: Curve) -> None:
     assert curve.at(3 * 2**22) > before + 3 * MS
 
 
-def teach_ssd(curve: Curve, latency_us: int, *, random_only: bool) -> None:
-    """400 requests that take as long wherever they are."""
+def ssd(core: Core, latency_us: int, span: int, *, random_only: bool = False) -> Curve:
+    """After 1,000 requests that take as long wherever they are."""
+    curve = Curve(core, span)
     dice = random.Random(latency_us)
-    for n in range(400):
-        distance = 0 if n % 4 == 0 else int(2 ** dice.uniform(0, 32))
-        if random_only and distance:
-            distance = dice.randrange(1, SPAN)
+    for n in range(1_000):
+        distance = int(dice.random() ** 2 * span) if random_only else int(span ** dice.random())
+        if n % 4 == 0:
+            distance = 0
         curve.learn(distance, 8, latency_us * US + dice.randrange(20 * US))
+    return curve
 
 
 @pytest.mark.parametrize("latency_us", [60, 90, 250])
 def test_an_ssd_is_flat_after_a_few_requests_at_each_distance(core: Core, latency_us: int) -> None:
-    curve = Curve(core)
-    teach_ssd(curve, latency_us, random_only=False)
+    curve = ssd(core, latency_us, ONE_TB)
     assert curve.c.flat
+    assert curve.c.mean_random_ns < 1 * MS
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="learn_rebuild() moves the last bucket, which only the span itself would fall in,"
+    " by as much as its neighbour: the generic curve's rise between them remains",
+)
+def test_an_ssd_of_a_power_of_two_is_flat(core: Core) -> None:
+    """As a virtual machine's disk mostly is: no request is as far away as the last bucket."""
+    assert ssd(core, 90, 2**31).c.flat
 
 
 @pytest.mark.xfail(
@@ -340,9 +354,8 @@ def test_an_ssd_is_flat_after_a_few_requests_at_each_distance(core: Core, latenc
 )
 def test_an_ssd_is_flat_after_random_access_alone(core: Core) -> None:
     """What is nearer than a distance that was seen cannot cost more."""
-    curve = Curve(core)
-    teach_ssd(curve, 90, random_only=True)
-    assert curve.at(SPAN // 2) < 1 * MS
+    curve = ssd(core, 90, ONE_TB, random_only=True)
+    assert curve.at(ONE_TB // 2) < 1 * MS
     assert curve.c.flat
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import isqrt
@@ -84,7 +85,10 @@ def read_arrivals(path: Path) -> Arrivals:
             name, *numbers, kind = words
             assert how in ("closed", "random", "ahead", "open"), line
             assert kind in ("read", "write", "sync"), line
-            arrivals.sources.append(Source(how, name, *map(int, numbers), kind))
+            owner, start, count, pause, sector, sectors, extra = map(int, numbers)
+            arrivals.sources.append(
+                Source(how, name, owner, start, count, pause, sector, sectors, extra, kind)
+            )
     return arrivals
 
 
@@ -209,7 +213,11 @@ class Run:
         self.answer = answer
 
     def play(self) -> str:
-        actions = {"send": self.send, "gone": self.d.gone, "done": self.done}
+        actions: dict[str, Callable[[Any], None]] = {
+            "send": self.send,
+            "gone": self.d.gone,
+            "done": self.done,
+        }
         while self.events:
             time_ns, _, what, about = heapq.heappop(self.events)
             self.d.now_ns = time_ns
@@ -243,10 +251,8 @@ def test_decisions_are_the_golden_ones(core: Core, name: str, depth: int) -> Non
     golden = path.read_bytes().decode()
     # A comparison of the texts themselves would have pytest print both.
     if log != golden:
-        pytest.fail(
-            f"{RUNS[name][0]} (log {path.name}) decides otherwise at {first_difference(golden, log)}",
-            pytrace=False,
-        )
+        where = first_difference(golden, log)
+        pytest.fail(f"{RUNS[name][0]} ({path.name}) decides otherwise at {where}", pytrace=False)
 
 
 def test_logs_are_of_the_policies_there_are(core: Core) -> None:

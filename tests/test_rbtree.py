@@ -17,21 +17,20 @@ from hypothesis import strategies as st
 
 # The binding offers the core, not its shims: they are compiled here, with the
 # walk to a place that the kernel leaves to its callers.
-SOURCE = r"""
+SOURCE = """
 #include <linux/rbtree.h>
 struct item { struct rb_node node; unsigned long long key; };
 void item_add(struct rb_root *root, struct item *item)
 {
-	struct rb_node **link = &root->rb_node, *parent = NULL;
+    struct rb_node **link = &root->rb_node, *parent = NULL;
 
-	while (*link) {
-		parent = *link;
-		link = item->key < rb_entry(parent, struct item, node)->key ?
-			       &parent->rb_left :
-			       &parent->rb_right;
-	}
-	rb_link_node(&item->node, parent, link);
-	rb_insert_color(&item->node, root);
+    while (*link) {
+        parent = *link;
+        link = item->key < rb_entry(parent, struct item, node)->key ?
+                   &parent->rb_left : &parent->rb_right;
+    }
+    rb_link_node(&item->node, parent, link);
+    rb_insert_color(&item->node, root);
 }
 """
 DECLARATIONS = """

@@ -82,7 +82,7 @@ def test_figure_1_step_by_step(core: Core) -> None:
     d = Disk(core, "stream:noop")
     a1 = d.send(A, 0)
     d.dispatch(a1)
-    b1 = d.at(1).send(B, FAR)
+    b1 = d.at(1).send(B, 4 * FAR)
     d.at(2).complete(a1)
     d.dispatch(b1)  # a stream of 1: the head leaves
 
@@ -90,8 +90,8 @@ def test_figure_1_step_by_step(core: Core) -> None:
     assert a2.stream_size == 2
     d.at(12).complete(b1)
     d.dispatch(a2)
-    b2 = d.at(13).send(B, 2 * FAR)
-    assert b2.stream_size == 1  # 1 ms after b1 and 10 ms away: nobody's child
+    b2 = d.at(13).send(B, 3 * FAR)
+    assert b2.stream_size == 1  # 1 ms after b1 and 15 ms behind it: nobody's child
     d.at(14).complete(a2)
     d.dispatch(b2)  # a stream of 2: the head leaves
 
@@ -99,7 +99,7 @@ def test_figure_1_step_by_step(core: Core) -> None:
     assert a3.stream_size == 3
     d.at(24).complete(b2)
     d.dispatch(a3)
-    b3 = d.at(25).send(B, 3 * FAR)
+    b3 = d.at(25).send(B, 2 * FAR)
     d.at(26).complete(a3)
     d.dispatch(b3)  # a stream of 3: the head leaves for the last time
 
@@ -107,7 +107,7 @@ def test_figure_1_step_by_step(core: Core) -> None:
     assert a4.stream_size == 4
     d.at(36).complete(b3)
     d.dispatch(a4)
-    b4 = d.at(37).send(B, 4 * FAR)
+    b4 = d.at(37).send(B, FAR)
     d.at(38).complete(a4)
     assert d.choose() == ("wait", 48)  # established: b4 is 10 ms away
 
@@ -573,13 +573,18 @@ def idle_bound_ms(d: Disk, choice: Any) -> float:
 )
 def test_idling_is_bounded_by_another_streams_child(d: Disk) -> None:
     """It is no child of the held stream, so it is what would be done instead (rule 2)."""
+    tail = d.send(A, 0)
     parent = d.send(B, 1_032)
+    d.dispatch(tail)
     d.dispatch(parent)
-    d.established()
-    d.at(19.5).complete(parent)
-    d.at(20).complete()
-    other = d.at(20.1).send(B, 1_040)  # 0.6 ms for its parent, 1.1 for the held stream
-    assert other.stream_size == 2
+    for sector in (8, 16, 24):
+        child = d.send(A, sector)
+        d.later(12).complete(tail)
+        tail = d.dispatch(child)
+    d.at(47.5).complete(parent)
+    d.at(48).complete(tail)
+    other = d.at(48.1).send(B, 1_040)  # 0.6 ms for its parent, 1.1 for the held stream
+    assert (tail.stream_size, other.stream_size) == (4, 2)
     verdict, *until = d.choose()
     assert verdict == "dispatch" or until[0] - d.now <= idle_bound_ms(d, other)
 
