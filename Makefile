@@ -56,6 +56,7 @@ $(STAMP)-package: $(STAMP)-tools $(SOURCES)
 
 $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
+	@tools/setup.sh plots
 	@tools/setup.sh fuzz
 	@touch $@
 

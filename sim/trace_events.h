@@ -10,8 +10,6 @@
 #ifndef TRACE_EVENTS_H
 #define TRACE_EVENTS_H
 
-#include <linux/kernel.h>
-
 #include "trace_internal.h"
 
 enum event_action {

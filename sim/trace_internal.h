@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include <linux/kernel.h>
+
 #include "../core/request.h"
 #include "trace.h"
 
@@ -253,16 +255,19 @@ static inline bool scan_digits(struct trace_line *line, u64 *value,
 			       const char *noun)
 {
 	const u8 *at = line->at, *begin = at, *end = line->end;
+	/* So many digits always fit. */
+	const u8 *safe = end - at > 19 ? at + 19 : end;
 	u64 got = 0;
 
-	while (at < end && is_digit(*at)) {
-		if (got >= ~0ULL / 10 &&
-		    (got > ~0ULL / 10 || *at - '0' > (int)(~0ULL % 10)))
+	while (at < safe && is_digit(*at))
+		got = got * 10 + (*at++ - '0');
+	while (at == safe && at < end && is_digit(*at)) {
+		if (__builtin_mul_overflow(got, 10, &got) ||
+		    __builtin_add_overflow(got, *at - '0', &got))
 			return line_bad(line, begin, FORM_LARGE, noun);
-		got = got * 10 + (*at - '0');
-		at++;
+		safe = ++at;
 	}
-	if (at == begin)
+	if (unlikely(at == begin))
 		return line_bad(line, begin, FORM_NUMBER, noun);
 	line->at = at;
 	*value = got;

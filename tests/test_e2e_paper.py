@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two claims of the project, in exact virtual time: the paper's figures, and the frontier."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from streamsched import frontier, reproduce
+
+JOBS = os.cpu_count() or 1
+COMMAND = [str(Path(sys.executable).with_name("streamsched"))]
+
+
+@pytest.fixture(scope="module")
+def runs() -> reproduce.Runs:
+    """Every simulation of every figure, once."""
+    cases = [case for figure in reproduce.FIGURES.values() for case in figure.cases()]
+    return reproduce.simulate_cases(cases, JOBS, Console(stderr=True))
+
+
+@pytest.mark.parametrize("key", reproduce.FIGURES)
+def test_every_row_of_the_figure_agrees(key: str, runs: reproduce.Runs) -> None:
+    rows = reproduce.FIGURES[key].rows(runs)
+    assert rows
+    assert [row for row in rows if not row.agrees] == []
+
+
+def test_a_row_that_differs_makes_the_command_fail(runs: reproduce.Runs) -> None:
+    """The rules can fail: with deadline's run in stream's place nothing is gained."""
+    stream = reproduce.Case("par-read", reproduce.STREAM)
+    swapped = {**runs, stream: runs[reproduce.Case("par-read", "deadline")]}
+    rows = reproduce.FIGURES["fig3"].rows(swapped)
+    assert [row for row in rows if not row.agrees]
+
+
+def test_the_command_ends_with_the_count() -> None:
+    done = subprocess.run(
+        [*COMMAND, "reproduce", "fig7"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "4 of 4 agree"
+
+
+def test_an_unknown_figure_is_named() -> None:
+    done = subprocess.run(
+        [*COMMAND, "reproduce", "fig33"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "streamsched: unknown figure 'fig33'; did you mean 'fig3'?\n"
+
+
+@pytest.fixture(scope="module")
+def points() -> list[frontier.Point]:
+    return frontier.measure(frontier.auto_cases(), JOBS, Console(stderr=True))
+
+
+def test_sequential_readers_reach_the_frontier(points: list[frontier.Point]) -> None:
+    """2 to 16 readers, buffered and direct, with think times, four wait targets."""
+    assert len(points) == 96
+    assert [point for point in points if not point.reaches] == []
+
+
+def test_nobody_waits_beyond_the_target_and_one_service(points: list[frontier.Point]) -> None:
+    assert [point for point in points if not point.in_time] == []
+
+
+def test_the_plot_is_drawn(points: list[frontier.Point], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "frontier.svg"
+    frontier.plot(points, picture)
+    assert picture.read_text().startswith("<?xml")
