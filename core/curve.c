@@ -73,6 +73,36 @@ static void curve_summarise(struct ss_curve *curve)
 	curve->flat = far < near + FLAT_BELOW_NS;
 }
 
+/* Linear between (@from, @from_ns) and (@to, @to_ns). */
+static u64 between(u64 at, u64 from, u64 from_ns, u64 to, u64 to_ns)
+{
+	return from_ns + mul_u64_u64_div_u64(to_ns - from_ns, at - from,
+					     to - from);
+}
+
+/* The generic curve's time for a distance on a disk of @span_sectors. */
+static u64 generic_ns(u64 span_sectors, u64 distance)
+{
+	u64 last = GENERIC_TRACK_SECTORS, last_ns = generic[0].time_us * 1000ULL;
+	u32 i;
+
+	if (distance <= last)
+		return between(distance, 0, 0, last, last_ns);
+	for (i = 0; i < ARRAY_SIZE(generic); i++) {
+		u64 at = mul_u64_u64_div_u64(span_sectors, generic[i].ppm,
+					     1000000);
+		u64 at_ns = generic[i].time_us * 1000ULL;
+
+		if (at <= last)
+			continue;
+		if (distance <= at)
+			return between(distance, last, last_ns, at, at_ns);
+		last = at;
+		last_ns = at_ns;
+	}
+	return last_ns;
+}
+
 void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
 {
 	u64 last = GENERIC_TRACK_SECTORS;
@@ -170,33 +200,55 @@ static u32 learn_bucket(u64 distance)
 	return min_t(u32, digits, SS_CURVE_BUCKETS - 1);
 }
 
-/* Points at the middle of each bucket's range; unseen ones follow others. */
+/* The middle of a bucket's range. */
+static u64 bucket_distance(u32 bucket)
+{
+	u64 low = bucket ? 1ULL << (bucket - 1) : 0;
+
+	return low + (low >> 1);
+}
+
+/*
+ * Points at the middle of each bucket's range. A bucket that has seen too
+ * little follows the generic curve, in proportion to the nearest shorter
+ * distance that was seen, and is not above a longer one that was: positioning
+ * never gets cheaper with distance.
+ */
 static void learn_rebuild(struct ss_curve *curve)
 {
 	struct ss_curve_point point[SS_CURVE_POINTS];
-	u32 bucket, nr = 0, top = learn_bucket(curve->span_sectors);
-	struct ss_curve old;
-	s64 shift = 0;
-	u64 last = 0;
+	u32 bucket, top = learn_bucket(curve->span_sectors);
+	u64 seen_ns = 1, guessed_ns = 1, least = U64_MAX, last = 0;
+	u32 nr = min_t(u32, top + 1, SS_CURVE_POINTS);
 
-	ss_curve_init_generic(&old, curve->span_sectors);
-	for (bucket = 0; bucket <= top && nr < SS_CURVE_POINTS; bucket++) {
+	for (bucket = 0; bucket < nr; bucket++) {
 		const struct ss_curve_bucket *seen = &curve->bucket[bucket];
-		u64 distance = 0, time;
-		s64 guess;
+		u64 distance = bucket_distance(bucket);
+		u64 guess = generic_ns(curve->span_sectors, distance);
 
-		if (bucket)
-			distance = (1ULL << (bucket - 1)) +
-				   ((1ULL << (bucket - 1)) >> 1);
-		guess = (s64)ss_curve_distance_ns(&old, distance);
-		if (seen->samples >= LEARN_BELIEVE) {
-			shift = (s64)seen->mean_ns - guess;
-			time = seen->mean_ns;
-		} else {
-			time = max_t(s64, guess + (bucket ? shift : 0), 0);
+		point[bucket].distance_sectors = distance;
+		if (seen->samples < LEARN_BELIEVE) {
+			point[bucket].time_ns = mul_u64_u64_div_u64(
+				guess, seen_ns, guessed_ns);
+			continue;
 		}
-		last = max_t(u64, last, time);
-		point[nr++] = (struct ss_curve_point){ distance, last };
+		point[bucket].time_ns = seen->mean_ns;
+		/* Within a track the generic curve is too coarse to compare. */
+		if (distance >= GENERIC_TRACK_SECTORS) {
+			seen_ns = seen->mean_ns;
+			guessed_ns = guess;
+		}
+	}
+	for (bucket = nr; bucket-- > 0;) {
+		if (curve->bucket[bucket].samples >= LEARN_BELIEVE)
+			least = min_t(u64, least, point[bucket].time_ns);
+		else
+			point[bucket].time_ns =
+				min_t(u64, point[bucket].time_ns, least);
+	}
+	for (bucket = 0; bucket < nr; bucket++) {
+		last = max_t(u64, last, point[bucket].time_ns);
+		point[bucket].time_ns = last;
 	}
 	memcpy(curve->point, point, nr * sizeof(*point));
 	curve->nr_points = nr;

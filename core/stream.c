@@ -272,6 +272,12 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 {
 	const struct score *score = score_of(policy, s);
 
+	/*
+	 * Nothing known yet: with the device otherwise empty trying is cheap,
+	 * but to empty it of other commands for a guess is not.
+	 */
+	if (!score->won_ns && !score->lost_ns)
+		return policy->sched->nr_in_flight <= 1;
 	return score->won_ns >= SCORE_FACTOR * score->lost_ns;
 }
 
