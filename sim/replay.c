@@ -321,6 +321,8 @@ enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
 			replay->ended = true;
 			break;
 		}
+		if (sim->config.one_owner && rq.owner != sim->config.the_owner)
+			continue;
 		if (!place(sim, &rq))
 			return SIM_FAILED;
 		replay->read++;

@@ -81,6 +81,8 @@ struct sim_config {
 	u64 curve_time_ns[40];
 	bool wrap; /* fold trace positions beyond the disk */
 	bool closed; /* replay by dependency, not by time stamp */
+	bool one_owner; /* replay only the requests of this owner: */
+	u64 the_owner;
 	u64 stop_ns; /* end of the world, 0: none */
 };
 

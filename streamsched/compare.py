@@ -4,7 +4,8 @@
 The alone rate of each process is measured along: what it does with the disk
 to itself. With processes that move b_i bytes at alone rates r_i, efficiency is
 the sum of b_i / r_i over the time it took: 1.0 means that the disk lost
-nothing by serving them together.
+nothing by serving them together. For a trace replayed by dependency its owners
+are the processes, if there are at most MAX_ALONE of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from streamsched import tracefile
 from streamsched.errors import UsageError
 from streamsched.jobfile import Process
-from streamsched.simulate import Run, Setup, run_jobs, run_trace
+from streamsched.simulate import Run, Setup, run_jobs, run_trace, trace_owners
 
 # The policy that a process has the disk to itself under; any would do.
 ALONE_POLICY = "noop"
@@ -63,11 +64,14 @@ class Comparison:
     runs: tuple[Run, ...]
     alone: dict[int, float]  # process number -> bytes per second
     interrupted: bool = False
+    alone_s: float | None = None  # a trace's owners, one after the other, each alone
 
     def efficiency(self, run: Run) -> float | None:
-        """See the module; None for a trace, whose processes have no alone rate."""
-        if not run.jobs or not run.duration_ns:
+        """See the module; None where there are no alone rates."""
+        if not run.duration_ns:
             return None
+        if not run.jobs:
+            return None if self.alone_s is None else self.alone_s / run.seconds
         needed = 0.0
         for number, job in enumerate(run.jobs):
             rate = self.alone.get(_stand_in(number, len(run.jobs)))
@@ -127,6 +131,28 @@ def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
             (dataclasses.replace(processes[number], startdelay_ns=0, stage=0),),
         )
         for number in sorted(numbers)
+    }
+
+
+def alone_replays(trace: Trace, setup: Setup) -> dict[int, Task]:
+    """Each owner of a trace with the disk to itself, by owner; none if there are too many."""
+    opened = tracefile.open_trace(trace.path, trace.format)
+    owners = trace_owners(
+        opened.format,
+        opened.chunks(),
+        MAX_ALONE,
+        device=trace.device,
+        skip_bad=trace.skip_bad,
+    )
+    if len(owners) > MAX_ALONE:
+        return {}
+    return {
+        owner: Task(
+            f"owner {owner} alone",
+            dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), one_owner=owner),
+            trace=trace,
+        )
+        for owner in owners
     }
 
 
@@ -209,11 +235,18 @@ def compare(
     console = console or Console(stderr=True)
     work = [Task(s.policy, s, tuple(processes), trace) for s in setups]
     alone = alone_tasks(processes, setups[0]) if processes else {}
+    if trace and setups[0].closed:
+        alone = alone_replays(trace, setups[0])
     results, interrupted = run_tasks([*work, *alone.values()], jobs, console)
     runs = tuple(run for run in results[: len(work)] if run)
+    lonely = results[len(work) :]
+    if trace:
+        complete = bool(lonely) and all(lonely)
+        alone_s = sum(run.seconds for run in lonely if run) if complete else None
+        return Comparison(runs, {}, interrupted, alone_s)
     rates = {
         number: run.bytes / run.seconds
-        for number, run in zip(alone, results[len(work) :], strict=True)
+        for number, run in zip(alone, lonely, strict=True)
         if run and run.duration_ns
     }
     return Comparison(runs, rates, interrupted)

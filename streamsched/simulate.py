@@ -46,6 +46,7 @@ class Setup:
     nr_requests: int = NR_REQUESTS
     wrap: bool = False
     closed: bool = False
+    one_owner: int | None = None  # replay this owner's requests only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +180,9 @@ def _config(setup: Setup) -> Any:
     config.wake_ns = WAKE_NS
     config.wrap = setup.wrap
     config.closed = setup.closed
+    if setup.one_owner is not None:
+        config.one_owner = True
+        config.the_owner = setup.one_owner
     if setup.curve == "measured":
         points = measured_curve(setup.disk)
         config.nr_curve_points = len(points)
@@ -311,6 +315,37 @@ def run_jobs(setup: Setup, processes: list[Process], progress: Progress | None =
             if progress:
                 progress(part)
         return simulation.result([process.name for process in processes])
+
+
+def trace_owners(
+    format_name: str,
+    chunks: Iterator[tuple[bytes, float]],
+    limit: int,
+    *,
+    device: str | None = None,
+    skip_bad: bool = False,
+) -> list[int]:
+    """The owners in a trace, in order of appearance; at most one more than @limit.
+
+    What is wrong with the trace is left to the replay to say.
+    """
+    reader = lib.trace_open(format_name.encode(), skip_bad)
+    request = ffi.new("struct trace_request *")
+    owners: dict[int, None] = {}
+    try:
+        if device is not None:
+            lib.trace_select_device(reader, device.encode())
+        for chunk, _ in chunks:
+            lib.trace_feed(reader, chunk, len(chunk), False)
+            while (got := lib.trace_next(reader, request)) > 0:
+                owners[request.owner] = None
+                if len(owners) > limit:
+                    return list(owners)
+            if got < 0:
+                break
+        return list(owners)
+    finally:
+        lib.trace_close(reader)
 
 
 def run_trace(
