@@ -19,8 +19,14 @@ from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import load_jobs
-from streamsched.policies import USES_OWNER, WORK_CONSERVING, WRAPPER, all_policies, check_spec
-from streamsched.policies import parse_settings as parse_settings
+from streamsched.policies import (
+    USES_OWNER,
+    WORK_CONSERVING,
+    WRAPPER,
+    all_policies,
+    check_spec,
+    parse_settings,
+)
 from streamsched.simulate import Setup
 
 DEFAULT_DISK = "wd5000aaks"
@@ -155,6 +161,9 @@ def _console(file: object = None) -> Console:
 
 
 def _show(comparison: Comparison, output: str, to: Path | None, work: str, title: str) -> None:
+    if not comparison.runs:
+        print("streamsched: interrupted before any run was finished", file=sys.stderr)
+        raise typer.Exit(130)
     if output == "table" and to is None:
         results.print_tables(comparison, title, _console())
     else:
