@@ -47,7 +47,7 @@ static struct ss_decision cscan_choose(const struct ss_policy *policy,
 }
 
 static void cscan_merged(struct ss_policy *policy, struct ss_request *rq,
-			u64 old_sector, u64 now_ns)
+			 u64 old_sector, u64 now_ns)
 {
 	struct cscan_state *cscan = policy->state;
 

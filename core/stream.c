@@ -192,8 +192,9 @@ static bool is_established(const struct ss_policy *policy,
 static bool has_second_chance(const struct ss_policy *policy,
 			      const struct stream *s)
 {
-	return (u64)s->size * 100 >= policy->value[STREAM_THRESHOLD] *
-					     (100 + policy->value[STREAM_TOLERANCE]);
+	return (u64)s->size * 100 >=
+	       policy->value[STREAM_THRESHOLD] *
+		       (100 + policy->value[STREAM_TOLERANCE]);
 }
 
 /* How long after its completion the last member may still get a child. */
@@ -262,8 +263,7 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 	instead_ns += div_u64(transfer_ps * sectors, 1000);
 	instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
 	if (own_ns < instead_ns)
-		score_add(policy, s, instead_ns - own_ns,
-			  wait_ns / SCORE_IDLE);
+		score_add(policy, s, instead_ns - own_ns, wait_ns / SCORE_IDLE);
 	else
 		score_add(policy, s, 0, own_ns - instead_ns);
 }
@@ -286,8 +286,9 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 static void stream_free(struct stream_state_all *all, struct stream *s)
 {
 	while (!list_empty(&s->members)) {
-		struct ss_request *rq = list_first_entry(
-			&s->members, struct ss_request, member_node);
+		struct ss_request *rq = list_first_entry(&s->members,
+							 struct ss_request,
+							 member_node);
 
 		list_del_init(&rq->member_node);
 		rq->stream = NULL;
@@ -431,8 +432,8 @@ static struct stream *find_parent(const struct ss_policy *policy,
 static struct stream *find_pending_parent(const struct ss_policy *policy,
 					  const struct ss_request *rq)
 {
-	struct ss_request *before =
-		ss_sched_pending_before(policy->sched, rq->sector);
+	struct ss_request *before = ss_sched_pending_before(policy->sched,
+							    rq->sector);
 	struct stream *s;
 
 	if (!before || !ss_request_is_sync(before))
@@ -488,8 +489,8 @@ static void alternative_came(const struct ss_policy *policy,
 	}
 	s = all->held;
 	if (s && s->state != STREAM_PENDING) {
-		struct ss_decision choice =
-			inner->ops->choose(inner, now_ns, NULL);
+		struct ss_decision choice = inner->ops->choose(inner, now_ns,
+							       NULL);
 		u64 service_ns;
 
 		if (choice.verdict != SS_DISPATCH)
@@ -661,8 +662,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	if (late)
 		return ss_dispatch(late);
 
-	in_time = !nr_others(policy, s) ||
-		  now_ns < slice_end_ns(policy, s);
+	in_time = !nr_others(policy, s) || now_ns < slice_end_ns(policy, s);
 	if (!in_time)
 		return ss_dispatch(next_turn(policy, s, now_ns));
 	if (s->nr_pending)
@@ -711,13 +711,13 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		parent = find_parent(policy, rq, now_ns, &cost_ns);
 		if (parent) {
 			if (is_established(policy, parent)) {
-				score_child(policy, parent,
-					    rq->nr_sectors, cost_ns,
-					    waited_ns(parent, now_ns));
+				score_child(policy, parent, rq->nr_sectors,
+					    cost_ns, waited_ns(parent, now_ns));
 				if (cost_ns >= parent->service_ns) {
-					parent->size = policy->value
-							       [STREAM_THRESHOLD];
-					policy->sched->counters.second_chances++;
+					parent->size =
+						policy->value[STREAM_THRESHOLD];
+					policy->sched->counters
+						.second_chances++;
 				}
 			}
 			if (all->holding && parent == all->held)

@@ -138,15 +138,16 @@ def _write_whole(path: Path, text: str) -> None:
     """Write @path by way of a new file beside it, so that it is never half written."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        new = Path(name)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
             umask = os.umask(0)
             os.umask(umask)
-            os.chmod(name, 0o666 & ~umask)
-            os.replace(name, path)
+            new.chmod(0o666 & ~umask)
+            new.replace(path)
         except BaseException:
-            os.unlink(name)
+            new.unlink()
             raise
     except OSError as error:
         raise UsageError(f"{path}: cannot write it: {error.strerror}") from None

@@ -163,7 +163,9 @@ def measure(cases: Sequence[Case], jobs: int, console: Console) -> list[Point]:
 
 def table(points: Sequence[Point]) -> Table:
     """Efficiency / frontier and longest wait, a line per set of readers."""
-    result = plain_table("64 KiB readers: efficiency / frontier and longest wait in ms, by wait target")
+    result = plain_table(
+        "64 KiB readers: efficiency / frontier and longest wait in ms, by wait target"
+    )
     result.add_column("readers", no_wrap=True)
     result.add_column("think\nus", justify="right")
     for target in TARGETS_MS:

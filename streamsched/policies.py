@@ -117,7 +117,6 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
             raise UsageError(message if name in message else f"{name}: {message}") from None
     if "wait_target" in values and values.get("stream_time_slice") != 0:
         raise UsageError(
-            "wait_target does nothing while the slice is fixed; "
-            "add --set stream_time_slice=auto"
+            "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto"
         )
     return values

@@ -9,6 +9,7 @@ read. docs/REPRODUCTION.md explains the rows that do not agree.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -201,7 +202,7 @@ def _fig4_rows(runs: Runs) -> list[Row]:
     }
     shown = ", ".join(f"{think}: {gain:.2f}" for think, gain in gains.items() if think <= 200)
     values = list(gains.values())
-    falls = all(later <= earlier * 1.02 for earlier, later in zip(values, values[1:], strict=False))
+    falls = all(later <= earlier * 1.02 for earlier, later in itertools.pairwise(values))
     rows = [
         Row("gain over deadline by think time in us", "shrinks", shown, "never rises (2 %)", falls)
     ]

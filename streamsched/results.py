@@ -93,6 +93,7 @@ def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
 
 
 def as_json(comparison: Comparison, work: str) -> str:
+    """The JSON document, as text."""
     return json.dumps(comparison_dict(comparison, work), indent=2) + "\n"
 
 

@@ -140,7 +140,7 @@ COUNTERS = (
 
 
 def disk_params(disk: Disk) -> Any:
-    """struct hdd_params of @disk."""
+    """The C simulator's parameters (struct hdd_params) of @disk."""
     params = ffi.new("struct hdd_params *")
     known = {name for name, _ in ffi.typeof(params[0]).fields}
     for field in dataclasses.fields(disk):
@@ -236,7 +236,7 @@ class Simulation:
         rows = ffi.new("struct sim_log_row **")
         nr = lib.sim_log_rows(self.sim, rows)
         fields = ("arrival_ns", "dispatch_ns", "complete_ns", "sector", "nr_sectors", "job")
-        return [tuple(getattr(rows[0][i], f) for f in fields) for i in range(nr)]  # type: ignore[misc]
+        return [tuple(getattr(rows[0][i], f) for f in fields) for i in range(nr)]
 
     def steps(self, feed: Callable[[], bool] | None = None) -> Iterator[float]:
         """Run to the end; gives the part done after each lump of events."""
