@@ -691,12 +691,32 @@ static void note_holding(const struct ss_policy *policy, u64 now_ns)
 	all->holding = holding;
 }
 
+/* @rq is the child of @parent, at a cost of @cost_ns. */
+static void adopt(const struct ss_policy *policy, struct stream *parent,
+		  struct ss_request *rq, u64 cost_ns, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_counters *counters = &policy->sched->counters;
+
+	if (is_established(policy, parent)) {
+		score_child(policy, parent, rq->nr_sectors, cost_ns,
+			    waited_ns(parent, now_ns));
+		if (cost_ns >= parent->service_ns) {
+			parent->size = policy->value[STREAM_THRESHOLD];
+			counters->second_chances++;
+		}
+	}
+	if (all->holding && parent == all->held)
+		counters->hits++;
+	extend(policy, parent, rq);
+}
+
 static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
-	struct stream *parent;
+	struct stream *parent = NULL;
 	u64 cost_ns;
 
 	inner->ops->arrived(inner, rq, now_ns);
@@ -710,29 +730,15 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	if (ss_request_is_sync(rq)) {
 		parent = find_parent(policy, rq, now_ns, &cost_ns);
 		if (parent) {
-			if (is_established(policy, parent)) {
-				score_child(policy, parent, rq->nr_sectors,
-					    cost_ns, waited_ns(parent, now_ns));
-				if (cost_ns >= parent->service_ns) {
-					parent->size =
-						policy->value[STREAM_THRESHOLD];
-					policy->sched->counters
-						.second_chances++;
-				}
-			}
-			if (all->holding && parent == all->held)
-				policy->sched->counters.hits++;
-			extend(policy, parent, rq);
-			note_holding(policy, now_ns);
-			return;
-		}
-		parent = find_pending_parent(policy, rq);
-		if (parent) {
-			extend(policy, parent, rq);
-			return;
+			adopt(policy, parent, rq, cost_ns, now_ns);
+		} else {
+			parent = find_pending_parent(policy, rq);
+			if (parent)
+				extend(policy, parent, rq);
 		}
 	}
-	alternative_came(policy, rq, now_ns);
+	if (!parent)
+		alternative_came(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }
 

@@ -106,10 +106,13 @@ void sim_cache_free(struct sim_cache *cache);
  * Read @page for @job, whose region ends before @end_page and whose system
  * call wants @wanted pages from here.
  */
-enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra,
-				 u32 job, u64 page, u32 wanted, u64 end_page,
+enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
+				 u64 page, u32 wanted, u64 end_page,
 				 bool may_send);
-/* Dirty @page; false: too much is dirty, sim_process_resume() will be called. */
+/*
+ * Dirty @page; false: too much is dirty, and sim_process_page_ready() will be
+ * called when it no longer is.
+ */
 bool sim_cache_write(struct sim *sim, u32 job, u64 page);
 /* Write out [first, end); sim_process_synced() when all is on the disk. */
 void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page);
