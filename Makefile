@@ -11,7 +11,7 @@ STAMP := $(VENV)/stamp
 
 # What the installed package is made from.
 SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
-	$(shell find compat core disk sim streamsched disks jobs traces \
+	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
 .PHONY: help run test lint format bench install clean

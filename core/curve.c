@@ -51,8 +51,9 @@ static const struct {
 
 /*
  * Mean over two uniformly random positions: the distance d (as a share of
- * the disk) has density 2(1 - d). Sixteen strips are exact enough; half of
- * the distances are backward.
+ * the disk) has density 2(1 - d). Sixteen strips are exact enough. The extra
+ * cost of backward distances is left out: it says which way to prefer to go,
+ * and with it every forward distance would look cheaper than the mean.
  */
 static void curve_summarise(struct ss_curve *curve)
 {
@@ -76,14 +77,15 @@ static void curve_summarise(struct ss_curve *curve)
 /* Linear between (@from, @from_ns) and (@to, @to_ns). */
 static u64 between(u64 at, u64 from, u64 from_ns, u64 to, u64 to_ns)
 {
-	return from_ns + mul_u64_u64_div_u64(to_ns - from_ns, at - from,
-					     to - from);
+	return from_ns +
+	       mul_u64_u64_div_u64(to_ns - from_ns, at - from, to - from);
 }
 
 /* The generic curve's time for a distance on a disk of @span_sectors. */
 static u64 generic_ns(u64 span_sectors, u64 distance)
 {
-	u64 last = GENERIC_TRACK_SECTORS, last_ns = generic[0].time_us * 1000ULL;
+	u64 last = GENERIC_TRACK_SECTORS,
+	    last_ns = generic[0].time_us * 1000ULL;
 	u32 i;
 
 	if (distance <= last)
@@ -143,7 +145,12 @@ int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 	for (i = 1; i < nr; i++)
 		if (points[i].distance_sectors <=
 			    points[i - 1].distance_sectors ||
-		    points[i].time_ns < points[i - 1].time_ns)
+		    points[i].time_ns < points[i - 1].time_ns ||
+		    /* Interpolation multiplies the two differences. */
+		    points[i].time_ns - points[i - 1].time_ns >
+			    div64_u64(U64_MAX,
+				      points[i].distance_sectors -
+					      points[i - 1].distance_sectors))
 			return -EINVAL;
 	memcpy(curve->point, points, nr * sizeof(*points));
 	curve->nr_points = nr;
@@ -172,9 +179,9 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 	}
 	run = point[high].distance_sectors - point[low].distance_sectors;
 	rise = point[high].time_ns - point[low].time_ns;
-	/* Distances below 2^40 sectors and times below 2^24 ns fit in u64. */
 	return point[low].time_ns +
-	       div64_u64(rise * (distance_sectors - point[low].distance_sectors),
+	       div64_u64(rise * (distance_sectors -
+				 point[low].distance_sectors),
 			 run);
 }
 
@@ -228,8 +235,9 @@ static void learn_rebuild(struct ss_curve *curve)
 
 		point[bucket].distance_sectors = distance;
 		if (seen->samples < LEARN_BELIEVE) {
-			point[bucket].time_ns = mul_u64_u64_div_u64(
-				guess, seen_ns, guessed_ns);
+			point[bucket].time_ns = mul_u64_u64_div_u64(guess,
+								    seen_ns,
+								    guessed_ns);
 			continue;
 		}
 		point[bucket].time_ns = seen->mean_ns;
@@ -243,8 +251,9 @@ static void learn_rebuild(struct ss_curve *curve)
 		if (curve->bucket[bucket].samples >= LEARN_BELIEVE)
 			least = min_t(u64, least, point[bucket].time_ns);
 		else
-			point[bucket].time_ns =
-				min_t(u64, point[bucket].time_ns, least);
+			point[bucket].time_ns = min_t(u64,
+						      point[bucket].time_ns,
+						      least);
 	}
 	for (bucket = 0; bucket < nr; bucket++) {
 		last = max_t(u64, last, point[bucket].time_ns);
@@ -272,11 +281,11 @@ void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 		if (curve->transfer_samples == 1)
 			curve->transfer_ps = ps;
 		else if (ps > curve->transfer_ps)
-			curve->transfer_ps +=
-				div_u64(ps - curve->transfer_ps, weight);
+			curve->transfer_ps += div_u64(ps - curve->transfer_ps,
+						      weight);
 		else
-			curve->transfer_ps -=
-				div_u64(curve->transfer_ps - ps, weight);
+			curve->transfer_ps -= div_u64(curve->transfer_ps - ps,
+						      weight);
 	}
 	transfer_ns = div_u64(curve->transfer_ps * nr_sectors, 1000);
 	service_ns = service_ns > transfer_ns ? service_ns - transfer_ns : 0;

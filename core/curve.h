@@ -33,7 +33,7 @@ struct ss_curve {
 	u32 nr_points;
 	u32 backward_pct; /* cost of a backward distance, 150 = +50 % */
 	u64 span_sectors; /* size of the disk, for the mean */
-	u64 mean_random_ns; /* mean over random pairs of positions */
+	u64 mean_random_ns; /* mean over random pairs, by distance alone */
 	bool flat; /* positioning costs the same everywhere */
 
 	/* Learning: forward distances, one bucket per power of two. */
@@ -48,9 +48,10 @@ struct ss_curve {
 void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
 
 /*
- * Use @nr points, distances strictly ascending from 0 and times never
- * falling. -EINVAL when they are not so, or nr is not 1..SS_CURVE_POINTS; the
- * curve is then unchanged. Learning stops.
+ * Use @nr points, distances strictly ascending from 0 and times never falling,
+ * from point to point by less than 2^64 sector-ns. -EINVAL when they are not
+ * so, or nr is not 1..SS_CURVE_POINTS; the curve is then unchanged. Learning
+ * stops.
  */
 int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 		 u32 nr, u64 span_sectors);

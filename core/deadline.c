@@ -17,6 +17,8 @@
 #include "sched.h"
 #include "sorted.h"
 
+#include <linux/kernel.h>
+
 enum {
 	DEADLINE_READ_EXPIRE,
 	DEADLINE_WRITE_EXPIRE,
@@ -206,6 +208,21 @@ static struct ss_request *deadline_expired(const struct ss_policy *policy,
 	return NULL;
 }
 
+static u64 deadline_next_expiry(const struct ss_policy *policy)
+{
+	const struct deadline_state *dl = policy->state;
+	u64 next_ns = SS_FOREVER;
+	u32 dir;
+
+	for (dir = 0; dir < SS_DIRECTIONS; dir++) {
+		const struct ss_request *rq = deadline_oldest(dl, dir, NULL);
+
+		if (rq && rq->expires_ns > policy->sched->now_ns)
+			next_ns = min_t(u64, next_ns, rq->expires_ns);
+	}
+	return next_ns;
+}
+
 const struct ss_policy_ops ss_deadline_ops = {
 	.name = "deadline",
 	.help = "ascending batches with expiry times (Linux deadline, mq-deadline)",
@@ -220,4 +237,5 @@ const struct ss_policy_ops ss_deadline_ops = {
 	.merged = deadline_merged,
 	.removed = deadline_removed,
 	.expired = deadline_expired,
+	.next_expiry = deadline_next_expiry,
 };

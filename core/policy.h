@@ -76,6 +76,11 @@ struct ss_policy_ops {
 	/* The pending request that must go at once because of its age. */
 	struct ss_request *(*expired)(const struct ss_policy *policy,
 				      u64 now_ns);
+	/*
+	 * When the next request expires that has not yet, or SS_FOREVER. With
+	 * expired; it may name one that will not have to go then after all.
+	 */
+	u64 (*next_expiry)(const struct ss_policy *policy);
 	/* @owner will send no more (its process has exited). Optional. */
 	void (*owner_gone)(struct ss_policy *policy, u64 owner, u64 now_ns);
 };

@@ -114,6 +114,16 @@ static void sptf_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	sptf_gone(policy, rq, now_ns);
 }
 
+static u64 sptf_next_expiry(const struct ss_policy *policy)
+{
+	const struct sptf_state *sptf = policy->state;
+
+	if (list_empty(&sptf->fifo))
+		return SS_FOREVER;
+	return list_first_entry(&sptf->fifo, struct ss_request, fifo_node)
+		->expires_ns;
+}
+
 const struct ss_policy_ops ss_sptf_ops = {
 	.name = "sptf",
 	.help = "shortest positioning time first by the curve, with an age limit",
@@ -128,4 +138,5 @@ const struct ss_policy_ops ss_sptf_ops = {
 	.merged = sptf_merged,
 	.removed = sptf_gone,
 	.expired = sptf_expired,
+	.next_expiry = sptf_next_expiry,
 };

@@ -139,6 +139,8 @@ struct stream {
 	u64 reach_sectors; /* no child can be farther away than this */
 	u32 size; /* members so far */
 	u32 nr_pending; /* members on the list */
+	u64 before_end_sector; /* as end_sector, of the member before */
+	u64 before_completed_ns; /* 0: was not completed when this one came */
 	u8 state; /* enum stream_state */
 	bool supposed; /* nothing was pending: service_ns is the mean */
 };
@@ -159,6 +161,7 @@ struct stream_state_all {
 	struct stream *held; /* whose turn it is; NULL: nobody's */
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
+	bool away; /* a request that was late took the head from held */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	u64 switch_ns; /* time of a turn's first request, running mean */
@@ -454,6 +457,10 @@ static void extend(const struct ss_policy *policy, struct stream *s,
 {
 	struct stream_state_all *all = policy->state;
 
+	s->before_end_sector = s->end_sector;
+	s->before_completed_ns = s->state == STREAM_COMPLETED ?
+					 s->completed_ns :
+					 0;
 	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
@@ -466,16 +473,38 @@ static void extend(const struct ss_policy *policy, struct stream *s,
 }
 
 /*
- * Not a child of anybody. Where nothing was pending, this is what would be
- * served instead; and the stream that is held need not be waited for longer
- * than the inner policy's choice is worth by now.
+ * The held stream need not be waited for longer than the inner policy's
+ * choice is worth by now.
+ */
+static void reconsider(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = all->held;
+	struct ss_decision choice;
+	u64 service_ns;
+
+	if (!s || s->state == STREAM_PENDING || !policy->sched->nr_pending)
+		return;
+	choice = inner->ops->choose(inner, now_ns, NULL);
+	if (choice.verdict != SS_DISPATCH)
+		return;
+	service_ns = ss_curve_service_ns(curve, s->end_sector,
+					 choice.rq->sector);
+	if (service_ns < s->service_ns)
+		set_instead(policy, s, service_ns, choice.rq->nr_sectors);
+}
+
+/*
+ * @rq is no child of these: where nothing was pending, it is what would be
+ * served instead.
  */
 static void alternative_came(const struct ss_policy *policy,
 			     const struct ss_request *rq, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_curve *curve = &policy->sched->curve;
-	struct ss_policy *inner = inner_of(policy);
 	struct stream *s;
 
 	list_for_each_entry(s, &all->parents, node) {
@@ -487,20 +516,8 @@ static void alternative_came(const struct ss_policy *policy,
 						rq->sector),
 			    rq->nr_sectors);
 	}
-	s = all->held;
-	if (s && s->state != STREAM_PENDING) {
-		struct ss_decision choice = inner->ops->choose(inner, now_ns,
-							       NULL);
-		u64 service_ns;
-
-		if (choice.verdict != SS_DISPATCH)
-			return;
-		service_ns = ss_curve_service_ns(curve, s->end_sector,
-						 choice.rq->sector);
-		if (service_ns < s->service_ns)
-			set_instead(policy, s, service_ns,
-				    choice.rq->nr_sectors);
-	}
+	if (all->held && rq->stream != all->held)
+		reconsider(policy, now_ns);
 }
 
 /* ---- the slice ---- */
@@ -646,6 +663,21 @@ static void stream_init(struct ss_policy *policy)
 	stream_tuned(policy, 0);
 }
 
+/* Wait, but not beyond the time when a request must go because of its age. */
+static struct ss_decision wait_until(const struct ss_policy *policy,
+				     u64 until_ns, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	u64 expiry_ns = SS_FOREVER;
+
+	if (inner->ops->next_expiry)
+		expiry_ns = inner->ops->next_expiry(inner);
+	/* One that has passed and was not obeyed: overdue() says why. */
+	if (expiry_ns > now_ns)
+		until_ns = min_t(u64, until_ns, expiry_ns);
+	return ss_wait(until_ns);
+}
+
 static struct ss_decision stream_choose(const struct ss_policy *policy,
 					u64 now_ns,
 					const struct ss_request *skip)
@@ -654,6 +686,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	const struct ss_policy *inner = inner_of(policy);
 	const struct stream *s = all->held;
 	struct ss_request *late;
+	u64 until_ns;
 	bool in_time;
 
 	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
@@ -668,12 +701,21 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	if (s->nr_pending)
 		return ss_dispatch(list_first_entry(
 			&s->members, struct ss_request, member_node));
+	until_ns = slice_end_ns(policy, s);
+	if (all->away) {
+		/* No child came meanwhile: once it is done, the turn is over. */
+		if (policy->sched->nr_in_flight)
+			return wait_until(policy, until_ns, now_ns);
+		return inner->ops->choose(inner, now_ns, skip);
+	}
 	if (s->state == STREAM_IN_FLIGHT)
-		return ss_wait(slice_end_ns(policy, s));
-	if (!is_broken(policy, s, now_ns))
-		return ss_wait(min_t(u64, slice_end_ns(policy, s),
-				     s->completed_ns + patience_ns(policy, s)));
-	return inner->ops->choose(inner, now_ns, skip);
+		return wait_until(policy, until_ns, now_ns);
+	if (is_broken(policy, s, now_ns))
+		return inner->ops->choose(inner, now_ns, skip);
+	return wait_until(policy,
+			  min_t(u64, until_ns,
+				s->completed_ns + patience_ns(policy, s)),
+			  now_ns);
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
@@ -703,7 +745,8 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 			    waited_ns(parent, now_ns));
 		if (cost_ns >= parent->service_ns) {
 			parent->size = policy->value[STREAM_THRESHOLD];
-			counters->second_chances++;
+			if (all->holding && parent == all->held)
+				counters->second_chances++;
 		}
 	}
 	if (all->holding && parent == all->held)
@@ -737,8 +780,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 				extend(policy, parent, rq);
 		}
 	}
-	if (!parent)
-		alternative_came(policy, rq, now_ns);
+	alternative_came(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }
 
@@ -753,21 +795,29 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 
 	if (held && s != held) {
 		if (all->holding &&
-		    now_ns >= held->completed_ns + patience_ns(policy, held))
+		    now_ns >= held->completed_ns + patience_ns(policy, held)) {
 			counters->timeouts++;
-		else if (now_ns >= all->slice_start_ns + slice_ns(policy, held))
+			if (has_second_chance(policy, held))
+				counters->second_chances++;
+		} else if (now_ns >=
+			   all->slice_start_ns + slice_ns(policy, held))
 			counters->slices_ended++;
 	}
-	if (s && s == held)
+	if (s && s == held) {
+		all->away = false;
 		return;
+	}
 	/*
 	 * A lone request that was late interrupts; a stream takes its turn.
 	 * Where more are late the disk is overloaded, and the inner policy
 	 * gets it to itself until a stream's member is its own choice.
 	 */
 	if (because_late && held && !(s && is_established(policy, s)) &&
-	    !overdue(policy, now_ns))
+	    !overdue(policy, now_ns)) {
+		all->away = true;
 		return;
+	}
+	all->away = false;
 	all->held = s && is_established(policy, s) ? s : NULL;
 	all->slice_start_ns = now_ns;
 	all->first_of_turn = all->held ? rq : NULL;
@@ -855,12 +905,49 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 		inner->ops->merged(inner, rq, old_sector, now_ns);
 	if (s && s->last == rq)
 		s->end_sector = ss_request_end(rq);
+	reconsider(policy, now_ns);
+	note_holding(policy, now_ns);
+}
+
+/*
+ * The last member of @s, pending until now, is taken back. If it became part
+ * of another request, that one stands for it. Else the one before is the last
+ * again, if it is pending or had completed.
+ */
+static void tip_removed(const struct ss_policy *policy, struct stream *s,
+			const struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_request *heir = ss_sched_pending_before(policy->sched,
+							  ss_request_end(rq));
+
+	if (heir && !heir->stream && ss_request_is_sync(heir)) {
+		heir->stream = s;
+		heir->stream_size = rq->stream_size;
+		list_add_tail(&heir->member_node, &s->members);
+		s->nr_pending++;
+	}
+	if (s->nr_pending) {
+		s->last = list_last_entry(&s->members, struct ss_request,
+					  member_node);
+		s->end_sector = ss_request_end(s->last);
+		s->size = s->last->stream_size;
+		s->before_completed_ns = 0;
+	} else if (s->before_completed_ns) {
+		s->last = NULL;
+		s->state = STREAM_COMPLETED;
+		s->end_sector = s->before_end_sector;
+		s->completed_ns = s->before_completed_ns;
+		s->size--;
+		list_move_tail(&s->node, &all->parents);
+	} else {
+		stream_free(all, s);
+	}
 }
 
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
-	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = rq->stream;
 
@@ -870,16 +957,10 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 		list_del_init(&rq->member_node);
 		s->nr_pending--;
 		rq->stream = NULL;
-		/* Its tip is gone: the member before it is the tip again. */
-		if (s->last == rq && s->nr_pending) {
-			s->last = list_last_entry(&s->members,
-						  struct ss_request,
-						  member_node);
-			s->end_sector = ss_request_end(s->last);
-		} else if (s->last == rq) {
-			stream_free(all, s);
-		}
+		if (s->last == rq)
+			tip_removed(policy, s, rq);
 	}
+	reconsider(policy, now_ns);
 	note_holding(policy, now_ns);
 }
 

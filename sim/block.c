@@ -265,6 +265,22 @@ static void note(struct sim *sim, const struct sim_request *request)
 		};
 }
 
+/* While the disk flushed, requests pending did not wait for the scheduler. */
+static void note_flush(struct sim *sim, const struct hdd_cmd *flush)
+{
+	u64 from = sim->sched.idle_since_ns;
+
+	if (from == SS_FOREVER)
+		return;
+	if (from < flush->submit_ns)
+		from = flush->submit_ns;
+	if (from < sim->flush_counted_ns)
+		from = sim->flush_counted_ns;
+	if (from < sim->now_ns)
+		sim->flush_idle_ns += sim->now_ns - from;
+	sim->flush_counted_ns = sim->now_ns;
+}
+
 void sim_block_completions(struct sim *sim)
 {
 	struct hdd_cmd *cmd;
@@ -281,6 +297,8 @@ void sim_block_completions(struct sim *sim)
 					   sim->now_ns);
 			sim->held_requests[request->rq.direction]--;
 			note(sim, request);
+		} else {
+			note_flush(sim, cmd);
 		}
 		if (!sim->hdd.in_flight) {
 			sim->busy_ns += sim->now_ns - sim->disk_busy_from_ns;

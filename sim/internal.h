@@ -175,6 +175,8 @@ struct sim {
 	u64 disk_bytes[2];
 	u64 disk_requests;
 	u64 switches, switch_ns, position_ns, busy_ns;
+	/* Of the scheduler's idle time, when the disk was flushing. */
+	u64 flush_idle_ns, flush_counted_ns;
 	u64 max_pending;
 	struct histogram wait, service, response;
 	struct sim_log_row *log;

@@ -35,7 +35,12 @@ struct item {
 	bool estimated;
 	bool sent;
 	u32 bios_left;
-	struct item *next_of_owner; /* newest first; or next free */
+	/*
+	 * In its owner's two lists: by age, and by completion in the trace,
+	 * those that complete together by age.
+	 */
+	struct item *older, *younger; /* older: or the next free one */
+	struct item *earlier, *later;
 	struct item *after_done; /* children by completion */
 	struct item *after_sent; /* children by sending */
 	struct item *sibling;
@@ -44,7 +49,8 @@ struct item {
 
 struct owner {
 	u64 id;
-	struct item *items; /* not done, newest first */
+	struct item *newest; /* of those not done */
+	struct item *latest; /* of those not done, the last to complete */
 	bool known;
 	/* The one done that completed last in the trace. */
 	u64 done_traced_ns, done_ns;
@@ -78,7 +84,7 @@ struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader)
 	replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
 	for (i = 0; i < WINDOW; i++) {
 		replay->items[i].replay = replay;
-		replay->items[i].next_of_owner = replay->free_item;
+		replay->items[i].older = replay->free_item;
 		replay->free_item = &replay->items[i];
 	}
 	return replay;
@@ -182,32 +188,78 @@ static struct owner *owner_of(struct sim_replay *replay, u64 id)
 		&replay->owner[(id * 0x9e3779b97f4a7c15ULL) >> 50];
 
 	/* Two owners may meet here; the place changes hands when it is idle. */
-	if (!owner->known || (owner->id != id && !owner->items)) {
+	if (!owner->known || (owner->id != id && !owner->newest)) {
 		memset(owner, 0, sizeof(*owner));
 		owner->id = id;
 	}
 	return owner;
 }
 
+/* Put @item where its completion belongs; mostly near the end. */
+static void sort_in(struct owner *owner, struct item *item)
+{
+	struct item *at = owner->latest, *above = NULL;
+
+	while (at && at->complete_ns > item->complete_ns) {
+		above = at;
+		at = at->earlier;
+	}
+	item->earlier = at;
+	item->later = above;
+	if (at)
+		at->later = item;
+	if (above)
+		above->earlier = item;
+	else
+		owner->latest = item;
+}
+
+static void sort_out(struct owner *owner, struct item *item)
+{
+	if (item->earlier)
+		item->earlier->later = item->later;
+	if (item->later)
+		item->later->earlier = item->earlier;
+	else
+		owner->latest = item->earlier;
+}
+
+static void owner_add(struct owner *owner, struct item *item)
+{
+	item->older = owner->newest;
+	if (item->older)
+		item->older->younger = item;
+	owner->newest = item;
+	sort_in(owner, item);
+}
+
+static void owner_remove(struct owner *owner, struct item *item)
+{
+	if (item->older)
+		item->older->younger = item->younger;
+	if (item->younger)
+		item->younger->older = item->older;
+	else
+		owner->newest = item->older;
+	sort_out(owner, item);
+}
+
 static void closed_done(struct sim *sim, struct sim_bio *bio)
 {
-	struct item *item = bio->context, **link;
+	struct item *item = bio->context;
 	struct sim_replay *replay = item->replay;
 	struct owner *owner = owner_of(replay, item->traced.owner);
 
 	count_done(sim, bio);
 	if (--item->bios_left)
 		return;
-	for (link = &owner->items; *link != item;
-	     link = &(*link)->next_of_owner)
-		;
-	*link = item->next_of_owner;
+	owner_remove(owner, item);
 	if (item->complete_ns >= owner->done_traced_ns) {
 		owner->done_traced_ns = item->complete_ns;
 		owner->done_ns = sim->now_ns;
 	}
 	release(sim, item->after_done);
-	item->next_of_owner = replay->free_item;
+	item->older = replay->free_item;
 	replay->free_item = item;
 	replay->nr_items--;
 }
@@ -239,15 +291,17 @@ static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
 static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
 {
 	u64 arrival = item->traced.arrival_ns, at;
-	struct item *newest = owner->items, *parent = NULL, *other;
+	struct item *newest = owner->newest, *parent;
 
 	if (newest && newest->estimated && arrival < newest->complete_ns &&
-	    arrival >= newest->traced.arrival_ns + TOGETHER_NS)
+	    arrival >= newest->traced.arrival_ns + TOGETHER_NS) {
+		sort_out(owner, newest);
 		newest->complete_ns = arrival;
-	for (other = owner->items; other; other = other->next_of_owner)
-		if (other->complete_ns <= arrival &&
-		    (!parent || other->complete_ns > parent->complete_ns))
-			parent = other;
+		sort_in(owner, newest);
+	}
+	for (parent = owner->latest; parent; parent = parent->earlier)
+		if (parent->complete_ns <= arrival)
+			break;
 	if (parent && parent->complete_ns >= owner->done_traced_ns) {
 		item->think_ns = arrival - parent->complete_ns;
 		item->sibling = parent->after_done;
@@ -277,7 +331,7 @@ static void closed_take(struct sim *sim, const struct trace_request *rq)
 	struct owner *owner = owner_of(replay, rq->owner);
 	struct item *item = replay->free_item;
 
-	replay->free_item = item->next_of_owner;
+	replay->free_item = item->older;
 	replay->nr_items++;
 	*item = (struct item){ .replay = replay, .traced = *rq };
 	item->complete_ns = rq->complete_ns;
@@ -287,8 +341,7 @@ static void closed_take(struct sim *sim, const struct trace_request *rq)
 				    estimate_ns(sim, owner, rq);
 	}
 	closed_link(sim, owner, item);
-	item->next_of_owner = owner->items;
-	owner->items = item;
+	owner_add(owner, item);
 	owner->known = true;
 	owner->last_arrival_ns = rq->arrival_ns;
 	owner->last_end_sector = rq->sector + rq->nr_sectors;

@@ -381,7 +381,7 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	result->second_chances = counters->second_chances;
 	result->slices_ended = counters->slices_ended;
 	result->expired = counters->expired;
-	result->idle_ns = counters->idle_ns;
+	result->idle_ns = counters->idle_ns - sim->flush_idle_ns;
 }
 
 u32 sim_nr_jobs(const struct sim *sim)

@@ -203,9 +203,9 @@ static enum trace_step parse(struct trace_reader *reader,
 }
 
 /* Read one line. */
-static enum trace_step take_line(struct trace_reader *reader,
-				 struct blkparse_state *state)
+static enum trace_step take_line(struct trace_reader *reader)
 {
+	struct blkparse_state *state = reader->state;
 	struct trace_event *event = &state->event, *kept;
 	struct trace_record record = { 0 };
 	struct trace_line line;
@@ -232,23 +232,8 @@ static enum trace_step next(struct trace_reader *reader,
 			    struct trace_request *rq)
 {
 	struct blkparse_state *state = reader->state;
-	enum trace_step step;
 
-	step = trace_events_next(reader, &state->events, false, rq);
-	while (step == TRACE_MORE) {
-		do {
-			step = take_line(reader, state);
-		} while (step == TRACE_SKIP);
-		if (step == TRACE_BAD)
-			return step;
-		if (step == TRACE_MORE && !reader->last)
-			return step;
-		if (step == TRACE_MORE)
-			return trace_events_next(reader, &state->events, true,
-						 rq);
-		step = trace_events_next(reader, &state->events, false, rq);
-	}
-	return step;
+	return trace_events_drive(reader, &state->events, take_line, rq);
 }
 
 static void close(struct trace_reader *reader)

@@ -79,6 +79,20 @@ static u8 action_of(u32 action)
 	return EVENT_OTHER;
 }
 
+/* The magic number; the first one tells the byte order. */
+static inline bool is_magic(struct blktrace_state *state, const u8 *at)
+{
+	if (likely(get32(at, state->swap) == MAGIC)) {
+		state->known_order = true;
+		return true;
+	}
+	if (state->known_order || get32(at, true) != MAGIC)
+		return false;
+	state->known_order = true;
+	state->swap = true;
+	return true;
+}
+
 /* Behind a bad record: go on where the next magic number stands. */
 static enum trace_step resync(struct trace_reader *reader,
 			      struct blktrace_state *state)
@@ -86,7 +100,7 @@ static enum trace_step resync(struct trace_reader *reader,
 	u64 nr = trace_ready(reader), at = 0;
 	const u8 *bytes = reader->bytes + reader->head;
 
-	while (at + 4 <= nr && get32(bytes + at, state->swap) != MAGIC)
+	while (at + 4 <= nr && !is_magic(state, bytes + at))
 		at++;
 	state->lost = at + 4 > nr;
 	if (state->lost && reader->last)
@@ -127,35 +141,43 @@ static enum trace_step bad_magic(struct trace_reader *reader,
 	return TRACE_SKIP;
 }
 
-/* An event that may concern a request, of the right device or of none yet. */
-static enum trace_step add_event(struct trace_reader *reader,
-				 struct blktrace_state *state, const u8 *at,
-				 u32 action, u8 what)
+/* The slow way to say whether the device of the record counts. */
+static enum trace_step other_device(struct trace_reader *reader, u64 device)
 {
-	bool swap = state->swap;
-	struct trace_record record;
+	struct trace_record record = { .device = device };
+
+	return trace_check_device(reader, &record);
+}
+
+static enum trace_step too_large(struct trace_reader *reader, u64 sector)
+{
+	bool stop = trace_fail(
+		reader, "record %llu (byte %llu): sector %llu is too large",
+		(unsigned long long)reader->line,
+		(unsigned long long)reader->offset, (unsigned long long)sector);
+
+	return stop ? TRACE_BAD : TRACE_SKIP;
+}
+
+/* An event that may concern a request. */
+static inline enum trace_step add_event(struct trace_reader *reader,
+					struct blktrace_state *state,
+					const u8 *at, u32 action, u8 what,
+					const bool swap)
+{
 	struct trace_event *event;
-	u64 sector = get64(at + 16, swap);
+	u64 sector = get64(at + 16, swap), device = get32(at + 36, swap);
 	u64 nr = get32(at + 24, swap) + TRACE_SECTOR_BYTES - 1;
 	enum trace_step step;
-	bool stop;
 
-	record.device = get32(at + 36, swap);
-	record.device_at = NULL;
-	record.device_nr = 0;
-	step = trace_check_device(reader, &record);
-	if (step != TRACE_REQUEST)
-		return step;
-	nr >>= TRACE_SECTOR_SHIFT;
-	if (sector > TRACE_MAX_SECTORS - nr) {
-		stop = trace_fail(
-			reader,
-			"record %llu (byte %llu): sector %llu is too large",
-			(unsigned long long)reader->line,
-			(unsigned long long)reader->offset,
-			(unsigned long long)sector);
-		return stop ? TRACE_BAD : TRACE_SKIP;
+	if (unlikely(!reader->have_device || reader->device != device)) {
+		step = other_device(reader, device);
+		if (step != TRACE_REQUEST)
+			return step;
 	}
+	nr >>= TRACE_SECTOR_SHIFT;
+	if (unlikely(sector > TRACE_MAX_SECTORS - nr))
+		return too_large(reader, sector);
 	step = trace_events_add(reader, &state->events, what,
 				get64(at + 8, swap), get32(at + 40, swap),
 				&event);
@@ -171,40 +193,28 @@ static enum trace_step add_event(struct trace_reader *reader,
 	return TRACE_REQUEST;
 }
 
-static enum trace_step take_record(struct trace_reader *reader,
-				   struct blktrace_state *state)
+/* One record, of the byte order that is known. */
+static inline enum trace_step take_whole(struct trace_reader *reader,
+					 struct blktrace_state *state,
+					 const bool swap)
 {
 	const u8 *at = reader->bytes + reader->head;
-	u64 ready = trace_ready(reader), nr;
+	u64 ready = trace_ready(reader);
+	u64 nr = RECORD_BYTES + get16(at + 46, swap);
 	enum trace_step step = TRACE_SKIP;
-	u32 magic, action;
+	u32 action;
 	u8 what;
 
-	if (state->lost)
-		return resync(reader, state);
-	if (ready < RECORD_BYTES) {
-		if (!ready || !reader->last)
-			return TRACE_MORE;
-		return truncated(reader, ready, RECORD_BYTES);
-	}
-	magic = get32(at, state->swap);
-	if (magic != MAGIC) {
-		if (state->known_order || get32(at, true) != MAGIC)
-			return bad_magic(reader, state, magic);
-		state->swap = true;
-	}
-	state->known_order = true;
-	nr = RECORD_BYTES + get16(at + 46, state->swap);
-	if (ready < nr) {
+	if (unlikely(ready < nr)) {
 		if (!reader->last)
 			return TRACE_MORE;
 		return truncated(reader, ready, nr);
 	}
 	reader->line++;
-	action = get32(at + 28, state->swap);
+	action = get32(at + 28, swap);
 	what = action_of(action);
-	if (what != EVENT_OTHER && get32(at + 24, state->swap)) {
-		step = add_event(reader, state, at, action, what);
+	if (what != EVENT_OTHER && get32(at + 24, swap)) {
+		step = add_event(reader, state, at, action, what, swap);
 		if (step == TRACE_BAD)
 			return TRACE_BAD;
 	}
@@ -212,27 +222,33 @@ static enum trace_step take_record(struct trace_reader *reader,
 	return step;
 }
 
+static inline enum trace_step take_record(struct trace_reader *reader)
+{
+	struct blktrace_state *state = reader->state;
+	const u8 *at = reader->bytes + reader->head;
+	u64 ready = trace_ready(reader);
+
+	if (unlikely(state->lost))
+		return resync(reader, state);
+	if (unlikely(ready < RECORD_BYTES)) {
+		if (!ready || !reader->last)
+			return TRACE_MORE;
+		return truncated(reader, ready, RECORD_BYTES);
+	}
+	if (unlikely(!is_magic(state, at)))
+		return bad_magic(reader, state, get32(at, state->swap));
+	/* Twice, so that neither asks for the order at each number. */
+	if (state->swap)
+		return take_whole(reader, state, true);
+	return take_whole(reader, state, false);
+}
+
 static enum trace_step next(struct trace_reader *reader,
 			    struct trace_request *rq)
 {
 	struct blktrace_state *state = reader->state;
-	enum trace_step step;
 
-	step = trace_events_next(reader, &state->events, false, rq);
-	while (step == TRACE_MORE) {
-		do {
-			step = take_record(reader, state);
-		} while (step == TRACE_SKIP);
-		if (step == TRACE_BAD)
-			return step;
-		if (step == TRACE_MORE && !reader->last)
-			return step;
-		if (step == TRACE_MORE)
-			return trace_events_next(reader, &state->events, true,
-						 rq);
-		step = trace_events_next(reader, &state->events, false, rq);
-	}
-	return step;
+	return trace_events_drive(reader, &state->events, take_record, rq);
 }
 
 static void close(struct trace_reader *reader)

@@ -5,9 +5,8 @@
  * Sorting. blktrace -o - writes what it finds in the buffer of one processor,
  * then that of the next. The events of one processor are in order; those of
  * all are taken apart into lanes, an event joining a lane whose last event is
- * not younger than it, and the earliest head of all lanes is released once
- * WINDOW_NS have passed after it or MAX_EVENTS are held. A trace that is in
- * order has one lane.
+ * not younger than it, and the earliest head of all lanes is the next to go.
+ * A trace that is in order has one lane.
  *
  * Matching. A completion covers a range of sectors: several requests where
  * they were merged, a part of one where it was split. The requests that

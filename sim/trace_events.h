@@ -36,10 +36,12 @@ struct trace_event {
 
 /*
  * An event is held until the times have gone on by so much, or so many are
- * held. blktrace waits half a second at most before it reads a buffer.
+ * held; then events are released down to half of that. (In turns of many,
+ * since one in, one out would cost a mispredicted branch each.) blktrace
+ * waits half a second at most before it reads a buffer.
  */
 #define TRACE_WINDOW_NS (2 * NS_PER_S)
-#define TRACE_WINDOW_EVENTS 131072
+#define TRACE_WINDOW_EVENTS 131072ULL
 
 struct event_block {
 	struct event_block *next;
@@ -66,6 +68,7 @@ struct trace_events {
 	struct event_block *free_blocks;
 	u64 nr_events;
 	u64 newest_ns, released_ns;
+	bool releasing;
 	u64 *cpu_ns; /* the last time of each processor */
 
 	/* The action that makes a request: Q, or D when there is no Q. */
@@ -97,11 +100,16 @@ static inline struct trace_event *lane_head(const struct event_lane *lane)
 }
 
 /* Whether the earliest event may go: no earlier one will come. */
-static inline bool trace_events_due(const struct trace_events *events)
+static inline bool trace_events_due(struct trace_events *events)
 {
-	return events->nr_events &&
-	       (events->newest_ns - events->earliest_ns >= TRACE_WINDOW_NS ||
-		events->nr_events >= TRACE_WINDOW_EVENTS);
+	u32 half = events->releasing;
+
+	if (!events->nr_events)
+		return false;
+	events->releasing = events->newest_ns - events->earliest_ns >=
+				    TRACE_WINDOW_NS >> half ||
+			    events->nr_events >= TRACE_WINDOW_EVENTS >> half;
+	return events->releasing;
 }
 
 enum trace_step trace_events_add_slowly(struct trace_reader *reader,
@@ -148,5 +156,33 @@ enum trace_step trace_events_next(struct trace_reader *reader,
 				  struct trace_events *events, bool flush,
 				  struct trace_request *rq);
 void trace_events_close(struct trace_events *events);
+
+/*
+ * A reader's next(): take records, one at a time, until a request is ready.
+ * What is given back must not depend on how the bytes come in pieces.
+ */
+static inline enum trace_step trace_events_drive(
+	struct trace_reader *reader, struct trace_events *events,
+	enum trace_step (*take)(struct trace_reader *reader),
+	struct trace_request *rq)
+{
+	enum trace_step step;
+
+	for (;;) {
+		if (trace_events_due(events) ||
+		    events->first != events->behind) {
+			step = trace_events_next(reader, events, false, rq);
+			if (step != TRACE_MORE)
+				return step;
+		}
+		do {
+			step = take(reader);
+		} while (step == TRACE_SKIP);
+		if (step == TRACE_MORE && reader->last)
+			return trace_events_next(reader, events, true, rq);
+		if (step != TRACE_REQUEST)
+			return step;
+	}
+}
 
 #endif

@@ -240,8 +240,11 @@ static inline bool is_blank(u8 byte)
 
 static inline void skip_blanks(struct trace_line *line)
 {
-	while (line->at < line->end && is_blank(*line->at))
-		line->at++;
+	const u8 *at = line->at, *end = line->end;
+
+	while (at < end && is_blank(*at))
+		at++;
+	line->at = at;
 }
 
 /* After a number or a word: nothing of the same token may follow. */
@@ -249,6 +252,10 @@ static inline bool at_token_end(const u8 *at, const u8 *end)
 {
 	return at == end || is_blank(*at) || *at == ',';
 }
+
+static const u64 power_of_10[] = { 1,	      10,	 100,	  1000,
+				   10000,     100000,	 1000000, 10000000,
+				   100000000, 1000000000 };
 
 /* Digits only, wherever they end. */
 static inline bool scan_digits(struct trace_line *line, u64 *value,
@@ -295,9 +302,6 @@ static inline bool scan_u64(struct trace_line *line, u64 *value,
 static inline bool scan_decimal(struct trace_line *line, u32 digits, u64 *ns,
 				const char *noun)
 {
-	static const u64 power[] = { 1,		10,	   100,	    1000,
-				     10000,	100000,	   1000000, 10000000,
-				     100000000, 1000000000 };
 	const u8 *begin = line->at, *at, *end = line->end;
 	u64 whole = 0, part = 0;
 	u32 left = digits;
@@ -323,8 +327,8 @@ static inline bool scan_decimal(struct trace_line *line, u32 digits, u64 *ns,
 	if (!at_token_end(at, end))
 		return line_bad(line, begin, FORM_DECIMAL, noun);
 	line->at = at;
-	if (__builtin_mul_overflow(whole, power[digits], &whole) ||
-	    __builtin_add_overflow(whole, part * power[left], ns))
+	if (__builtin_mul_overflow(whole, power_of_10[digits], &whole) ||
+	    __builtin_add_overflow(whole, part * power_of_10[left], ns))
 		return line_bad(line, begin, FORM_LARGE, noun);
 	return true;
 }

@@ -134,6 +134,18 @@ def _setups(
     ]
 
 
+def _check_to(path: Path | None) -> None:
+    """Refuse a file that could not be written in the end, before the work begins."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"--to {path}: cannot write it: Is a directory")
+    if not path.parent.is_dir():
+        raise UsageError(f"--to {path}: cannot write it: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--to {path}: cannot write it: {path.parent} is not writable")
+
+
 def _write_whole(path: Path, text: str) -> None:
     """Write @path by way of a new file beside it, so that it is never half written."""
     try:
@@ -202,6 +214,9 @@ def run(
     jobs: JobsOption = 0,
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
+    _check_to(to)
+    if seed >= 2**64:
+        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     the_disk = load_disk(disk)
     setups = _setups(the_disk, policy, owners, queue_depth, set_ or [], curve)
     processes = load_jobs(job, capacity_bytes=the_disk.capacity_sectors * 512, seed=seed)
@@ -252,6 +267,7 @@ def replay(
 
     from streamsched import tracefile
 
+    _check_to(to)
     the_disk = load_disk(disk)
     setups = [
         dataclasses.replace(setup, wrap=wrap, closed=mode is Mode.closed)

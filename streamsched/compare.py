@@ -93,14 +93,20 @@ def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run
     if task.trace:
         trace = task.trace
         opened = tracefile.open_trace(trace.path, trace.format)
-        return run_trace(
-            task.setup,
-            opened.format,
-            opened.chunks(),
-            device=trace.device,
-            skip_bad=trace.skip_bad,
-            progress=progress,
-        )
+        try:
+            return run_trace(
+                task.setup,
+                opened.format,
+                opened.chunks(),
+                device=trace.device,
+                skip_bad=trace.skip_bad,
+                progress=progress,
+            )
+        except UsageError as error:
+            message, name = str(error), tracefile.shown(trace.path)
+            if message.startswith(f"{name}: "):
+                raise
+            raise UsageError(f"{name}: {message}") from None
     return run_jobs(task.setup, list(task.processes), progress)
 
 
@@ -181,7 +187,8 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
     try:
         yield update
     finally:
-        progress.stop()
+        if ids:
+            progress.stop()
 
 
 def run_tasks(

@@ -19,6 +19,12 @@ class UsageError(StreamschedError):
     exit_code = 2
 
 
+class Interrupted(StreamschedError):
+    """The user stopped it (Ctrl-C) before there was a result."""
+
+    exit_code = 130
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = list(known)

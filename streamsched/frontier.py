@@ -21,7 +21,7 @@ from rich.table import Table
 
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError
+from streamsched.errors import Interrupted, StreamschedError
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -149,7 +149,7 @@ def measure(cases: Sequence[Case], jobs: int, console: Console) -> list[Point]:
     flat = [task for key in keys for task in alone[key]]
     results, interrupted = run_tasks([*tasks, *flat], jobs, console, together="frontier")
     if interrupted:
-        raise StreamschedError("interrupted")
+        raise Interrupted("interrupted before there was a result")
     runs = [run for run in results if run]
     rest = runs[len(cases) :]
     by_key: dict[tuple[bool, int, int], list[Run]] = {}

@@ -85,6 +85,11 @@ def check_spec(spec: str) -> list[Policy]:
     known = all_policies()
     found = []
     for name in spec.split(":"):
+        if not name:
+            raise UsageError(
+                f'policy "{spec}": a name is missing beside the colon; '
+                "write both, as in stream:deadline"
+            )
         if name not in known:
             raise unknown("policy", name, known)
         found.append(known[name])

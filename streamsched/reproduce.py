@@ -18,7 +18,7 @@ from rich.console import Console
 
 from streamsched.compare import Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError, unknown
+from streamsched.errors import Interrupted, unknown
 from streamsched.jobfile import Process, load_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -300,7 +300,7 @@ def simulate_cases(cases: Sequence[Case], jobs: int, console: Console) -> Runs:
         [_task(case, disk) for case in distinct], jobs, console, together="experiments"
     )
     if interrupted:
-        raise StreamschedError("interrupted")
+        raise Interrupted("interrupted before there was a result")
     return {case: run for case, run in zip(distinct, results, strict=True) if run}
 
 

@@ -256,7 +256,8 @@ def print_tables(comparison: Comparison, title: str, console: Console) -> None:
     console.print(times_table(comparison))
     skipped = {run.skipped for run in comparison.runs if run.skipped}
     if skipped:
-        console.print(f"\n{max(skipped)} bad records were skipped")
+        nr = max(skipped)
+        console.print(f"\n{nr} bad record{'s were' if nr > 1 else ' was'} skipped")
     if comparison.interrupted:
         console.print("\ninterrupted: only finished runs are shown")
 

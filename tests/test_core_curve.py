@@ -337,21 +337,11 @@ def test_an_ssd_is_flat_after_a_few_requests_at_each_distance(core: Core, latenc
     assert curve.c.mean_random_ns < 1 * MS
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="learn_rebuild() moves the last bucket, which only the span itself would fall in,"
-    " by as much as its neighbour: the generic curve's rise between them remains",
-)
 def test_an_ssd_of_a_power_of_two_is_flat(core: Core) -> None:
     """As a virtual machine's disk mostly is: no request is as far away as the last bucket."""
     assert ssd(core, 90, 2**31).c.flat
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="learn_rebuild() leaves distances below the nearest seen one at the generic"
-    " 5 ms, and farther ones must then cost that at least",
-)
 def test_an_ssd_is_flat_after_random_access_alone(core: Core) -> None:
     """What is nearer than a distance that was seen cannot cost more."""
     curve = ssd(core, 90, ONE_TB, random_only=True)

@@ -345,10 +345,6 @@ class Bounded(Host):
     def idles(self, until_ns: int) -> None:
         sched = self.d.sched
         choice = self.inners_choice()
-        # Not yet; see test_idling_is_bounded_by_another_streams_child. To be taken out with its
-        # xfail mark.
-        if choice.stream_size > 1:
-            return
         curve = self.ffi.addressof(sched, "curve")
         cost_ns = self.lib.ss_curve_service_ns(curve, sched.head_sector, choice.sector)
         most_ns = cost_ns * (100 + TOLERANCE_PERCENT) // 100

@@ -177,8 +177,10 @@ def workload(seed: int) -> Workload:
         elif scattered:
             size = capacity // dice.choice((1, 1, 2, 10, 100))
             model["repeat"] = True
+            if not model["direct"] and KINDS[kind][0] & WRITE:
+                size = 256 * MIB  # an fsync looks at all of its file
         elif model["skip"]:
-            size = 8 * GIB
+            size = 8 * GIB if model["direct"] else 1 * GIB
         room = (capacity - size) // MIB * MIB
         at = base + i * dice.choice((1, 2, 8)) * GIB if near else dice.randrange(room + 1)
         offset = min(at, room) // MIB * MIB

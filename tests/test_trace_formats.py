@@ -419,6 +419,9 @@ def test_skip_bad_goes_on_after_a_bad_record() -> None:
     assert result.skipped == 2
     for cut in range(0, len(data), 7):
         assert parse(data, "blktrace", skip_bad=True, cuts=[cut]) == result
+    swapped = event(2, 16, 8, QUEUE | READ, order=">")
+    result = parse(b"x" * 50 + swapped, "blktrace", skip_bad=True)
+    assert [r.sector for r in result.requests] == [16]
     lines = b"0.1 0 1 8 1\nbad\n0.2 0 1 8 0\n0.05 0 1 8 0\n0.3 0 1 8 0\n"
     result = parse(lines, "disksim", skip_bad=True)
     assert [r.line for r in result.requests] == [1, 3, 5]

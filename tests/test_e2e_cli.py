@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command as a user runs it: bad input, output files, pipes, Ctrl-C, help."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+COMMAND = Path(sys.executable).parent / "streamsched"
+DATA = Path(__file__).parent / "data"
+JOB = DATA / "e2e/two-readers.fio"
+LONG = DATA / "e2e/long.fio"
+
+EVENT = b"8,0 1 1 0.5 697 Q R 1000 + 8 [x]\n"
+PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8 [x]\n"
+PAPERS_LAST_SECTOR = 976_773_167
+
+Done = subprocess.CompletedProcess[str]
+
+
+def streamsched(*arguments: object, stdin: bytes = b"") -> Done:
+    done = subprocess.run(
+        [str(COMMAND), *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+    return Done(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def why_refused(*arguments: object, to: Path | None = None, stdin: bytes = b"") -> str:
+    """The one sentence; nothing else was printed or written."""
+    before = sorted(to.parent.iterdir()) if to else []
+    more = ("--output", "json", "--to", to) if to else ()
+    done = streamsched(*arguments, *more, stdin=stdin)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("streamsched: ")
+    if to:
+        assert sorted(to.parent.iterdir()) == before
+    return lines[0].removeprefix("streamsched: ")
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Path:
+    """Where results would go, in a folder of their own."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    return folder / "results.json"
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--policy", "deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
+        (["--policy", "stream"], 'policy "stream": name the inner policy after a colon, as in stream:deadline'),
+        (["--policy", "stream:anticipatory"], 'policy "stream:anticipatory": only a work-conserving policy can be wrapped'),
+        (["--policy", "stream:cfq"], 'policy "stream:cfq": only a work-conserving policy can be wrapped'),
+        (["--policy", "stream:stream:deadline"], 'policy "stream:stream:deadline": only a work-conserving policy can be wrapped'),
+        (["--policy", "stream:deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
+        (["--policy", "deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
+        (["--policy", "noop,deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
+        (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
+        (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
+        (["--policy", "stream:"], 'policy "stream:": a name is missing beside the colon; write both, as in stream:deadline'),
+        (["--policy", ":noop"], 'policy ":noop": a name is missing beside the colon; write both, as in stream:deadline'),
+        (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
+        (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
+        (["--queue-depth", "0"], "--queue-depth 0: a disk takes 1 to 32 commands at once"),
+        (["--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands at once"),
+        (["--queue-depth", "-1"], "--queue-depth -1: a disk takes 1 to 32 commands at once"),
+        (["--set", "stream_time_slic=1s"], "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?"),
+        (["--set", "stream_time_slice=100s"], "stream_time_slice=100s: must be within 1ms to 60s"),
+        (["--set", "stream_time_slice=999us"], "stream_time_slice=999us: must be within 1ms to 60s"),
+        (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
+        (["--set", "stream_time_slice=100kb"], 'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s'),
+        (["--set", "stream_time_slice=fast"], 'stream_time_slice: "fast" is not a value; write a number such as 124ms'),
+        (["--set", "stream_time_slice"], "--set stream_time_slice: write TUNABLE=VALUE, as in wait_target=500ms"),
+        (["--set", "stream_time_slice="], 'stream_time_slice: "" is not a value; write a number such as 124ms'),
+        (["--set", "wait_target=1s"], "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto"),
+        (["--policy", "noop", "--set", "wait_target=1s"], "--set wait_target: noop has no tunables"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)  # fmt: skip
+def test_bad_option(options: list[str], why: str, to: Path) -> None:
+    assert why_refused("run", JOB, *options, to=to) == why
+
+
+def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_bytes(PLAIN)
+    assert "did you mean 'deadline'" in why_refused("replay", trace, "--policy", "deadlin", to=to)
+    assert "1 to 32" in why_refused("replay", trace, "--queue-depth", "33", to=to)
+    why = why_refused("replay", trace, "--format", "blkpars", to=to)
+    assert why == "unknown trace format 'blkpars'; did you mean 'blkparse'?"
+
+
+def test_seed_out_of_range(to: Path) -> None:
+    why = why_refused("run", JOB, "--seed", 2**64, to=to)
+    assert why == f"--seed {2**64}: must be within 0 to 2^64-1"
+
+
+@pytest.mark.parametrize("arguments", [["run", JOB, "--queue-depth", "x"], ["run", JOB, "--seed", "-1"], ["run", JOB, "--output", "xml"], ["run", JOB, "--owners", "all"], ["replay", JOB, "--mode", "opened"], ["run", JOB, "--polcy", "noop"], ["run"], ["runn"], ["replay"]], ids=str)  # fmt: skip
+def test_bad_usage(arguments: list[object]) -> None:
+    """What the command line's own parser refuses: it may take more lines than one."""
+    done = streamsched(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert "Error" in done.stderr
+
+
+def test_unknown_figure() -> None:
+    assert why_refused("reproduce", "fig9").startswith("unknown figure 'fig9'; did you mean")
+
+
+def test_results_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path) -> None:
+    began = time.monotonic()
+    missing = tmp_path / "none/results.json"
+    why = why_refused("run", LONG, "--to", missing)
+    assert why == f"--to {missing}: cannot write it: there is no directory {missing.parent}"
+    assert why_refused("run", LONG, "--to", tmp_path).endswith("cannot write it: Is a directory")
+    trace = tmp_path / "a.trace"
+    trace.write_bytes(PLAIN)
+    assert "no directory" in why_refused("replay", trace, "--to", missing)
+    assert time.monotonic() - began < 20  # under each policy LONG alone takes longer
+
+
+def test_results_are_written_whole(to: Path) -> None:
+    to.write_text("old")
+    done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads(to.read_text())["complete"] is True
+    assert [path.name for path in to.parent.iterdir()] == [to.name]
+    # What is refused leaves what was there.
+    before = to.read_text()
+    why_refused("run", JOB, "--policy", "nop", to=to)
+    assert to.read_text() == before
+
+
+# Disks and job files.
+
+
+def test_bad_disk_file(tmp_path: Path, to: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("name = [\n")
+    assert why_refused("run", JOB, "--disk", bad, to=to).startswith(f"{bad}: not a TOML file: ")
+    assert why_refused("run", JOB, "--disk", tmp_path, to=to).startswith(f"{tmp_path}: ")
+    bad.write_bytes(b"\xff\xfe")
+    assert str(bad) in why_refused("run", JOB, "--disk", bad, to=to)
+    bad.write_text('name = "x"\nkind = "mechanical"\ncapacity_sectors = -5\n')
+    assert str(bad) in why_refused("run", JOB, "--disk", bad, to=to)
+    bad.write_text("")
+    assert str(bad) in why_refused("run", JOB, "--disk", bad, to=to)
+
+
+HEAD = "[r]\nrw=read\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (HEAD + "size=1m\nblocksiz=4k\n", 'line 4: blocksiz=4k: unknown key "blocksiz"; the nearest known one is "blocksize"'),
+        (HEAD + "size=1mm\n", 'line 3: size=1mm: "mm" is not a unit; write bytes with k, m, g or t, or a percentage'),
+        (HEAD + "size=1m\nthinktime=3parsecs\n", 'line 4: thinktime=3parsecs: "parsecs" is not a unit'),
+        ("[r]\nrw=reed\nsize=1m\n", "line 2: rw=reed: "),
+        (HEAD + "size=10t\n", "the disk has 500107862016 bytes"),
+        ("", ": has no job; write a section [NAME] with rw= and size="),
+        ("# nothing\n\n", ": has no job; write a section [NAME] with rw= and size="),
+        ("[global]\nrw=read\n", ": has no job"),
+        ("rw=read\n", "line 1"),
+        ("[r\nrw=read\n", "line 1"),
+    ],
+    ids=["key", "size", "time", "value", "beyond", "empty", "comment", "global", "no section", "bracket"],
+)  # fmt: skip
+def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
+    job = tmp_path / "bad.fio"
+    job.write_text(text)
+    said = why_refused("run", job, to=to)
+    assert said.startswith(str(job))
+    assert why in said
+
+
+def test_job_file_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
+    missing = tmp_path / "none.fio"
+    for path, reason in ((missing, "No such file"), (tmp_path, "Is a directory"), (Path("/proc/self/mem"), "Input/output error")):  # fmt: skip
+        why = why_refused("run", path, to=to)
+        assert why.startswith(f"{path}: ") and reason in why
+    binary = tmp_path / "binary.fio"
+    binary.write_bytes(b"\x00\xff\xfe[r]")
+    assert str(binary) in why_refused("run", binary, to=to)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_file_without_permission(tmp_path: Path, to: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.write_bytes(PLAIN)
+    closed.chmod(0)
+    for command in ("run", "replay"):
+        assert "Permission denied" in why_refused(command, closed, to=to)
+
+
+# Traces.
+
+
+def blktrace_event(number: int) -> bytes:
+    head = struct.pack("<IIQQIIIIIHH", 0x65617407, number, number, 8 * number, 4096, 1 | 1 << 16, 7, 8 << 20, 0, 0, 0)  # fmt: skip
+    assert len(head) == 48
+    return head
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+MANY = EVENT * 300
+
+BAD_TRACES = {
+    "bad line": (
+        EVENT + b"8,0 1 2 0.6 697 Q R abc + 8 [x]\n",
+        'line 2, column 21: expected the sector as a decimal number, found "abc"',
+    ),
+    "half a line": (EVENT + b"8,0 1 2 0.6", "line 2, column 12: expected the process id"),
+    "truncated record": (
+        blktrace_event(1) + blktrace_event(2)[:20],
+        "record 2 (byte 48): truncated, 20 of its 48 bytes are there",
+    ),
+    "corrupt gzip": (flipped(gzip.compress(MANY)), "the gzip data is corrupt"),
+    "truncated gzip": (gzip.compress(MANY)[:-9], "the gzip data is truncated"),
+    "corrupt zstd": (flipped(zstandard.ZstdCompressor(write_checksum=True).compress(MANY)), "the zstd data is corrupt"),
+    "truncated zstd": (zstandard.compress(MANY)[:-3], "the zstd data is truncated"),
+    "bzip2": (b"BZh91AY&SY", "compressed with bzip2, which is not read; gzip and zstd are"),
+    "beyond the disk": (
+        b"8,0 1 1 0.5 697 Q R 99999999999 + 8 [x]\n",
+        f"sectors 99999999999 to 100000000006 lie beyond the disk's last sector {PAPERS_LAST_SECTOR}; choose a larger disk, or fold positions with --wrap",
+    ),
+    "time backwards": (
+        EVENT + b"8,0 1 2 0.4 697 Q R 2000 + 8 [x]\n",
+        "line 2: time runs backwards, from 0.500000000 s to 0.400000000 s",
+    ),
+    "empty": (b"", "the trace is empty"),
+    "empty gzip": (gzip.compress(b""), "the trace is empty"),
+    "no format": (b"hello world\n", "its format cannot be told from its content; name it with --format (blkparse, "),
+    "several devices": (
+        EVENT + b"8,16 1 2 0.6 697 Q R 2000 + 8 [x]\n",
+        "line 2: the trace holds requests of several devices (8,0, now 8,16): choose one with --device",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+@pytest.mark.parametrize("kind", BAD_TRACES)
+def test_bad_trace(tmp_path: Path, to: Path, kind: str, mode: str) -> None:
+    data, why = BAD_TRACES[kind]
+    trace = tmp_path / "my.trace"
+    trace.write_bytes(data)
+    said = why_refused("replay", trace, "--mode", mode, to=to)
+    assert said.startswith(f"{trace}: "), said
+    assert said.count(str(trace)) == 1
+    assert why in said
+
+
+def test_bad_trace_on_standard_input(to: Path) -> None:
+    data, why = BAD_TRACES["bad line"]
+    assert why_refused("replay", "-", stdin=data, to=to) == f"standard input: {why}"
+    assert why_refused("replay", "-", to=to) == "standard input: the trace is empty"
+
+
+def test_bad_record_late_in_a_long_trace(tmp_path: Path, to: Path) -> None:
+    """It is met after much has been simulated; still there is no result."""
+    trace = tmp_path / "long.trace"
+    lines = [f"8,0 1 {i} {i / 100:.2f} 697 Q R {i * 8} + 8 [x]\n" for i in range(50_000)]
+    trace.write_text("".join(lines) + "oops\n")
+    said = why_refused("replay", trace, "--policy", "noop,deadline", "--mode", "open", to=to)
+    assert said.startswith(f"{trace}: line 50001, column 1: expected the device")
+
+
+def test_wrong_format(tmp_path: Path, to: Path) -> None:
+    trace = tmp_path / "my.trace"
+    trace.write_bytes(PLAIN)
+    said = why_refused("replay", trace, "--format", "msr", to=to)
+    assert said.startswith(f"{trace}: line 1, column ") and "expected" in said
+    said = why_refused("replay", trace, "--format", "blktrace", to=to)
+    assert said.startswith(f"{trace}: record 1 (byte 0): bad magic")
+
+
+def test_trace_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
+    for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), (Path("/proc/self/mem"), "Input/output error")):  # fmt: skip
+        why = why_refused("replay", path, to=to)
+        assert why.startswith(f"{path}: ") and reason in why
+
+
+def replayed(trace: Path, *options: str) -> dict[str, object]:
+    done = streamsched("replay", trace, "--policy", "noop", "--output", "json", *options)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    run: dict[str, object] = json.loads(done.stdout)["runs"][0]
+    return run
+
+
+def test_wrap_folds(tmp_path: Path) -> None:
+    trace = tmp_path / "my.trace"
+    trace.write_bytes(BAD_TRACES["beyond the disk"][0])
+    assert replayed(trace, "--wrap")["disk_requests"] == 1
+
+
+def test_device_selects(tmp_path: Path, to: Path) -> None:
+    trace = tmp_path / "my.trace"
+    trace.write_bytes(BAD_TRACES["several devices"][0] + b"8,16 1 3 0.7 697 Q R 9000 + 8 [x]\n")
+    assert replayed(trace, "--device", "8,16")["disk_requests"] == 2
+    assert replayed(trace, "--device", "8,0")["disk_requests"] == 1
+    said = why_refused("replay", trace, "--device", "8,32", to=to)
+    assert said == f"{trace}: the trace holds no requests of device 8,32"
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+def test_skip_bad_counts_and_reports(tmp_path: Path, bad: int) -> None:
+    trace = tmp_path / "my.trace"
+    trace.write_bytes(EVENT + b"8,0 1 2 0.6 697 Q R abc + 8 [x]\n" * bad + b"8,0 1 3 0.7 697 Q R 9000 + 8 [x]\n")  # fmt: skip
+    run = replayed(trace, "--skip-bad")
+    assert (run["skipped_records"], run["disk_requests"]) == (bad, 2)
+    done = streamsched("replay", trace, "--skip-bad", "--policy", "noop,deadline")
+    words = "1 bad record was skipped" if bad == 1 else f"{bad} bad records were skipped"
+    assert done.stdout.splitlines()[-1] == words
+    assert "skipped" not in streamsched("replay", DATA / "traces/good.msr", "--disk", "ssd").stdout
+
+
+def test_compressed_alike(tmp_path: Path) -> None:
+    plain, packed, zst = (tmp_path / name for name in ("a", "b", "c"))
+    plain.write_bytes(PLAIN)
+    packed.write_bytes(gzip.compress(PLAIN))
+    zst.write_bytes(zstandard.compress(PLAIN))
+    assert replayed(plain) == replayed(packed) == replayed(zst)
+
+
+# Pipes and Ctrl-C.
+
+
+@pytest.mark.parametrize("arguments", [["policies"], ["tunables"], ["run", str(JOB)], ["run", str(JOB), "--output", "json"], ["run", str(JOB), "--output", "csv"]], ids=str)  # fmt: skip
+def test_broken_pipe_is_silent(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run([COMMAND, *arguments], stdout=closed, stderr=subprocess.PIPE, timeout=120)  # fmt: skip
+    assert b"Traceback" not in done.stderr and b"Exception" not in done.stderr, done.stderr
+    assert done.returncode not in (0, 2)
+
+
+def interrupted(after_s: float, *arguments: object) -> Iterator[tuple[int, str, str]]:
+    """What came of a run that was interrupted, later each time until it is in the middle."""
+    for attempt in range(6):
+        with subprocess.Popen(
+            [str(COMMAND), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            time.sleep(after_s * (1 + attempt / 3))
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        yield process.returncode, out.decode(), err.decode()
+
+
+def one_policy_s() -> float:
+    began = time.monotonic()
+    assert streamsched("run", LONG, "--policy", "noop", "--jobs", "2").returncode == 0
+    return time.monotonic() - began
+
+
+def test_ctrl_c_leaves_the_finished_rows(to: Path) -> None:
+    after_s = 1.3 * one_policy_s()
+    names = ["noop", "deadline", "cscan", "sptf"]
+    command = ("run", LONG, "--policy", ",".join(names), "--jobs", "1", "--output", "json")
+    for code, out, err in interrupted(after_s, *command):
+        assert "Traceback" not in err
+        if code == 130 and out:
+            break
+    assert code == 130
+    document = json.loads(out)
+    assert document["complete"] is False
+    finished = [run["policy"] for run in document["runs"]]
+    assert finished and finished == names[: len(finished)]
+    assert all(run["duration_s"] > 0 and run["efficiency"] is None for run in document["runs"])
+
+
+def test_ctrl_c_before_anything_was_finished(to: Path) -> None:
+    code, out, err = next(interrupted(1.0, "run", LONG, "--policy", "noop,sptf", "--jobs", "1", "--to", to))  # fmt: skip
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+    assert list(to.parent.iterdir()) == []
+
+
+# Help.
+
+COMMANDS = ("run", "replay", "reproduce", "policies", "disks", "formats", "tunables")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(command: str) -> None:
+    done = streamsched(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"streamsched {command}" in done.stdout
+    text = re.sub(r"[│╭╮╰╯─\s]+", " ", done.stdout)
+    # A sentence on what it does, and one on each option.
+    assert re.search(r"[A-Z][a-z]+ .{15,}?\.", text)
+    for option in re.findall(r"│ +\*? *(--[a-z-]+)[^│]*│", done.stdout):
+        row = re.search(re.escape(option) + r"\s(.*)│", done.stdout)
+        assert row and re.search(r"[A-Z0-9][a-zA-Z0-9-]+ [a-z0-9]", row.group(1)), option
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("run", ["JOB.fio", "streamsched disks", "streamsched policies", "process", "group", "none", "1 to 32", "stream_time_slice=200ms", "table", "json", "csv", "fio-json", "whole or not at all", "wd5000aaks", "one per processor"]),
+        ("replay", ["TRACE", "reads stdin", "open", "closed", "--format", "--skip-bad", "--wrap", "--device", "by time stamp", "by content"]),
+        ("reproduce", ["fig3", "fig4", "fig7", "all"]),
+    ],
+)  # fmt: skip
+def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:
+    text = re.sub(r"[│\s]+", " ", streamsched(command, "--help").stdout)
+    assert [word for word in words if word not in text] == []
+
+
+def test_help_names_the_commands() -> None:
+    for arguments in (["--help"], ["-h"]):
+        done = streamsched(*arguments)
+        assert done.returncode == 0
+        assert [command for command in COMMANDS if command not in done.stdout] == []
+
+
+def test_lists() -> None:
+    """What there is, with units and defaults."""
+    lists = {name: streamsched(name) for name in COMMANDS[3:]}
+    assert all(done.returncode == 0 and done.stderr == "" for done in lists.values())
+    for policy in ("noop", "deadline", "cscan", "sptf", "anticipatory", "cfq", "stream:POLICY"):
+        assert policy in lists["policies"].stdout
+    for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
+        assert disk in lists["disks"].stdout
+    for name in ("blkparse", "blktrace", "fio-v2", "fio-v3", "msr", "spc", "alibaba", "tencent", "systor", "fiu", "vscsi", "disksim"):  # fmt: skip
+        assert name in lists["formats"].stdout
+    assert re.search(r"stream_time_slice\s+124ms\s+1ms\s+60s or auto", lists["tunables"].stdout)
