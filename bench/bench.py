@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure the simulator and the core against their targets: make bench.
 
-    python bench/bench.py                 everything, about three minutes
+    python bench/bench.py                 everything, about two minutes
     python bench/bench.py --quick         the same on a tenth of the requests
     python bench/bench.py --only core     one part: replay, core or memory
 

@@ -49,6 +49,47 @@ static const struct {
  */
 #define FLAT_BELOW_NS 500000
 
+/* Times are looked up by steps of 2^18 ns. */
+#define TIME_SHIFT 18
+/* Where the rise between two points is too steep for a slope. */
+#define NO_SLOPE U64_MAX
+
+/* Binary digits of a distance. */
+static inline u32 digits_of(u64 distance)
+{
+	return distance ? 64 - (u32)__builtin_clzll(distance) : 0;
+}
+
+/* What look-ups need, after the points have changed. */
+static void curve_index(struct ss_curve *curve)
+{
+	const struct ss_curve_point *point = curve->point;
+	u32 last = curve->nr_points - 1, i, at = 0;
+
+	for (i = 0; i < last; i++) {
+		u64 rise = point[i + 1].time_ns - point[i].time_ns;
+
+		curve->slope[i] = NO_SLOPE;
+		if (!(rise >> 31))
+			curve->slope[i] = div64_u64(
+				rise << 32, point[i + 1].distance_sectors -
+						    point[i].distance_sectors);
+	}
+	curve->near[0] = 0;
+	for (i = 1; i < SS_CURVE_DIGITS; i++) {
+		while (at < last &&
+		       point[at + 1].distance_sectors <= 1ULL << (i - 1))
+			at++;
+		curve->near[i] = (u8)at;
+	}
+	at = 0;
+	for (i = 0; i < SS_CURVE_TIMES; i++) {
+		while (at < last && point[at].time_ns < (u64)i << TIME_SHIFT)
+			at++;
+		curve->dear[i] = (u8)at;
+	}
+}
+
 /*
  * Mean over two uniformly random positions: the distance d (as a share of
  * the disk) has density 2(1 - d). Sixteen strips are exact enough. The extra
@@ -60,6 +101,7 @@ static void curve_summarise(struct ss_curve *curve)
 	u64 sum = 0, weight = 0, far, near;
 	u32 strip;
 
+	curve_index(curve);
 	for (strip = 0; strip < 16; strip++) {
 		u64 distance = div_u64(curve->span_sectors, 32) *
 			       (2 * strip + 1);
@@ -163,26 +205,40 @@ int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 {
 	const struct ss_curve_point *point = curve->point;
-	u32 low = 0, high = curve->nr_points - 1;
-	u64 run, rise;
+	u32 low, last = curve->nr_points - 1;
+	u64 run, rise, slope, ns, rest;
 
-	if (distance_sectors >= point[high].distance_sectors)
-		return point[high].time_ns;
-	/* point[low] <= distance < point[high] */
-	while (high - low > 1) {
-		u32 middle = (low + high) / 2;
+	if (distance_sectors >= point[last].distance_sectors)
+		return point[last].time_ns;
+	/* point[low] <= distance < point[low + 1] */
+	low = curve->near[digits_of(distance_sectors)];
+	while (distance_sectors >= point[low + 1].distance_sectors)
+		low++;
+	run = point[low + 1].distance_sectors - point[low].distance_sectors;
+	rise = point[low + 1].time_ns - point[low].time_ns;
+	distance_sectors -= point[low].distance_sectors;
+	rest = rise * distance_sectors;
+	slope = curve->slope[low];
+	if (unlikely(slope == NO_SLOPE))
+		return point[low].time_ns + div64_u64(rest, run);
+	/* rest / run; a slope that was rounded down falls short of it. */
+	ns = (slope * distance_sectors) >> 32;
+	for (rest -= ns * run; rest >= run; rest -= run)
+		ns++;
+	return point[low].time_ns + ns;
+}
 
-		if (distance_sectors >= point[middle].distance_sectors)
-			low = middle;
-		else
-			high = middle;
-	}
-	run = point[high].distance_sectors - point[low].distance_sectors;
-	rise = point[high].time_ns - point[low].time_ns;
-	return point[low].time_ns +
-	       div64_u64(rise * (distance_sectors -
-				 point[low].distance_sectors),
-			 run);
+u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns)
+{
+	const struct ss_curve_point *point = curve->point;
+	u64 steps = min_t(u64, service_ns >> TIME_SHIFT, SS_CURVE_TIMES - 1);
+	u32 at = curve->dear[steps];
+
+	if (point[curve->nr_points - 1].time_ns < service_ns)
+		return U64_MAX;
+	while (point[at].time_ns < service_ns)
+		at++;
+	return point[at].distance_sectors;
 }
 
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,

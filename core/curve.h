@@ -15,6 +15,8 @@
 
 #define SS_CURVE_POINTS 40
 #define SS_CURVE_BUCKETS 36
+#define SS_CURVE_DIGITS 65
+#define SS_CURVE_TIMES 128
 
 struct ss_curve_point {
 	u64 distance_sectors;
@@ -35,6 +37,10 @@ struct ss_curve {
 	u64 span_sectors; /* size of the disk, for the mean */
 	u64 mean_random_ns; /* mean over random pairs, by distance alone */
 	bool flat; /* positioning costs the same everywhere */
+	/* Made of the points: to find the right one, without division. */
+	u64 slope[SS_CURVE_POINTS]; /* ns per sector behind it, times 2^32 */
+	u8 near[SS_CURVE_DIGITS]; /* last point at most 2^(index - 1) away */
+	u8 dear[SS_CURVE_TIMES]; /* first point of at least this many steps */
 
 	/* Learning: forward distances, one bucket per power of two. */
 	bool learning;
@@ -62,6 +68,9 @@ u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 
 /* Positioning time by forward distance alone, in ns. */
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
+
+/* The nearest point from which on a forward distance costs @service_ns. */
+u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns);
 
 /*
  * Learn from one request that the disk served with nothing else in it:

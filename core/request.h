@@ -51,6 +51,7 @@ struct ss_request {
 	struct list_head age_node; /* stream: all pending, oldest first */
 	struct list_head member_node; /* stream: pending ones of one stream */
 	void *stream; /* stream: the stream it extended or began */
+	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
 	u32 stream_size; /* stream: its place in that stream, from 1 */
 };
 

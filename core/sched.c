@@ -70,21 +70,27 @@ static int parse_spec(const char *spec, const struct ss_policy_ops **ops,
 		size_t length = colon ? (size_t)(colon - part) : strlen(part);
 
 		if (nr == SS_MAX_DEPTH)
-			return refuse_spec(spec, "too many colons; one wrapper and one inner policy are allowed",
-					   why, why_bytes);
+			return refuse_spec(
+				spec,
+				"too many colons; one wrapper and one inner policy are allowed",
+				why, why_bytes);
 		ops[nr] = find_policy(part, length);
 		if (!ops[nr])
 			return refuse_spec(spec, "no such policy", why,
 					   why_bytes);
 		if (nr && !(ops[nr]->flags & SS_WORK_CONSERVING))
-			return refuse_spec(spec, "only a work-conserving policy can be wrapped",
-					   why, why_bytes);
+			return refuse_spec(
+				spec,
+				"only a work-conserving policy can be wrapped",
+				why, why_bytes);
 		nr++;
 		if (!(ops[nr - 1]->flags & SS_WRAPPER))
 			break;
 		if (!colon)
-			return refuse_spec(spec, "name the inner policy after a colon, as in stream:deadline",
-					   why, why_bytes);
+			return refuse_spec(
+				spec,
+				"name the inner policy after a colon, as in stream:deadline",
+				why, why_bytes);
 		part = colon + 1;
 	}
 	if (strchr(part, ':'))
@@ -256,6 +262,7 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 		sched->alone_distance = rq->sector - sched->head_sector;
 	}
 	sched->nr_in_flight++;
+	sched->left_sector = sched->head_sector;
 	sched->head_sector = ss_request_end(rq);
 	policy->ops->dispatched(policy, rq, now_ns);
 	note_idleness(sched, now_ns);

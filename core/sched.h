@@ -43,9 +43,11 @@ struct ss_sched {
 	u32 nr_in_flight;
 	u32 nr_pending_dir[SS_DIRECTIONS];
 	u64 head_sector; /* where the last dispatched request ends */
+	u64 left_sector; /* where the head was before that request */
 	u64 now_ns; /* of the last event */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
-	struct ss_request *alone; /* in flight with nothing else, to learn from */
+	struct ss_request
+		*alone; /* in flight with nothing else, to learn from */
 	u64 alone_distance;
 	struct ss_curve curve;
 	struct ss_counters counters;

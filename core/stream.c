@@ -110,11 +110,17 @@ static const struct ss_tunable stream_tunables[] = {
  * wins is an estimate by the curve, what it loses is a time that passed.
  */
 #define SCORE_FACTOR 2
+/* And so many children must have come for each time that none did. */
+#define SCORE_CHILDREN 1
 /*
  * Of the time spent waiting for a child that came, this part counts as lost:
  * the others' processes would have been thinking while they were served.
  */
 #define SCORE_IDLE 6
+/* What the curve's estimates came to: a mean of about this many. */
+#define TRUTH_MEMORY 16
+/* One that took longer than this many thousandths of it met something else. */
+#define TRUTH_MOST 4000
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
@@ -136,6 +142,7 @@ struct stream {
 	u64 completed_ns; /* when the last member was done */
 	u64 service_ns; /* cost of what would be done instead of waiting */
 	u32 instead_sectors; /* length of that other request */
+	u8 instead_direction; /* and its direction */
 	u64 reach_sectors; /* no child can be farther away than this */
 	u32 size; /* members so far */
 	u32 nr_pending; /* members on the list */
@@ -149,6 +156,8 @@ struct stream {
 struct score {
 	u64 won_ns;
 	u64 lost_ns;
+	u32 children; /* how often, in thousandths */
+	u32 misses;
 };
 
 struct stream_state_all {
@@ -164,7 +173,10 @@ struct stream_state_all {
 	bool away; /* a request that was late took the head from held */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
+	/* What far requests took, of what the curve said, in thousandths. */
+	u32 truth[SS_DIRECTIONS];
 	u64 switch_ns; /* time of a turn's first request, running mean */
+	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
 };
@@ -244,6 +256,12 @@ static void score_add(const struct ss_policy *policy, const struct stream *s,
 
 	score->won_ns += won_ns - score->won_ns / SCORE_MEMORY;
 	score->lost_ns += lost_ns - score->lost_ns / SCORE_MEMORY;
+	score->children -= score->children / SCORE_MEMORY;
+	score->misses -= score->misses / SCORE_MEMORY;
+	if (won_ns)
+		score->children += 1000;
+	else
+		score->misses += 1000;
 }
 
 /*
@@ -256,15 +274,19 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
 {
 	u64 transfer_ps = policy->sched->curve.transfer_ps;
+	const struct stream_state_all *all = policy->state;
 	u64 transfer_ns = div_u64(transfer_ps * nr_sectors, 1000);
 	/* While it is waited for, the drive reads ahead into its cache. */
 	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, transfer_ns);
-	u64 instead_ns = s->service_ns, sectors = nr_sectors;
+	u64 instead_ns = div_u64(
+		s->service_ns * all->truth[s->instead_direction], 1000);
+	u64 sectors = nr_sectors;
 
 	if (s->instead_sectors > nr_sectors)
 		sectors = min_t(u64, s->instead_sectors, 2ULL * nr_sectors);
 	instead_ns += div_u64(transfer_ps * sectors, 1000);
-	instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
+	if (sectors != nr_sectors)
+		instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
 	if (own_ns < instead_ns)
 		score_add(policy, s, instead_ns - own_ns, wait_ns / SCORE_IDLE);
 	else
@@ -281,6 +303,8 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 	 */
 	if (!score->won_ns && !score->lost_ns)
 		return policy->sched->nr_in_flight <= 1;
+	if (score->misses > score->children / SCORE_CHILDREN)
+		return false;
 	return score->won_ns >= SCORE_FACTOR * score->lost_ns;
 }
 
@@ -301,7 +325,9 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 	s->state = STREAM_FREE;
 	s->last = NULL;
 	s->nr_pending = 0;
-	list_move_tail(&s->node, &all->free);
+	/* First out again: its memory is still in the processor's cache. */
+	list_del_init(&s->node);
+	list_add(&s->node, &all->free);
 }
 
 /* A stream for @rq alone; NULL when the table is full of better ones. */
@@ -330,50 +356,52 @@ static struct stream *stream_new(const struct ss_policy *policy,
 	return s;
 }
 
+/* @s is completed and may be broken at another time than before. */
+static void note_patience(const struct ss_policy *policy,
+			  const struct stream *s)
+{
+	struct stream_state_all *all = policy->state;
+
+	all->next_broken_ns = min_t(u64, all->next_broken_ns,
+				    s->completed_ns + patience_ns(policy, s));
+}
+
 /* Forget the streams that got no child in time. */
 static void drop_broken(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct list_head *at = all->parents.next, *next;
 
+	if (now_ns < all->next_broken_ns)
+		return;
+	all->next_broken_ns = U64_MAX;
 	for (; at != &all->parents; at = next) {
 		struct stream *s = list_entry(at, struct stream, node);
 
 		next = at->next;
-		if (!is_broken(policy, s, now_ns))
+		if (s->state != STREAM_COMPLETED)
 			continue;
+		if (!is_broken(policy, s, now_ns)) {
+			note_patience(policy, s);
+			continue;
+		}
 		if (is_established(policy, s))
 			score_add(policy, s, 0, patience_ns(policy, s));
 		stream_free(all, s);
 	}
 }
 
-/* The farthest forward distance that costs less than @service_ns. */
-static u64 reach_of(const struct ss_curve *curve, u64 service_ns)
-{
-	const struct ss_curve_point *point = curve->point;
-	u32 low = 0, high = curve->nr_points - 1;
-
-	if (point[high].time_ns < service_ns)
-		return U64_MAX;
-	while (low < high) {
-		u32 middle = (low + high) / 2;
-
-		if (point[middle].time_ns >= service_ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return point[high].distance_sectors;
-}
-
 /* What the inner policy would do instead of waiting costs @service_ns. */
 static void set_instead(const struct ss_policy *policy, struct stream *s,
-			u64 service_ns, u32 nr_sectors)
+			u64 service_ns, const struct ss_request *instead)
 {
 	s->service_ns = service_ns;
-	s->instead_sectors = nr_sectors;
-	s->reach_sectors = reach_of(&policy->sched->curve, service_ns);
+	s->instead_sectors = instead ? instead->nr_sectors : 0;
+	s->instead_direction = instead ? instead->direction : SS_READ;
+	s->reach_sectors = ss_curve_reach_sectors(&policy->sched->curve,
+						  service_ns);
+	if (s->state == STREAM_COMPLETED)
+		note_patience(policy, s);
 }
 
 /* The last member has just been dispatched: it becomes a parent-to-be. */
@@ -385,7 +413,7 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 	struct ss_policy *inner = inner_of(policy);
 	struct ss_decision choice;
 	u64 service_ns = sched->curve.mean_random_ns;
-	u32 instead_sectors = 0;
+	const struct ss_request *instead = NULL;
 
 	s->state = STREAM_IN_FLIGHT;
 	list_move_tail(&s->node, &all->parents);
@@ -395,11 +423,11 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 	if (!s->supposed) {
 		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
 						 choice.rq->sector);
-		instead_sectors = choice.rq->nr_sectors;
+		instead = choice.rq;
 	}
 	if (sched->nr_in_flight > 1 && all->busy_ns)
 		service_ns = min_t(u64, service_ns, all->busy_ns);
-	set_instead(policy, s, service_ns, instead_sectors);
+	set_instead(policy, s, service_ns, instead);
 }
 
 /* ---- arrival: whose child is it? ---- */
@@ -493,7 +521,7 @@ static void reconsider(const struct ss_policy *policy, u64 now_ns)
 	service_ns = ss_curve_service_ns(curve, s->end_sector,
 					 choice.rq->sector);
 	if (service_ns < s->service_ns)
-		set_instead(policy, s, service_ns, choice.rq->nr_sectors);
+		set_instead(policy, s, service_ns, choice.rq);
 }
 
 /*
@@ -514,7 +542,7 @@ static void alternative_came(const struct ss_policy *policy,
 		set_instead(policy, s,
 			    ss_curve_service_ns(curve, s->end_sector,
 						rq->sector),
-			    rq->nr_sectors);
+			    rq);
 	}
 	if (all->held && rq->stream != all->held)
 		reconsider(policy, now_ns);
@@ -643,8 +671,11 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 
 static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 {
+	struct stream_state_all *all = policy->state;
+
 	(void)now_ns;
 	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
+	all->next_broken_ns = 0;
 }
 
 static void stream_init(struct ss_policy *policy)
@@ -652,6 +683,8 @@ static void stream_init(struct ss_policy *policy)
 	struct stream_state_all *all = policy->state;
 	u32 i;
 
+	all->truth[SS_READ] = 1000;
+	all->truth[SS_WRITE] = 1000;
 	INIT_LIST_HEAD(&all->free);
 	INIT_LIST_HEAD(&all->parents);
 	INIT_LIST_HEAD(&all->waiting);
@@ -829,8 +862,13 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = rq->stream;
-	bool late = overdue(policy, now_ns) == rq;
+	/* Of interest only where it would end a turn. */
+	bool late = all->held && s != all->held &&
+		    overdue(policy, now_ns) == rq;
 
+	rq->expected_ns = ss_curve_service_ns(&policy->sched->curve,
+					      policy->sched->left_sector,
+					      rq->sector);
 	inner->ops->dispatched(inner, rq, now_ns);
 	list_del_init(&rq->age_node);
 	if (s) {
@@ -844,6 +882,31 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	if (s && s->last == rq)
 		become_parent(policy, s, now_ns);
 	drop_broken(policy, now_ns);
+}
+
+/*
+ * The disk served @rq in @took_ns. Did that agree with the curve? A drive
+ * that answers far requests from its cache makes them cheap, and waiting must
+ * not be credited with what the curve says of them. A turn's requests say
+ * nothing: when the first comes from the cache, the next one pays.
+ */
+static void compare_with_curve(const struct ss_policy *policy,
+			       const struct ss_request *rq, u64 took_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 transfer_ns = div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
+	u32 *truth = &all->truth[rq->direction];
+	u64 sample;
+
+	if ((all->held && rq->stream == all->held) ||
+	    rq->expected_ns <= curve->mean_random_ns / 4)
+		return;
+	took_ns -= min_t(u64, took_ns, transfer_ns);
+	sample = min_t(u64, TRUTH_MOST,
+		       div64_u64(took_ns * 1000, rq->expected_ns));
+	*truth += (u32)sample / TRUTH_MEMORY;
+	*truth -= *truth / TRUTH_MEMORY;
 }
 
 /*
@@ -867,16 +930,16 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = rq->stream;
+	u64 took_ns;
 
 	if (inner->ops->completed)
 		inner->ops->completed(inner, rq, now_ns);
-	if (policy->sched->nr_in_flight) {
-		/* Others are in it still: it was busy since the last one. */
-		mean_add(&all->busy_ns,
-			 now_ns - max_t(u64, all->last_completion_ns,
-					rq->dispatch_ns),
-			 BUSY_MEMORY);
-	}
+	took_ns = now_ns - max_t(u64, all->last_completion_ns, rq->dispatch_ns);
+	/* With others in it still, it was busy since the last one. */
+	if (policy->sched->nr_in_flight)
+		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
+	else if (!policy->sched->curve.flat)
+		compare_with_curve(policy, rq, took_ns);
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;
 		mean_add(&all->switch_ns, now_ns - rq->dispatch_ns,
@@ -890,6 +953,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	} else if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
 		s->state = STREAM_COMPLETED;
 		s->completed_ns = now_ns;
+		note_patience(policy, s);
 		s->last = NULL;
 	}
 	note_holding(policy, now_ns);
@@ -940,6 +1004,7 @@ static void tip_removed(const struct ss_policy *policy, struct stream *s,
 		s->completed_ns = s->before_completed_ns;
 		s->size--;
 		list_move_tail(&s->node, &all->parents);
+		note_patience(policy, s);
 	} else {
 		stream_free(all, s);
 	}

@@ -213,7 +213,8 @@ void sim_block_kick(struct sim *sim)
 			continue;
 		}
 		decision = ss_sched_choose(&sim->sched, sim->now_ns);
-		if (decision.verdict == SS_WAIT && decision.until_ns != SS_FOREVER)
+		if (decision.verdict == SS_WAIT &&
+		    decision.until_ns != SS_FOREVER)
 			sim->wake_ns = decision.until_ns;
 		if (decision.verdict != SS_DISPATCH)
 			return;

@@ -38,6 +38,7 @@ struct chunk {
 	struct chunk *hash_next;
 	struct list_head lru;
 	struct list_head dirty_node; /* while anything is dirty */
+	struct list_head writing_node; /* while anything is being written */
 };
 
 struct waiter {
@@ -58,6 +59,7 @@ struct sim_cache {
 	struct chunk *hash[HASH_SIZE];
 	struct list_head lru; /* oldest first */
 	struct list_head dirty; /* oldest first */
+	struct list_head writing;
 	u64 nr_chunks, max_chunks;
 	u64 nr_dirty; /* pages */
 	u64 limit, background; /* pages */
@@ -78,6 +80,7 @@ struct sim_cache *sim_cache_new(struct sim *sim)
 	cache->sim = sim;
 	INIT_LIST_HEAD(&cache->lru);
 	INIT_LIST_HEAD(&cache->dirty);
+	INIT_LIST_HEAD(&cache->writing);
 	cache->max_chunks = pages / CHUNK_PAGES + 1;
 	cache->limit = pages * DIRTY_LIMIT_PCT / 100 + 1;
 	cache->background = pages * DIRTY_BACKGROUND_PCT / 100 + 1;
@@ -178,6 +181,7 @@ static struct chunk *get(struct sim_cache *cache, u64 page)
 	*bucket = chunk;
 	list_add_tail(&chunk->lru, &cache->lru);
 	INIT_LIST_HEAD(&chunk->dirty_node);
+	INIT_LIST_HEAD(&chunk->writing_node);
 	cache->nr_chunks++;
 	return chunk;
 }
@@ -377,8 +381,8 @@ static void wait_for(struct sim_cache *cache, u32 job, u64 page)
 	cache->waiter[cache->nr_waiters++] = (struct waiter){ job, page };
 }
 
-enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra,
-				 u32 job, u64 page, u32 wanted, u64 end_page,
+enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
+				 u64 page, u32 wanted, u64 end_page,
 				 bool may_send)
 {
 	struct sim_cache *cache = sim->cache;
@@ -424,8 +428,11 @@ static void write_done(struct sim *sim, struct sim_bio *bio)
 	for (; page < end; page++) {
 		struct chunk *chunk = find(cache, page);
 
-		if (chunk)
-			chunk->writing &= ~bit_of(page);
+		if (!chunk)
+			continue;
+		chunk->writing &= ~bit_of(page);
+		if (!chunk->writing)
+			list_del_init(&chunk->writing_node);
 	}
 	cache->nr_writing--;
 	while (cache->nr_throttled && cache->nr_dirty < cache->limit) {
@@ -450,6 +457,8 @@ static void write_chunk(struct sim *sim, struct chunk *chunk, u32 job, u8 flags)
 		max = 1;
 	chunk->dirty &= ~dirty;
 	chunk->writing |= dirty;
+	if (dirty)
+		list_move_tail(&chunk->writing_node, &cache->writing);
 	cache->nr_dirty -= (u64)__builtin_popcountll(dirty);
 	if (!chunk->dirty)
 		list_del_init(&chunk->dirty_node);
@@ -483,8 +492,9 @@ static void flusher(struct sim *sim, void *context)
 	(void)context;
 	while (!list_empty(&cache->dirty) &&
 	       cache->nr_writing < sim->config.nr_requests) {
-		struct chunk *chunk = list_first_entry(
-			&cache->dirty, struct chunk, dirty_node);
+		struct chunk *chunk = list_first_entry(&cache->dirty,
+						       struct chunk,
+						       dirty_node);
 
 		if (cache->nr_dirty <= cache->background &&
 		    sim->now_ns < chunk->dirtied_ns + DIRTY_EXPIRE_NS)
@@ -562,15 +572,12 @@ static void flush_done(struct sim *sim, struct sim_bio *bio)
 
 static bool is_writing(struct sim_cache *cache, const struct sync *sync)
 {
-	u64 page;
+	const struct chunk *chunk;
 
-	for (page = sync->first_page; page < sync->end_page;
-	     page = (page / CHUNK_PAGES + 1) * CHUNK_PAGES) {
-		struct chunk *chunk = find(cache, page);
-
-		if (chunk && chunk->writing)
+	list_for_each_entry(chunk, &cache->writing, writing_node)
+		if (chunk->number >= sync->first_page / CHUNK_PAGES &&
+		    chunk->number * CHUNK_PAGES < sync->end_page)
 			return true;
-	}
 	return false;
 }
 

@@ -290,7 +290,8 @@ static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 /* After a block: is it time to think? Until when? 0: no. */
 static u64 think_until(struct sim_process *p, u64 now_ns)
 {
-	if (!p->job.thinktime_ns || ++p->blocks_to_think < p->job.thinktime_blocks)
+	if (!p->job.thinktime_ns ||
+	    ++p->blocks_to_think < p->job.thinktime_blocks)
 		return 0;
 	p->blocks_to_think = 0;
 	return now_ns + p->job.thinktime_ns;

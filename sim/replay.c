@@ -104,15 +104,17 @@ static bool place(struct sim *sim, struct trace_request *rq)
 {
 	u64 capacity = sim->hdd.params.capacity_sectors;
 
-	if (rq->nr_sectors <= capacity && rq->sector <= capacity - rq->nr_sectors)
+	if (rq->nr_sectors <= capacity &&
+	    rq->sector <= capacity - rq->nr_sectors)
 		return true;
 	if (!sim->config.wrap || rq->nr_sectors > capacity) {
-		sim_fail(sim,
-			 "record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk, or fold positions with --wrap",
-			 (unsigned long long)rq->line,
-			 (unsigned long long)rq->sector,
-			 (unsigned long long)(rq->sector + rq->nr_sectors - 1),
-			 (unsigned long long)(capacity - 1));
+		sim_fail(
+			sim,
+			"record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk, or fold positions with --wrap",
+			(unsigned long long)rq->line,
+			(unsigned long long)rq->sector,
+			(unsigned long long)(rq->sector + rq->nr_sectors - 1),
+			(unsigned long long)(capacity - 1));
 		return false;
 	}
 	rq->sector %= capacity;
@@ -121,9 +123,8 @@ static bool place(struct sim *sim, struct trace_request *rq)
 	return true;
 }
 
-static void send(struct sim *sim, const struct trace_request *rq,
-		 u64 wanted_ns, void (*done)(struct sim *, struct sim_bio *),
-		 void *context)
+static void send(struct sim *sim, const struct trace_request *rq, u64 wanted_ns,
+		 void (*done)(struct sim *, struct sim_bio *), void *context)
 {
 	u64 sector = rq->sector;
 	u32 left = rq->nr_sectors;
@@ -155,8 +156,8 @@ static void send(struct sim *sim, const struct trace_request *rq,
 static void count_done(struct sim *sim, const struct sim_bio *bio)
 {
 	sim->replay->in_flight--;
-	sim->replay_bytes[bio->direction] +=
-		(u64)bio->nr_sectors * SECTOR_BYTES;
+	sim->replay_bytes[bio->direction] += (u64)bio->nr_sectors *
+					     SECTOR_BYTES;
 	sim->last_end_ns = sim->now_ns;
 }
 

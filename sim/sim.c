@@ -42,8 +42,7 @@ int sim_fail(struct sim *sim, const char *format, ...)
 
 static bool earlier(const struct sim_event *a, const struct sim_event *b)
 {
-	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns :
-				      a->order < b->order;
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
 void sim_timer(struct sim *sim, u64 at_ns, sim_timer_fn fn, void *context)
@@ -118,8 +117,9 @@ struct sim *sim_new(const struct sim_config *config,
 	}
 	if (!config->nr_requests || !config->max_request_sectors ||
 	    config->owners > SIM_OWNERS_NONE) {
-		snprintf(why, why_bytes,
-			 "nr_requests and max_request_sectors must be at least 1");
+		snprintf(
+			why, why_bytes,
+			"nr_requests and max_request_sectors must be at least 1");
 		goto fail;
 	}
 	if (config->queue_depth < 1 || config->queue_depth > 32) {
@@ -133,8 +133,9 @@ struct sim *sim_new(const struct sim_config *config,
 			  why, why_bytes))
 		goto fail;
 	if (set_curve(sim, config, disk->capacity_sectors)) {
-		snprintf(why, why_bytes,
-			 "service-time curve: distances must ascend from 0 and times must not fall");
+		snprintf(
+			why, why_bytes,
+			"service-time curve: distances must ascend from 0 and times must not fall");
 		goto fail;
 	}
 	sim->wake_ns = U64_MAX;
@@ -179,12 +180,12 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 
 int sim_add_job(struct sim *sim, const struct sim_job *job)
 {
-	sim->process = realloc(sim->process, (sim->nr_processes + 1) *
-						     sizeof(*sim->process));
+	sim->process = realloc(sim->process,
+			       (sim->nr_processes + 1) * sizeof(*sim->process));
 	if (!sim->process)
 		abort();
-	sim->process[sim->nr_processes] =
-		sim_process_new(job, sim->nr_processes);
+	sim->process[sim->nr_processes] = sim_process_new(job,
+							  sim->nr_processes);
 	sim->nr_processes++;
 	return 0;
 }
@@ -282,8 +283,8 @@ enum sim_state sim_run(struct sim *sim, u64 max_events)
 		if (sim->failed)
 			return SIM_FAILED;
 		if (sim->replay) {
-			enum sim_state state =
-				sim_replay_fill(sim, sim->replay);
+			enum sim_state state = sim_replay_fill(sim,
+							       sim->replay);
 
 			if (state != SIM_MORE)
 				return state;
@@ -292,10 +293,11 @@ enum sim_state sim_run(struct sim *sim, u64 max_events)
 			return SIM_DONE;
 		at = next_time(sim);
 		if (at == U64_MAX) {
-			sim_fail(sim,
-				 "nothing left to happen at %llu ns, with %u requests pending",
-				 (unsigned long long)sim->now_ns,
-				 sim->sched.nr_pending);
+			sim_fail(
+				sim,
+				"nothing left to happen at %llu ns, with %u requests pending",
+				(unsigned long long)sim->now_ns,
+				sim->sched.nr_pending);
 			return SIM_FAILED;
 		}
 		if (sim->config.stop_ns && at > sim->config.stop_ns)

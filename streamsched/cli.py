@@ -189,6 +189,7 @@ def _show(comparison: Comparison, output: str, to: Path | None, work: str, title
             text = results.render(comparison, output, work)
         if to is None:
             sys.stdout.write(text)
+            sys.stdout.flush()
         else:
             _write_whole(to, text)
     if comparison.interrupted:
@@ -268,6 +269,8 @@ def replay(
     from streamsched import tracefile
 
     _check_to(to)
+    if output is Output.fio_json:
+        raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     the_disk = load_disk(disk)
     setups = [
         dataclasses.replace(setup, wrap=wrap, closed=mode is Mode.closed)

@@ -217,14 +217,21 @@ def run_tasks(
     except KeyboardInterrupt:
         interrupted = True
     finally:
-        workers = list(getattr(pool, "_processes", {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        if any(not future.done() for future in futures):
+        # What is finished now; a worker that is ended leaves an exception in its task.
+        finished = [
+            future.result()
+            if future.done() and not future.cancelled() and not future.exception()
+            else None
+            for future in futures
+        ]
+        if not all(future.done() for future in futures):
+            workers = list(getattr(pool, "_processes", {}).values())
+            for future in futures:
+                future.cancel()
             for worker in workers:
                 worker.terminate()
-    finished = [
-        future.result() if future.done() and not future.cancelled() else None for future in futures
-    ]
+        # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
+        pool.shutdown(wait=True, cancel_futures=True)
     return finished + [None] * (len(tasks) - len(finished)), interrupted
 
 

@@ -65,6 +65,14 @@ def to(tmp_path: Path) -> Path:
     return folder / "results.json"
 
 
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A job that takes minutes."""
+    job = tmp_path / "endless.fio"
+    job.write_text(LONG.read_text().replace("6g", "4000g"))
+    return job
+
+
 # Options.
 
 
@@ -72,35 +80,77 @@ def to(tmp_path: Path) -> Path:
     ("options", "why"),
     [
         (["--policy", "deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
-        (["--policy", "stream"], 'policy "stream": name the inner policy after a colon, as in stream:deadline'),
-        (["--policy", "stream:anticipatory"], 'policy "stream:anticipatory": only a work-conserving policy can be wrapped'),
-        (["--policy", "stream:cfq"], 'policy "stream:cfq": only a work-conserving policy can be wrapped'),
-        (["--policy", "stream:stream:deadline"], 'policy "stream:stream:deadline": only a work-conserving policy can be wrapped'),
+        (
+            ["--policy", "stream"],
+            'policy "stream": name the inner policy after a colon, as in stream:deadline',
+        ),
+        (
+            ["--policy", "stream:anticipatory"],
+            'policy "stream:anticipatory": only a work-conserving policy can be wrapped',
+        ),
+        (
+            ["--policy", "stream:cfq"],
+            'policy "stream:cfq": only a work-conserving policy can be wrapped',
+        ),
+        (
+            ["--policy", "stream:stream:deadline"],
+            'policy "stream:stream:deadline": only a work-conserving policy can be wrapped',
+        ),
         (["--policy", "stream:deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
         (["--policy", "deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
         (["--policy", "noop,deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
         (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
-        (["--policy", "stream:"], 'policy "stream:": a name is missing beside the colon; write both, as in stream:deadline'),
-        (["--policy", ":noop"], 'policy ":noop": a name is missing beside the colon; write both, as in stream:deadline'),
+        (
+            ["--policy", "stream:"],
+            'policy "stream:": a name is missing beside the colon; write both, as in stream:deadline',
+        ),
+        (
+            ["--policy", ":noop"],
+            'policy ":noop": a name is missing beside the colon; write both, as in stream:deadline',
+        ),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
         (["--queue-depth", "0"], "--queue-depth 0: a disk takes 1 to 32 commands at once"),
         (["--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands at once"),
         (["--queue-depth", "-1"], "--queue-depth -1: a disk takes 1 to 32 commands at once"),
-        (["--set", "stream_time_slic=1s"], "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?"),
+        (
+            ["--set", "stream_time_slic=1s"],
+            "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?",
+        ),
         (["--set", "stream_time_slice=100s"], "stream_time_slice=100s: must be within 1ms to 60s"),
-        (["--set", "stream_time_slice=999us"], "stream_time_slice=999us: must be within 1ms to 60s"),
+        (
+            ["--set", "stream_time_slice=999us"],
+            "stream_time_slice=999us: must be within 1ms to 60s",
+        ),
         (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
-        (["--set", "stream_time_slice=100kb"], 'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s'),
-        (["--set", "stream_time_slice=fast"], 'stream_time_slice: "fast" is not a value; write a number such as 124ms'),
-        (["--set", "stream_time_slice"], "--set stream_time_slice: write TUNABLE=VALUE, as in wait_target=500ms"),
-        (["--set", "stream_time_slice="], 'stream_time_slice: "" is not a value; write a number such as 124ms'),
-        (["--set", "wait_target=1s"], "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto"),
-        (["--policy", "noop", "--set", "wait_target=1s"], "--set wait_target: noop has no tunables"),
+        (
+            ["--set", "stream_time_slice=100kb"],
+            'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s',
+        ),
+        (
+            ["--set", "stream_time_slice=fast"],
+            'stream_time_slice: "fast" is not a value; write a number such as 124ms',
+        ),
+        (
+            ["--set", "stream_time_slice"],
+            "--set stream_time_slice: write TUNABLE=VALUE, as in wait_target=500ms",
+        ),
+        (
+            ["--set", "stream_time_slice="],
+            'stream_time_slice: "" is not a value; write a number such as 124ms',
+        ),
+        (
+            ["--set", "wait_target=1s"],
+            "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto",
+        ),
+        (
+            ["--policy", "noop", "--set", "wait_target=1s"],
+            "--set wait_target: noop has no tunables",
+        ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
-)  # fmt: skip
+)
 def test_bad_option(options: list[str], why: str, to: Path) -> None:
     assert why_refused("run", JOB, *options, to=to) == why
 
@@ -114,12 +164,35 @@ def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
     assert why == "unknown trace format 'blkpars'; did you mean 'blkparse'?"
 
 
+def test_fio_json_of_a_replay(tmp_path: Path, to: Path) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_bytes(PLAIN)
+    done = streamsched("replay", trace, "--output", "fio-json", "--to", to)
+    assert done.returncode == 2
+    assert "a trace has no jobs" in done.stderr
+    assert not to.exists()
+
+
 def test_seed_out_of_range(to: Path) -> None:
     why = why_refused("run", JOB, "--seed", 2**64, to=to)
     assert why == f"--seed {2**64}: must be within 0 to 2^64-1"
 
 
-@pytest.mark.parametrize("arguments", [["run", JOB, "--queue-depth", "x"], ["run", JOB, "--seed", "-1"], ["run", JOB, "--output", "xml"], ["run", JOB, "--owners", "all"], ["replay", JOB, "--mode", "opened"], ["run", JOB, "--polcy", "noop"], ["run"], ["runn"], ["replay"]], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", JOB, "--queue-depth", "x"],
+        ["run", JOB, "--seed", "-1"],
+        ["run", JOB, "--output", "xml"],
+        ["run", JOB, "--owners", "all"],
+        ["replay", JOB, "--mode", "opened"],
+        ["run", JOB, "--polcy", "noop"],
+        ["run"],
+        ["runn"],
+        ["replay"],
+    ],
+    ids=str,
+)
 def test_bad_usage(arguments: list[object]) -> None:
     """What the command line's own parser refuses: it may take more lines than one."""
     done = streamsched(*arguments)
@@ -133,16 +206,18 @@ def test_unknown_figure() -> None:
     assert why_refused("reproduce", "fig9").startswith("unknown figure 'fig9'; did you mean")
 
 
-def test_results_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_are_refused_before_the_work(
+    tmp_path: Path, endless: Path
+) -> None:
     began = time.monotonic()
     missing = tmp_path / "none/results.json"
-    why = why_refused("run", LONG, "--to", missing)
+    why = why_refused("run", endless, "--to", missing)
     assert why == f"--to {missing}: cannot write it: there is no directory {missing.parent}"
-    assert why_refused("run", LONG, "--to", tmp_path).endswith("cannot write it: Is a directory")
+    assert why_refused("run", endless, "--to", tmp_path).endswith("cannot write it: Is a directory")
     trace = tmp_path / "a.trace"
     trace.write_bytes(PLAIN)
     assert "no directory" in why_refused("replay", trace, "--to", missing)
-    assert time.monotonic() - began < 20  # under each policy LONG alone takes longer
+    assert time.monotonic() - began < 20
 
 
 def test_results_are_written_whole(to: Path) -> None:
@@ -179,9 +254,18 @@ HEAD = "[r]\nrw=read\n"
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (HEAD + "size=1m\nblocksiz=4k\n", 'line 4: blocksiz=4k: unknown key "blocksiz"; the nearest known one is "blocksize"'),
-        (HEAD + "size=1mm\n", 'line 3: size=1mm: "mm" is not a unit; write bytes with k, m, g or t, or a percentage'),
-        (HEAD + "size=1m\nthinktime=3parsecs\n", 'line 4: thinktime=3parsecs: "parsecs" is not a unit'),
+        (
+            HEAD + "size=1m\nblocksiz=4k\n",
+            'line 4: blocksiz=4k: unknown key "blocksiz"; the nearest known one is "blocksize"',
+        ),
+        (
+            HEAD + "size=1mm\n",
+            'line 3: size=1mm: "mm" is not a unit; write bytes with k, m, g or t, or a percentage',
+        ),
+        (
+            HEAD + "size=1m\nthinktime=3parsecs\n",
+            'line 4: thinktime=3parsecs: "parsecs" is not a unit',
+        ),
         ("[r]\nrw=reed\nsize=1m\n", "line 2: rw=reed: "),
         (HEAD + "size=10t\n", "the disk has 500107862016 bytes"),
         ("", ": has no job; write a section [NAME] with rw= and size="),
@@ -190,8 +274,19 @@ HEAD = "[r]\nrw=read\n"
         ("rw=read\n", "line 1"),
         ("[r\nrw=read\n", "line 1"),
     ],
-    ids=["key", "size", "time", "value", "beyond", "empty", "comment", "global", "no section", "bracket"],
-)  # fmt: skip
+    ids=[
+        "key",
+        "size",
+        "time",
+        "value",
+        "beyond",
+        "empty",
+        "comment",
+        "global",
+        "no section",
+        "bracket",
+    ],
+)
 def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
     job = tmp_path / "bad.fio"
     job.write_text(text)
@@ -202,7 +297,11 @@ def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
 
 def test_job_file_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
     missing = tmp_path / "none.fio"
-    for path, reason in ((missing, "No such file"), (tmp_path, "Is a directory"), (Path("/proc/self/mem"), "Input/output error")):  # fmt: skip
+    for path, reason in (
+        (missing, "No such file"),
+        (tmp_path, "Is a directory"),
+        (Path("/proc/self/mem"), "Input/output error"),
+    ):
         why = why_refused("run", path, to=to)
         assert why.startswith(f"{path}: ") and reason in why
     binary = tmp_path / "binary.fio"
@@ -223,7 +322,20 @@ def test_file_without_permission(tmp_path: Path, to: Path) -> None:
 
 
 def blktrace_event(number: int) -> bytes:
-    head = struct.pack("<IIQQIIIIIHH", 0x65617407, number, number, 8 * number, 4096, 1 | 1 << 16, 7, 8 << 20, 0, 0, 0)  # fmt: skip
+    head = struct.pack(
+        "<IIQQIIIIIHH",
+        0x65617407,
+        number,
+        number,
+        8 * number,
+        4096,
+        1 | 1 << 16,
+        7,
+        8 << 20,
+        0,
+        0,
+        0,
+    )
     assert len(head) == 48
     return head
 
@@ -247,7 +359,10 @@ BAD_TRACES = {
     ),
     "corrupt gzip": (flipped(gzip.compress(MANY)), "the gzip data is corrupt"),
     "truncated gzip": (gzip.compress(MANY)[:-9], "the gzip data is truncated"),
-    "corrupt zstd": (flipped(zstandard.ZstdCompressor(write_checksum=True).compress(MANY)), "the zstd data is corrupt"),
+    "corrupt zstd": (
+        flipped(zstandard.ZstdCompressor(write_checksum=True).compress(MANY)),
+        "the zstd data is corrupt",
+    ),
     "truncated zstd": (zstandard.compress(MANY)[:-3], "the zstd data is truncated"),
     "bzip2": (b"BZh91AY&SY", "compressed with bzip2, which is not read; gzip and zstd are"),
     "beyond the disk": (
@@ -260,12 +375,15 @@ BAD_TRACES = {
     ),
     "empty": (b"", "the trace is empty"),
     "empty gzip": (gzip.compress(b""), "the trace is empty"),
-    "no format": (b"hello world\n", "its format cannot be told from its content; name it with --format (blkparse, "),
+    "no format": (
+        b"hello world\n",
+        "its format cannot be told from its content; name it with --format (blkparse, ",
+    ),
     "several devices": (
         EVENT + b"8,16 1 2 0.6 697 Q R 2000 + 8 [x]\n",
         "line 2: the trace holds requests of several devices (8,0, now 8,16): choose one with --device",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mode", ["open", "closed"])
@@ -305,7 +423,11 @@ def test_wrong_format(tmp_path: Path, to: Path) -> None:
 
 
 def test_trace_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
-    for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory"), (Path("/proc/self/mem"), "Input/output error")):  # fmt: skip
+    for path, reason in (
+        (tmp_path / "none", "No such file"),
+        (tmp_path, "Is a directory"),
+        (Path("/proc/self/mem"), "Input/output error"),
+    ):
         why = why_refused("replay", path, to=to)
         assert why.startswith(f"{path}: ") and reason in why
 
@@ -335,7 +457,9 @@ def test_device_selects(tmp_path: Path, to: Path) -> None:
 @pytest.mark.parametrize("bad", [1, 3])
 def test_skip_bad_counts_and_reports(tmp_path: Path, bad: int) -> None:
     trace = tmp_path / "my.trace"
-    trace.write_bytes(EVENT + b"8,0 1 2 0.6 697 Q R abc + 8 [x]\n" * bad + b"8,0 1 3 0.7 697 Q R 9000 + 8 [x]\n")  # fmt: skip
+    trace.write_bytes(
+        EVENT + b"8,0 1 2 0.6 697 Q R abc + 8 [x]\n" * bad + b"8,0 1 3 0.7 697 Q R 9000 + 8 [x]\n"
+    )
     run = replayed(trace, "--skip-bad")
     assert (run["skipped_records"], run["disk_requests"]) == (bad, 2)
     done = streamsched("replay", trace, "--skip-bad", "--policy", "noop,deadline")
@@ -355,12 +479,24 @@ def test_compressed_alike(tmp_path: Path) -> None:
 # Pipes and Ctrl-C.
 
 
-@pytest.mark.parametrize("arguments", [["policies"], ["tunables"], ["run", str(JOB)], ["run", str(JOB), "--output", "json"], ["run", str(JOB), "--output", "csv"]], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["policies"],
+        ["tunables"],
+        ["run", str(JOB)],
+        ["run", str(JOB), "--output", "json"],
+        ["run", str(JOB), "--output", "csv"],
+    ],
+    ids=str,
+)
 def test_broken_pipe_is_silent(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
-        done = subprocess.run([COMMAND, *arguments], stdout=closed, stderr=subprocess.PIPE, timeout=120)  # fmt: skip
+        done = subprocess.run(
+            [COMMAND, *arguments], stdout=closed, stderr=subprocess.PIPE, timeout=120
+        )
     assert b"Traceback" not in done.stderr and b"Exception" not in done.stderr, done.stderr
     assert done.returncode not in (0, 2)
 
@@ -402,9 +538,11 @@ def test_ctrl_c_leaves_the_finished_rows(to: Path) -> None:
     assert all(run["duration_s"] > 0 and run["efficiency"] is None for run in document["runs"])
 
 
-def test_ctrl_c_before_anything_was_finished(to: Path) -> None:
-    code, out, err = next(interrupted(1.0, "run", LONG, "--policy", "noop,sptf", "--jobs", "1", "--to", to))  # fmt: skip
+def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
+    command = ("run", endless, "--policy", "noop,sptf", "--jobs", "1", "--to", to)
+    code, out, err = next(interrupted(1.5, *command))
     assert (code, out) == (130, "")
+    assert "interrupted before any run was finished" in err
     assert "Traceback" not in err
     assert list(to.parent.iterdir()) == []
 
@@ -424,17 +562,50 @@ def test_help_of_a_command(command: str) -> None:
     assert re.search(r"[A-Z][a-z]+ .{15,}?\.", text)
     for option in re.findall(r"│ +\*? *(--[a-z-]+)[^│]*│", done.stdout):
         row = re.search(re.escape(option) + r"\s(.*)│", done.stdout)
-        assert row and re.search(r"[A-Z0-9][a-zA-Z0-9-]+ [a-z0-9]", row.group(1)), option
+        assert row and len(re.findall(r"[a-z]{2,}", row.group(1))) >= 3, option
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("run", ["JOB.fio", "streamsched disks", "streamsched policies", "process", "group", "none", "1 to 32", "stream_time_slice=200ms", "table", "json", "csv", "fio-json", "whole or not at all", "wd5000aaks", "one per processor"]),
-        ("replay", ["TRACE", "reads stdin", "open", "closed", "--format", "--skip-bad", "--wrap", "--device", "by time stamp", "by content"]),
+        (
+            "run",
+            [
+                "JOB.fio",
+                "streamsched disks",
+                "streamsched policies",
+                "process",
+                "group",
+                "none",
+                "1 to 32",
+                "stream_time_slice=200ms",
+                "table",
+                "json",
+                "csv",
+                "fio-json",
+                "whole or not at all",
+                "wd5000aaks",
+                "one per processor",
+            ],
+        ),
+        (
+            "replay",
+            [
+                "TRACE",
+                "reads stdin",
+                "open",
+                "closed",
+                "--format",
+                "--skip-bad",
+                "--wrap",
+                "--device",
+                "by time stamp",
+                "by content",
+            ],
+        ),
         ("reproduce", ["fig3", "fig4", "fig7", "all"]),
     ],
-)  # fmt: skip
+)
 def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:
     text = re.sub(r"[│\s]+", " ", streamsched(command, "--help").stdout)
     assert [word for word in words if word not in text] == []
@@ -455,6 +626,19 @@ def test_lists() -> None:
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
         assert disk in lists["disks"].stdout
-    for name in ("blkparse", "blktrace", "fio-v2", "fio-v3", "msr", "spc", "alibaba", "tencent", "systor", "fiu", "vscsi", "disksim"):  # fmt: skip
+    for name in (
+        "blkparse",
+        "blktrace",
+        "fio-v2",
+        "fio-v3",
+        "msr",
+        "spc",
+        "alibaba",
+        "tencent",
+        "systor",
+        "fiu",
+        "vscsi",
+        "disksim",
+    ):
         assert name in lists["formats"].stdout
     assert re.search(r"stream_time_slice\s+124ms\s+1ms\s+60s or auto", lists["tunables"].stdout)
