@@ -121,6 +121,8 @@ static const struct ss_tunable stream_tunables[] = {
 #define TRUTH_MEMORY 16
 /* One that took longer than this many thousandths of it met something else. */
 #define TRUTH_MOST 4000
+/* Below this many the curve is not believed; it is no exact thing. */
+#define TRUTH_DOUBT 500
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
@@ -278,10 +280,12 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 	u64 transfer_ns = div_u64(transfer_ps * nr_sectors, 1000);
 	/* While it is waited for, the drive reads ahead into its cache. */
 	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, transfer_ns);
-	u64 instead_ns = div_u64(
-		s->service_ns * all->truth[s->instead_direction], 1000);
+	u64 instead_ns = s->service_ns;
+	u32 truth = all->truth[s->instead_direction];
 	u64 sectors = nr_sectors;
 
+	if (truth < TRUTH_DOUBT)
+		instead_ns = div_u64(instead_ns * truth, 1000);
 	if (s->instead_sectors > nr_sectors)
 		sectors = min_t(u64, s->instead_sectors, 2ULL * nr_sectors);
 	instead_ns += div_u64(transfer_ps * sectors, 1000);
@@ -856,6 +860,20 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->first_of_turn = all->held ? rq : NULL;
 }
 
+/*
+ * What positioning to @rq, just dispatched, should take: by the distance
+ * alone, without what makes backward ones dearer to choose.
+ */
+static u64 expected_ns(const struct ss_sched *sched,
+		       const struct ss_request *rq)
+{
+	u64 distance = rq->sector >= sched->left_sector ?
+			       rq->sector - sched->left_sector :
+			       sched->left_sector - rq->sector;
+
+	return ss_curve_distance_ns(&sched->curve, distance);
+}
+
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 			      u64 now_ns)
 {
@@ -866,9 +884,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	bool late = all->held && s != all->held &&
 		    overdue(policy, now_ns) == rq;
 
-	rq->expected_ns = ss_curve_service_ns(&policy->sched->curve,
-					      policy->sched->left_sector,
-					      rq->sector);
+	rq->expected_ns = expected_ns(policy->sched, rq);
 	inner->ops->dispatched(inner, rq, now_ns);
 	list_del_init(&rq->age_node);
 	if (s) {
@@ -879,8 +895,12 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	pass_turn(policy, s, rq, late, now_ns);
 	all->holding = false;
-	if (s && s->last == rq)
+	/* The head is behind @rq now, also if a later member went before. */
+	if (s && (s->last == rq || !s->nr_pending)) {
+		s->last = rq;
+		s->end_sector = ss_request_end(rq);
 		become_parent(policy, s, now_ns);
+	}
 	drop_broken(policy, now_ns);
 }
 

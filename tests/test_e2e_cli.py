@@ -103,7 +103,8 @@ def endless(tmp_path: Path) -> Path:
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (
             ["--policy", "stream:"],
-            'policy "stream:": a name is missing beside the colon; write both, as in stream:deadline',
+            'policy "stream:": a name is missing beside the colon; '
+            "write both, as in stream:deadline",
         ),
         (
             ["--policy", ":noop"],
@@ -367,7 +368,8 @@ BAD_TRACES = {
     "bzip2": (b"BZh91AY&SY", "compressed with bzip2, which is not read; gzip and zstd are"),
     "beyond the disk": (
         b"8,0 1 1 0.5 697 Q R 99999999999 + 8 [x]\n",
-        f"sectors 99999999999 to 100000000006 lie beyond the disk's last sector {PAPERS_LAST_SECTOR}; choose a larger disk, or fold positions with --wrap",
+        "sectors 99999999999 to 100000000006 lie beyond the disk's last sector "
+        f"{PAPERS_LAST_SECTOR}; choose a larger disk, or fold positions with --wrap",
     ),
     "time backwards": (
         EVENT + b"8,0 1 2 0.4 697 Q R 2000 + 8 [x]\n",
@@ -381,7 +383,8 @@ BAD_TRACES = {
     ),
     "several devices": (
         EVENT + b"8,16 1 2 0.6 697 Q R 2000 + 8 [x]\n",
-        "line 2: the trace holds requests of several devices (8,0, now 8,16): choose one with --device",
+        "line 2: the trace holds requests of several devices (8,0, now 8,16): "
+        "choose one with --device",
     ),
 }
 

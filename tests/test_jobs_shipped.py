@@ -82,7 +82,7 @@ def test_par_read_is_the_papers(root: Path) -> None:
         assert process.rw == 1 and not process.direct and process.iodepth == 1
         assert process.split_bytes[0] == (4096,) and process.thinktime_ns == 0
         assert process.size == process.io_bytes == G
-        assert 0.45 <= process.offset / PAPER_DISK <= 0.8
+        assert 0.5 <= process.offset / PAPER_DISK <= 0.85
 
 
 def test_two_greps_read_the_tree(root: Path) -> None:

@@ -154,7 +154,9 @@ def workload(seed: int) -> Workload:
                 "think_blocks": dice.choice((1, 1, 1, 4, 16)),
                 "read_pct": dice.choice((10, 50, 70, 90)) if (rw & MIXED) == MIXED else None,
                 "fsync": dice.choice((0, 0, 1, 8, 32)) if not direct and rw & WRITE else 0,
-                "skip": dice.choice((0, 0, 0, 0, 4 * KIB, 64 * KIB, 1 * MIB)) if not scattered else 0,
+                "skip": dice.choice((0, 0, 0, 0, 4 * KIB, 64 * KIB, 1 * MIB))
+                if not scattered
+                else 0,
                 "repeat": dice.random() < 0.5,
             }
         )

@@ -192,7 +192,12 @@ def test_time_based_begins_again() -> None:
 
 
 def test_stonewall() -> None:
-    text = "[a]\nrw=read\ndirect=1\nbs=4k\nsize=40k\n[b]\nrw=read\ndirect=1\nbs=4k\nsize=8k\noffset=1g\n[c]\nstonewall\nrw=read\ndirect=1\nbs=4k\nsize=4k\noffset=2g\n[d]\nrw=read\ndirect=1\nbs=4k\nsize=4k\noffset=3g\n"
+    text = (
+        "[a]\nrw=read\ndirect=1\nbs=4k\nsize=40k\n[b]\nrw=read\ndirect=1\n"
+        "bs=4k\nsize=8k\noffset=1g\n[c]\nstonewall\nrw=read\ndirect=1\nbs=4k\n"
+        "size=4k\noffset=2g\n[d]\nrw=read\ndirect=1\nbs=4k\nsize=4k\n"
+        "offset=3g\n"
+    )
     rows, _ = played(text)
     first = [row for row in rows if row.job in (0, 1)]
     second = [row for row in rows if row.job in (2, 3)]
@@ -247,7 +252,10 @@ def test_queue_depth_is_respected(depth: int, policy: str, disk: Any) -> None:
 
 @pytest.mark.parametrize("nr_requests", [1, 4, 128])
 def test_nr_requests_limits_what_the_scheduler_sees(nr_requests: int) -> None:
-    work = "[r]\nioengine=libaio\nrw=randread\ndirect=1\nbs=4k\nsize=64g\nio_size=512k\nnorandommap=1\niodepth=32\n"
+    work = (
+        "[r]\nioengine=libaio\nrw=randread\ndirect=1\nbs=4k\nsize=64g\n"
+        "io_size=512k\nnorandommap=1\niodepth=32\n"
+    )
     with Simulation(Setup(PAPERS, "noop", nr_requests=nr_requests)) as simulation:
         for process in jobs(work, PAPERS):
             simulation.add(process)
@@ -322,7 +330,10 @@ def test_buffered_writes_are_throttled_and_written_back() -> None:
 
 
 def test_dirty_data_is_written_after_half_a_minute() -> None:
-    text = "[w]\nrw=write\nbs=4k\nsize=64k\n[r]\nrw=read\ndirect=1\nbs=4k\nsize=4k\noffset=1g\nstartdelay=60\n"
+    text = (
+        "[w]\nrw=write\nbs=4k\nsize=64k\n[r]\nrw=read\ndirect=1\nbs=4k\n"
+        "size=4k\noffset=1g\nstartdelay=60\n"
+    )
     rows, _ = played(text)
     (write,) = (row for row in rows if row.sector < 2048)
     assert (write.sector, write.nr_sectors) == (0, 128)
@@ -374,7 +385,10 @@ def test_owners_reach_the_policy() -> None:
 
 def test_groups_are_sections() -> None:
     """Two sections are two groups: by group it is as by process."""
-    text = "[a]\nrw=read\ndirect=1\nbs=64k\nsize=8m\noffset=10g\n[b]\nrw=read\ndirect=1\nbs=64k\nsize=8m\noffset=110g\n"
+    text = (
+        "[a]\nrw=read\ndirect=1\nbs=64k\nsize=8m\noffset=10g\n[b]\nrw=read\n"
+        "direct=1\nbs=64k\nsize=8m\noffset=110g\n"
+    )
     by_group = played(text, "anticipatory", PAPERS, owners="group")[0]
     assert by_group == played(text, "anticipatory", PAPERS, owners="process")[0]
 
@@ -420,9 +434,20 @@ def test_a_lone_process_has_efficiency_one(kind: str, disk: Any) -> None:
 
 FLAT_WORK = {
     "readers": "[r]\nrw=read\nbs=4k\nsize=2m\nnumjobs=4\noffset_increment=50g\n",
-    "direct readers": "[r]\nrw=read\ndirect=1\nbs=64k\nsize=4m\nthinktime=300us\nnumjobs=4\noffset_increment=50g\n",
-    "deep": "[r]\nioengine=libaio\nrw=randread\ndirect=1\nbs=4k\nsize=100%\nnorandommap=1\nio_size=2m\niodepth=16\nnumjobs=3\n",
-    "mixed": "[r]\nioengine=libaio\nrw=randrw\ndirect=1\nbs=4k\nsize=64m\nio_size=2m\niodepth=4\n[s]\nrw=read\nbs=16k\nsize=4m\noffset=1g\nnumjobs=2\noffset_increment=1g\n[w]\nrw=write\nbs=4k\nsize=1m\noffset=9g\nfsync=8\n",
+    "direct readers": (
+        "[r]\nrw=read\ndirect=1\nbs=64k\nsize=4m\nthinktime=300us\nnumjobs=4\n"
+        "offset_increment=50g\n"
+    ),
+    "deep": (
+        "[r]\nioengine=libaio\nrw=randread\ndirect=1\nbs=4k\nsize=100%\n"
+        "norandommap=1\nio_size=2m\niodepth=16\nnumjobs=3\n"
+    ),
+    "mixed": (
+        "[r]\nioengine=libaio\nrw=randrw\ndirect=1\nbs=4k\nsize=64m\n"
+        "io_size=2m\niodepth=4\n[s]\nrw=read\nbs=16k\nsize=4m\noffset=1g\n"
+        "numjobs=2\noffset_increment=1g\n[w]\nrw=write\nbs=4k\nsize=1m\n"
+        "offset=9g\nfsync=8\n"
+    ),
 }
 
 

@@ -809,7 +809,7 @@ print(pages() - before)
 def test_memory_does_not_grow(name: str) -> None:
     """800,000 records more: the events alone would be 32 MB."""
     grown = subprocess.run(
-        [sys.executable, "-c", MEMORY, name], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", MEMORY, name], capture_output=True, text=True, check=True
     )
     assert int(grown.stdout) < 512
 
