@@ -177,6 +177,8 @@ struct stream_state_all {
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	/* What far requests took, of what the curve said, in thousandths. */
 	u32 truth[SS_DIRECTIONS];
+	u64 turn_took_ns; /* positioning of this turn's requests, sum */
+	u64 turn_expected_ns; /* of its first one, by the curve */
 	u64 switch_ns; /* time of a turn's first request, running mean */
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
@@ -821,6 +823,38 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	note_holding(policy, now_ns);
 }
 
+/*
+ * Positioning took @took_ns where the curve said @expected_ns. A drive that
+ * answers far requests from its cache makes them cheap, and waiting must not
+ * be credited with what the curve says of them.
+ */
+static void truth_add(const struct ss_policy *policy, u8 direction, u64 took_ns,
+		      u64 expected_ns)
+{
+	struct stream_state_all *all = policy->state;
+	u32 *truth = &all->truth[direction];
+	u64 sample;
+
+	if (expected_ns <= policy->sched->curve.mean_random_ns / 4)
+		return;
+	sample = min_t(u64, TRUTH_MOST, div64_u64(took_ns * 1000, expected_ns));
+	*truth += (u32)sample / TRUTH_MEMORY;
+	*truth -= *truth / TRUTH_MEMORY;
+}
+
+/*
+ * A turn is over: its positioning counts as a whole. When its first request
+ * came from the drive's cache, the next one paid.
+ */
+static void turn_ends(const struct ss_policy *policy)
+{
+	struct stream_state_all *all = policy->state;
+
+	truth_add(policy, SS_READ, all->turn_took_ns, all->turn_expected_ns);
+	all->turn_took_ns = 0;
+	all->turn_expected_ns = 0;
+}
+
 /* Whose turn is it now that @rq goes out? */
 static void pass_turn(const struct ss_policy *policy, struct stream *s,
 		      const struct ss_request *rq, bool because_late,
@@ -855,6 +889,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 		return;
 	}
 	all->away = false;
+	turn_ends(policy);
 	all->held = s && is_established(policy, s) ? s : NULL;
 	all->slice_start_ns = now_ns;
 	all->first_of_turn = all->held ? rq : NULL;
@@ -904,29 +939,22 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	drop_broken(policy, now_ns);
 }
 
-/*
- * The disk served @rq in @took_ns. Did that agree with the curve? A drive
- * that answers far requests from its cache makes them cheap, and waiting must
- * not be credited with what the curve says of them. A turn's requests say
- * nothing: when the first comes from the cache, the next one pays.
- */
+/* The disk served @rq in @took_ns. Did that agree with the curve? */
 static void compare_with_curve(const struct ss_policy *policy,
 			       const struct ss_request *rq, u64 took_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_curve *curve = &policy->sched->curve;
 	u64 transfer_ns = div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
-	u32 *truth = &all->truth[rq->direction];
-	u64 sample;
 
-	if ((all->held && rq->stream == all->held) ||
-	    rq->expected_ns <= curve->mean_random_ns / 4)
-		return;
 	took_ns -= min_t(u64, took_ns, transfer_ns);
-	sample = min_t(u64, TRUTH_MOST,
-		       div64_u64(took_ns * 1000, rq->expected_ns));
-	*truth += (u32)sample / TRUTH_MEMORY;
-	*truth -= *truth / TRUTH_MEMORY;
+	if (!all->held || rq->stream != all->held) {
+		truth_add(policy, rq->direction, took_ns, rq->expected_ns);
+		return;
+	}
+	all->turn_took_ns += took_ns;
+	if (rq == all->first_of_turn)
+		all->turn_expected_ns = rq->expected_ns;
 }
 
 /*
@@ -958,7 +986,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	/* With others in it still, it was busy since the last one. */
 	if (policy->sched->nr_in_flight)
 		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
-	else if (!policy->sched->curve.flat)
+	if (!policy->sched->curve.flat)
 		compare_with_curve(policy, rq, took_ns);
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;
