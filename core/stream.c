@@ -742,7 +742,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 			&s->members, struct ss_request, member_node));
 	until_ns = slice_end_ns(policy, s);
 	if (all->away) {
-		/* No child came meanwhile: once it is done, the turn is over. */
+		/* Without a child by then, the turn is over. */
 		if (policy->sched->nr_in_flight)
 			return wait_until(policy, until_ns, now_ns);
 		return inner->ops->choose(inner, now_ns, skip);

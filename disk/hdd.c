@@ -794,7 +794,10 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 			hdd->head_sector = cmd->sector;
 			wait_ns += gap;
 		}
-		cmd->position_ns = wait_ns;
+		/* What had been passed over before it came cost it nothing. */
+		if (hdd->head_ns <= now_ns)
+			wait_ns = 0;
+		cmd->position_ns = min_t(u64, wait_ns, hdd->head_ns - now_ns);
 		hdd->head_ns += hdd_stream(hdd, &hdd->head,
 					   end - hdd->head_sector);
 		hdd->head_sector = end;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+
 from streamsched import frontier, reproduce
 
 JOBS = os.cpu_count() or 1
