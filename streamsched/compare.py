@@ -206,7 +206,8 @@ def run_tasks(
     interrupted = False
     futures: list[Future[Run]] = []
     try:
-        futures = [pool.submit(_work, i, task) for i, task in enumerate(tasks)]
+        for i, task in enumerate(tasks):
+            futures.append(pool.submit(_work, i, task))
         with _bars(console, labels, parts) as update:
             left = set(futures)
             while left:
@@ -224,7 +225,8 @@ def run_tasks(
             else None
             for future in futures
         ]
-        if not all(future.done() for future in futures):
+        # An interrupt may come between a task's start and its entry in the list.
+        if interrupted or not all(future.done() for future in futures):
             workers = list(getattr(pool, "_processes", {}).values())
             for future in futures:
                 future.cancel()

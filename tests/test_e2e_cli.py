@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -12,7 +13,6 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -504,46 +504,43 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
     assert done.returncode not in (0, 2)
 
 
-def interrupted(after_s: float, *arguments: object) -> Iterator[tuple[int, str, str]]:
-    """What came of a run that was interrupted, later each time until it is in the middle."""
-    for attempt in range(6):
-        with subprocess.Popen(
-            [str(COMMAND), *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
-            time.sleep(after_s * (1 + attempt / 3))
+def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of a run that gets Ctrl-C after a time."""
+    with subprocess.Popen(
+        [str(COMMAND), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        time.sleep(after_s)
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-        yield process.returncode, out.decode(), err.decode()
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out.decode(), err.decode()
 
 
-def one_policy_s() -> float:
-    began = time.monotonic()
-    assert streamsched("run", LONG, "--policy", "noop", "--jobs", "2").returncode == 0
-    return time.monotonic() - began
-
-
-def test_ctrl_c_leaves_the_finished_rows(to: Path) -> None:
-    after_s = 1.3 * one_policy_s()
+def test_ctrl_c_leaves_the_finished_rows() -> None:
     names = ["noop", "deadline", "cscan", "sptf"]
     command = ("run", LONG, "--policy", ",".join(names), "--jobs", "1", "--output", "json")
-    for code, out, err in interrupted(after_s, *command):
+    after_s, code, out = 3.0, -1, ""
+    # Sooner if it was over by then, later if nothing was finished.
+    for _ in range(12):
+        code, out, err = interrupted(after_s, *command)
         assert "Traceback" not in err
         if code == 130 and out:
             break
+        after_s *= 0.6 if code == 0 else 1.4
     assert code == 130
     document = json.loads(out)
     assert document["complete"] is False
     finished = [run["policy"] for run in document["runs"]]
     assert finished and finished == names[: len(finished)]
-    assert all(run["duration_s"] > 0 and run["efficiency"] is None for run in document["runs"])
+    assert all(run["duration_s"] > 0 for run in document["runs"])
 
 
 def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
     command = ("run", endless, "--policy", "noop,sptf", "--jobs", "1", "--to", to)
-    code, out, err = next(interrupted(1.5, *command))
+    code, out, err = interrupted(1.5, *command)
     assert (code, out) == (130, "")
     assert "interrupted before any run was finished" in err
     assert "Traceback" not in err
