@@ -30,8 +30,10 @@
  *   by the time the device was seen to need for a request: a drive that
  *   reorders 32 commands pays far less than the curve for each.
  * - A score of how waiting would have ended, by length of stream, kept whether
- *   or not the head was held. Where it is negative the head is not held, so a
- *   workload that looks like streams and is none costs nothing.
+ *   or not the head was held. Where waiting has not paid it is not held, so a
+ *   workload that looks like streams and is none costs little.
+ * - What far requests really took, against the curve: where the drive answers
+ *   them from its cache, waiting is not credited with what the curve says.
  * - stream_time_slice=auto: the slice follows from wait_target and from how
  *   many streams take turns.
  */
