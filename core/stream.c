@@ -131,6 +131,9 @@ static const struct ss_tunable stream_tunables[] = {
 /* A round of turns leaves this part of a switch as slack. */
 #define SWITCH_SHARE 4
 
+/* So much more than twice the curve's time makes a child doubtful. */
+#define CHILD_DOUBT_NS (2 * SS_MSEC)
+
 enum stream_state {
 	STREAM_FREE,
 	STREAM_PENDING, /* its last member waits to be dispatched */
@@ -179,6 +182,9 @@ struct stream_state_all {
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	/* What far requests took, of what the curve said, in thousandths. */
 	u32 truth[SS_DIRECTIONS];
+	/* Of held streams' later requests, running means: */
+	u64 child_took_ns; /* positioning */
+	u64 child_expected_ns; /* the same by the curve */
 	u64 turn_took_ns; /* positioning of this turn's requests, sum */
 	u64 turn_expected_ns; /* of its first one, by the curve */
 	u64 switch_ns; /* time of a turn's first request, running mean */
@@ -288,6 +294,9 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 	u32 truth = all->truth[s->instead_direction];
 	u64 sectors = nr_sectors;
 
+	/* A drive that writes out its cache in every gap makes children dear. */
+	if (all->child_took_ns > 2 * all->child_expected_ns + CHILD_DOUBT_NS)
+		own_ns += all->child_took_ns - all->child_expected_ns;
 	if (truth < TRUTH_DOUBT)
 		instead_ns = div_u64(instead_ns * truth, 1000);
 	if (s->instead_sectors > nr_sectors)
@@ -955,8 +964,14 @@ static void compare_with_curve(const struct ss_policy *policy,
 		return;
 	}
 	all->turn_took_ns += took_ns;
-	if (rq == all->first_of_turn)
+	if (rq == all->first_of_turn) {
 		all->turn_expected_ns = rq->expected_ns;
+		return;
+	}
+	all->child_took_ns += took_ns / TRUTH_MEMORY;
+	all->child_took_ns -= all->child_took_ns / TRUTH_MEMORY;
+	all->child_expected_ns += rq->expected_ns / TRUTH_MEMORY;
+	all->child_expected_ns -= all->child_expected_ns / TRUTH_MEMORY;
 }
 
 /*

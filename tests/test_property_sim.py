@@ -213,7 +213,7 @@ def workload(seed: int) -> Workload:
 WORKLOADS, BATCHES = 1000, 4
 KEPT = 0.97
 SHARE = 0.95
-LEAST = 0.69
+LEAST = 0.75
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
