@@ -294,7 +294,7 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 	u32 truth = all->truth[s->instead_direction];
 	u64 sectors = nr_sectors;
 
-	/* A drive that writes out its cache in every gap makes children dear. */
+	/* A drive that writes out its cache in every gap makes them dear. */
 	if (all->child_took_ns > 2 * all->child_expected_ns + CHILD_DOUBT_NS)
 		own_ns += all->child_took_ns - all->child_expected_ns;
 	if (truth < TRUTH_DOUBT)

@@ -171,7 +171,7 @@ def test_rule_6_forming_does_not_depend_on_what_is_dispatched(core: Core) -> Non
         d.dispatch(d.send(A, 0))
         grown = []
         for n in range(1, 6):
-            at = 40 * n
+            at = 20 * n
             far = d.at(at - 1).send(B, FAR * n)
             d.at(at).complete()
             stays = d.choose()[0] == "wait"
@@ -183,7 +183,7 @@ def test_rule_6_forming_does_not_depend_on_what_is_dispatched(core: Core) -> Non
             if not stays:
                 d.at(at + 12).complete(far)
                 d.dispatch(child)
-                d.at(at + 30)
+                d.at(at + 16)
             else:
                 # The far one goes meanwhile, taken back to keep both alike.
                 d.dispatch(child)
