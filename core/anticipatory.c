@@ -238,13 +238,7 @@ static struct ss_request *as_better(const struct as_state *as,
 	head_sector = as->last_sector[as_kind_of(a)];
 	a_ahead = as_ahead(head_sector, a->sector, &a_far);
 	b_ahead = as_ahead(head_sector, b->sector, &b_far);
-	if (a_ahead != b_ahead)
-		return a_ahead ? a : b;
-	if (!a_ahead)
-		return a->sector <= b->sector ? a : b;
-	if (a_far != b_far)
-		return a_far < b_far ? a : b;
-	return a->sector >= b->sector ? a : b;
+	return ss_sorted_better(a, a_ahead, a_far, b, b_ahead, b_far);
 }
 
 /* Where the elevator goes on after @rq, which is still in its tree. */

@@ -301,13 +301,7 @@ static struct ss_request *cfq_better(const struct ss_policy *policy,
 		return a->flags & SS_META ? a : b;
 	a_ahead = cfq_ahead(policy, a->sector, &a_far);
 	b_ahead = cfq_ahead(policy, b->sector, &b_far);
-	if (a_ahead != b_ahead)
-		return a_ahead ? a : b;
-	if (!a_ahead)
-		return a->sector <= b->sector ? a : b;
-	if (a_far != b_far)
-		return a_far < b_far ? a : b;
-	return a->sector >= b->sector ? a : b;
+	return ss_sorted_better(a, a_ahead, a_far, b, b_ahead, b_far);
 }
 
 /* Where @queue goes on after @rq, which is still in its tree. */

@@ -57,6 +57,26 @@ static inline struct ss_request *ss_sorted_first(const struct rb_root *root)
 	return ss_sorted_entry(rb_first(root));
 }
 
+/*
+ * Which of two requests an elevator takes that may also go back a little
+ * (anticipatory and CFQ of Linux 2.6.31): one that it can reach without a new
+ * sweep (@ahead) before one that it cannot, then the one less @far (sectors,
+ * with the penalty for going back); of two that need a new sweep the lowest.
+ */
+static inline struct ss_request *ss_sorted_better(struct ss_request *a,
+						  bool a_ahead, u64 a_far,
+						  struct ss_request *b,
+						  bool b_ahead, u64 b_far)
+{
+	if (a_ahead != b_ahead)
+		return a_ahead ? a : b;
+	if (!a_ahead)
+		return a->sector <= b->sector ? a : b;
+	if (a_far != b_far)
+		return a_far < b_far ? a : b;
+	return a->sector >= b->sector ? a : b;
+}
+
 /* The first request at or after @sector, or NULL. */
 static inline struct ss_request *ss_sorted_from(const struct rb_root *root,
 						u64 sector)

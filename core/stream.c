@@ -40,7 +40,6 @@
 #include "policies.h"
 #include "sched.h"
 
-#include <linux/bug.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 
@@ -167,8 +166,8 @@ struct score {
 	u32 misses;
 };
 
+/* All of the policy's run-time state; its settings are its tunables. */
 struct stream_state_all {
-	/* settled */
 	struct stream stream[NR_STREAMS];
 	struct list_head free;
 	struct list_head parents; /* in flight or completed */
