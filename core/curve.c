@@ -272,6 +272,48 @@ static u64 bucket_distance(u32 bucket)
 }
 
 /*
+ * What was seen, made to never fall with distance: neighbours that contradict
+ * each other share their mean, each as heavy as its samples are many (pool
+ * adjacent violators; Ayer et al., 1955). So a few slow samples of one distance
+ * do not make all longer ones dear.
+ */
+static void smooth_seen(const struct ss_curve *curve, u32 nr,
+			struct ss_curve_point *point)
+{
+	struct {
+		u64 sum_ns;
+		u32 weight;
+		u32 first; /* bucket */
+	} pool[SS_CURVE_BUCKETS];
+	u32 bucket, pools = 0, i = 0;
+
+	for (bucket = 0; bucket < nr; bucket++) {
+		u32 weight = curve->bucket[bucket].samples;
+
+		if (weight < LEARN_BELIEVE)
+			continue;
+		pool[pools].sum_ns = curve->bucket[bucket].mean_ns * weight;
+		pool[pools].weight = weight;
+		pool[pools++].first = bucket;
+		while (pools > 1 &&
+		       div_u64(pool[pools - 2].sum_ns, pool[pools - 2].weight) >
+			       div_u64(pool[pools - 1].sum_ns,
+				       pool[pools - 1].weight)) {
+			pools--;
+			pool[pools - 1].sum_ns += pool[pools].sum_ns;
+			pool[pools - 1].weight += pool[pools].weight;
+		}
+	}
+	for (bucket = 0; bucket < nr; bucket++) {
+		if (curve->bucket[bucket].samples < LEARN_BELIEVE)
+			continue;
+		while (i + 1 < pools && pool[i + 1].first <= bucket)
+			i++;
+		point[bucket].time_ns = div_u64(pool[i].sum_ns, pool[i].weight);
+	}
+}
+
+/*
  * Points at the middle of each bucket's range. A bucket that has seen too
  * little follows the generic curve, in proportion to the nearest shorter
  * distance that was seen, and is not above a longer one that was: positioning
@@ -282,24 +324,23 @@ static void learn_rebuild(struct ss_curve *curve)
 	struct ss_curve_point point[SS_CURVE_POINTS];
 	u32 bucket, top = learn_bucket(curve->span_sectors);
 	u64 seen_ns = 1, guessed_ns = 1, least = U64_MAX, last = 0;
-	u32 nr = min_t(u32, top + 1, SS_CURVE_POINTS);
+	u32 nr = min_t(u32, top + 1, SS_CURVE_BUCKETS);
 
+	smooth_seen(curve, nr, point);
 	for (bucket = 0; bucket < nr; bucket++) {
-		const struct ss_curve_bucket *seen = &curve->bucket[bucket];
 		u64 distance = bucket_distance(bucket);
 		u64 guess = generic_ns(curve->span_sectors, distance);
 
 		point[bucket].distance_sectors = distance;
-		if (seen->samples < LEARN_BELIEVE) {
+		if (curve->bucket[bucket].samples < LEARN_BELIEVE) {
 			point[bucket].time_ns = mul_u64_u64_div_u64(guess,
 								    seen_ns,
 								    guessed_ns);
 			continue;
 		}
-		point[bucket].time_ns = seen->mean_ns;
 		/* Within a track the generic curve is too coarse to compare. */
 		if (distance >= GENERIC_TRACK_SECTORS) {
-			seen_ns = seen->mean_ns;
+			seen_ns = point[bucket].time_ns;
 			guessed_ns = guess;
 		}
 	}

@@ -38,6 +38,18 @@ struct ss_decision {
 #define SS_USES_OWNER 0x02 /* decides by who sent a request */
 #define SS_WRAPPER 0x04 /* needs an inner policy */
 
+/* What a policy that knows streams tells of one of them. */
+struct ss_stream_info {
+	u64 end_sector; /* where its last member ends */
+	u64 waited_ns; /* for a child, since the last member's completion */
+	u64 patience_ns; /* how long it may wait at most */
+	u32 size; /* members so far; 0: the place is free */
+	u32 nr_pending;
+	bool established;
+	bool held; /* it is this stream's turn */
+	bool pending; /* its last member is not yet dispatched */
+};
+
 struct ss_policy_ops {
 	const char *name;
 	const char *help; /* one line */
@@ -81,6 +93,12 @@ struct ss_policy_ops {
 	 * expired; it may name one that will not have to go then after all.
 	 */
 	u64 (*next_expiry)(const struct ss_policy *policy);
+	/*
+	 * For looking inside: the stream in place @index of the policy's
+	 * table, from 0. False behind its end. Optional.
+	 */
+	bool (*stream_at)(const struct ss_policy *policy, u32 index, u64 now_ns,
+			  struct ss_stream_info *info);
 	/* @owner will send no more (its process has exited). Optional. */
 	void (*owner_gone)(struct ss_policy *policy, u64 owner, u64 now_ns);
 };

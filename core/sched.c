@@ -286,6 +286,13 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	note_idleness(sched, now_ns);
 }
 
+void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
+		       u64 now_ns)
+{
+	sched->alone = NULL;
+	ss_sched_completed(sched, rq, now_ns);
+}
+
 void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];
@@ -304,6 +311,15 @@ void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns)
 	clock_moves(sched, now_ns);
 	if (policy->ops->owner_gone)
 		policy->ops->owner_gone(policy, owner, now_ns);
+}
+
+bool ss_sched_stream_at(const struct ss_sched *sched, u32 index, u64 now_ns,
+			struct ss_stream_info *info)
+{
+	const struct ss_policy *policy = &sched->policy[0];
+
+	return policy->ops->stream_at &&
+	       policy->ops->stream_at(policy, index, now_ns, info);
 }
 
 struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,

@@ -36,7 +36,20 @@ struct ss_counters {
 	u64 idle_ns; /* disk idle with requests pending */
 };
 
+/* What a host can have itself told of, for tracing. */
+enum ss_event {
+	SS_EVENT_ESTABLISHED, /* a stream has become long enough */
+	SS_EVENT_HELD, /* the disk is kept idle for a stream's child */
+	SS_EVENT_HIT, /* ... which came */
+	SS_EVENT_TIMEOUT, /* ... which did not */
+	SS_EVENT_SLICE_ENDED, /* the stream's turn is over, others wait */
+};
+
 struct ss_sched {
+	/* Optional: @sector and @size are the stream's end and length. */
+	void (*tell)(struct ss_sched *sched, enum ss_event event, u64 sector,
+		     u32 size);
+	void *host; /* for the host's own use in tell() */
 	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
 	u32 nr_policies;
 	u32 nr_pending;
@@ -80,6 +93,12 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 			 u64 now_ns);
 void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 			u64 now_ns);
+/*
+ * @rq is in the disk no longer and has not been served (an error, a requeue
+ * by the driver): as completed, but nothing is learned from the time it took.
+ */
+void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
+		       u64 now_ns);
 void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
@@ -116,6 +135,29 @@ void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
  */
 struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
 					   u64 sector);
+
+/*
+ * Something that is not of this scheduler was sent to the same disk and ends
+ * at @end_sector: the head will be there.
+ */
+static inline void ss_sched_head_taken(struct ss_sched *sched, u64 end_sector)
+{
+	sched->left_sector = sched->head_sector;
+	sched->head_sector = end_sector;
+	sched->alone = NULL;
+}
+
+/* See ss_policy_ops.stream_at; false also when the policy knows no streams. */
+bool ss_sched_stream_at(const struct ss_sched *sched, u32 index, u64 now_ns,
+			struct ss_stream_info *info);
+
+/* For policies: something happened that a host may want to know. */
+static inline void ss_sched_tell(struct ss_sched *sched, enum ss_event event,
+				 u64 sector, u32 size)
+{
+	if (sched->tell)
+		sched->tell(sched, event, sector, size);
+}
 
 /* For policies: what positioning to @rq costs from where the head is. */
 static inline u64 ss_sched_cost_ns(const struct ss_sched *sched,

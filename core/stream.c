@@ -508,6 +508,9 @@ static void extend(const struct ss_policy *policy, struct stream *s,
 	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
+	if (s->size == policy->value[STREAM_THRESHOLD])
+		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
+			      s->end_sector, s->size);
 	s->state = STREAM_PENDING;
 	s->nr_pending++;
 	list_move_tail(&s->node, &all->waiting);
@@ -777,8 +780,11 @@ static void note_holding(const struct ss_policy *policy, u64 now_ns)
 	holding = s && s->state == STREAM_COMPLETED &&
 		  !policy->sched->nr_in_flight && policy->sched->nr_pending &&
 		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
-	if (holding && !all->holding)
+	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
+		ss_sched_tell(policy->sched, SS_EVENT_HELD, s->end_sector,
+			      s->size);
+	}
 	all->holding = holding;
 }
 
@@ -798,8 +804,11 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 				counters->second_chances++;
 		}
 	}
-	if (all->holding && parent == all->held)
+	if (all->holding && parent == all->held) {
 		counters->hits++;
+		ss_sched_tell(policy->sched, SS_EVENT_HIT, rq->sector,
+			      parent->size);
+	}
 	extend(policy, parent, rq);
 }
 
@@ -878,11 +887,16 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 		if (all->holding &&
 		    now_ns >= held->completed_ns + patience_ns(policy, held)) {
 			counters->timeouts++;
+			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
+				      held->end_sector, held->size);
 			if (has_second_chance(policy, held))
 				counters->second_chances++;
 		} else if (now_ns >=
-			   all->slice_start_ns + slice_ns(policy, held))
+			   all->slice_start_ns + slice_ns(policy, held)) {
 			counters->slices_ended++;
+			ss_sched_tell(policy->sched, SS_EVENT_SLICE_ENDED,
+				      held->end_sector, held->size);
+		}
 	}
 	if (s && s == held) {
 		all->away = false;
@@ -1099,6 +1113,30 @@ static struct ss_request *stream_expired(const struct ss_policy *policy,
 	return overdue(policy, now_ns);
 }
 
+static bool stream_stream_at(const struct ss_policy *policy, u32 index,
+			     u64 now_ns, struct ss_stream_info *info)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s;
+
+	if (index >= NR_STREAMS)
+		return false;
+	s = &all->stream[index];
+	*info = (struct ss_stream_info){
+		.end_sector = s->end_sector,
+		.size = s->state == STREAM_FREE ? 0 : s->size,
+		.nr_pending = s->nr_pending,
+		.established = is_established(policy, s),
+		.held = s == all->held,
+		.pending = s->state == STREAM_PENDING,
+	};
+	if (s->state == STREAM_COMPLETED)
+		info->waited_ns = waited_ns(s, now_ns);
+	if (s->state == STREAM_COMPLETED || s->state == STREAM_IN_FLIGHT)
+		info->patience_ns = patience_ns(policy, s);
+	return true;
+}
+
 const struct ss_policy_ops ss_stream_ops = {
 	.name = "stream",
 	.help = "waits where waiting pays, by streams found in the requests alone",
@@ -1115,4 +1153,5 @@ const struct ss_policy_ops ss_stream_ops = {
 	.merged = stream_merged,
 	.removed = stream_removed,
 	.expired = stream_expired,
+	.stream_at = stream_stream_at,
 };

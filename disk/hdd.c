@@ -41,8 +41,7 @@ static int hdd_check_common(const struct hdd_params *p, const char **why)
 	*why = "queue_depth must be between 1 and 32";
 	if (p->queue_depth < 1 || p->queue_depth > HDD_MAX_DEPTH)
 		return -EINVAL;
-	*why = "interface_bytes_per_s must be between 1000000 and "
-	       "100000000000";
+	*why = "interface_bytes_per_s must be between 1000000 and 100000000000";
 	if (p->interface_bytes_per_s < 1000000 ||
 	    p->interface_bytes_per_s > 100000000000ULL)
 		return -EINVAL;
@@ -92,8 +91,7 @@ static int hdd_check_flat(const struct hdd_params *p, const char **why)
 	*why = "flat_read_ns and flat_write_ns must be below 1000000000";
 	if (p->flat_read_ns >= 1000000000 || p->flat_write_ns >= 1000000000)
 		return -EINVAL;
-	*why = "flat_read_bytes_per_s and flat_write_bytes_per_s must be "
-	       "between 1000000 and 100000000000";
+	*why = "flat_read_bytes_per_s and flat_write_bytes_per_s must be between 1000000 and 100000000000";
 	if (p->flat_read_bytes_per_s < 1000000 ||
 	    p->flat_read_bytes_per_s > 100000000000ULL ||
 	    p->flat_write_bytes_per_s < 1000000 ||

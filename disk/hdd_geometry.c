@@ -72,8 +72,7 @@ static int hdd_check_mechanics(const struct hdd_params *p, const char **why)
 	*why = "head_switch_ns must not be longer than track_skew_ns";
 	if (p->head_switch_ns > p->track_skew_ns)
 		return -EINVAL;
-	*why = "the seek to the next cylinder must not be longer than "
-	       "cylinder_skew_ns";
+	*why = "the seek to the next cylinder must not be longer than cylinder_skew_ns";
 	if (p->seek_ns[0] > p->cylinder_skew_ns)
 		return -EINVAL;
 	*why = NULL;

@@ -303,6 +303,20 @@ def test_what_was_learned_is_a_table_that_would_be_taken(core: Core) -> None:
     assert Curve(core).set(points) == 0
 
 
+def test_a_few_slow_samples_do_not_make_all_longer_distances_dear(core: Core) -> None:
+    """A bucket that contradicts its neighbours counts as much as it has samples."""
+    curve = Curve(core)
+    for _ in range(5):
+        curve.learn(6_000, 8, 9 * MS)
+    for digits in range(14, 24):
+        for _ in range(64):
+            curve.learn(3 * 2**digits // 2, 8, 6 * MS)
+    for _ in range(32):
+        curve.learn(6_000 * 4096, 8, 7 * MS)
+    assert curve.at(100_000) == pytest.approx(6 * MS, rel=0.02)
+    assert curve.at(3 * 2**22 // 2) == pytest.approx(6 * MS, rel=0.02)
+
+
 def test_a_few_samples_are_not_believed(curve: Curve) -> None:
     before = curve.at(1_500_000)
     for n in range(64):

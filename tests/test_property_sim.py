@@ -14,6 +14,7 @@ from streamsched.simulate import Run, Setup, run_jobs
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 US, MS = 1_000, 1_000_000
+SLICE_MOST_NS = 60_000 * MS
 
 MECHANICAL = ("wd5000aaks", "st2000dm006", "exos-x18")
 INNER = ("noop", "deadline", "cscan", "sptf")
@@ -94,12 +95,16 @@ class Workload:
     def setup(self, policy: str) -> Setup:
         return Setup(disk_of(self.disk), policy, owners=self.owners, queue_depth=self.depth)
 
-    def ratio(self) -> float:
+    def ratio(self, slice_ns: int | None = None) -> float:
         """Throughput under stream over that under the inner policy, for the same work."""
-        return self.run(self.inner).duration_ns / self.run(f"stream:{self.inner}").duration_ns
+        stream = self.run(f"stream:{self.inner}", slice_ns)
+        return self.run(self.inner).duration_ns / stream.duration_ns
 
-    def run(self, policy: str) -> Run:
-        return run_jobs(self.setup(policy), list(self.processes))
+    def run(self, policy: str, slice_ns: int | None = None) -> Run:
+        setup = self.setup(policy)
+        if slice_ns is not None:
+            setup = dataclasses.replace(setup, tunables=(("stream_time_slice", slice_ns),))
+        return run_jobs(setup, list(self.processes))
 
 
 def disk_of(name: str) -> Disk:
@@ -209,11 +214,14 @@ def workload(seed: int) -> Workload:
 
 
 # The aim is that stream keeps KEPT of the inner policy's throughput on every workload. It does not
-# yet: what is asserted is the part that keeps it, and what none falls below. Raise both with it.
+# yet. BOUNDED: what is lost is the price of the slice (rule 5); where one turn may last for a
+# minute, they keep it. MISSED: stream is worse for other reasons. A seed may leave these lists, and
+# none may join them.
 WORKLOADS, BATCHES = 1000, 4
 KEPT = 0.97
-SHARE = 0.95
 LEAST = 0.75
+BOUNDED = {88, 178, 336, 393, 441, 517, 532, 613, 614, 829, 866, 867, 968, 970, 978}
+MISSED = {39, 47, 49, 170, 185, 234, 245, 264, 266, 276, 290, 490, 563, 770, 839, 943, 959}
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -221,11 +229,28 @@ def test_stream_costs_no_throughput(batch: int) -> None:
     seeds = range(batch, WORKLOADS, BATCHES)
     ratios = {seed: workload(seed).ratio() for seed in seeds}
     low = {seed: round(ratio, 3) for seed, ratio in ratios.items() if ratio < KEPT}
-    worst = sorted(low.items(), key=lambda item: item[1])
-    assert min(ratios.values()) >= LEAST, worst
-    assert len(low) <= (1 - SHARE) * len(seeds), worst
+    assert low.keys() <= BOUNDED | MISSED, {s: low[s] for s in low.keys() - BOUNDED - MISSED}
+    assert min(ratios.values()) >= LEAST, low
+    unbounded = {seed: workload(seed).ratio(SLICE_MOST_NS) for seed in low.keys() & BOUNDED}
+    assert all(ratio >= KEPT for ratio in unbounded.values()), unbounded
     # It is there to gain, and does.
     assert sum(ratio > 1.5 for ratio in ratios.values()) > len(seeds) / 10
+
+
+def test_how_many_do_not_keep_it() -> None:
+    """The figures of docs/ARCHITECTURE.md."""
+    assert (len(BOUNDED), len(MISSED)) == (15, 17)
+
+
+# The worst of seeds 1000 to 2999, which nothing was tuned on. 1917, 2587 and 2806: readers that
+# think for 1 ms, all of which the drive's cache serves at once; stream lets the others wait while
+# one thinks. 1957: one process's reads and writes, mixed, 16 outstanding; the cause is not known.
+WORST = {1917: 0.55, 1957: 0.2, 2587: 0.3, 2806: 0.4}
+
+
+@pytest.mark.parametrize("seed", WORST)
+def test_the_worst_known_get_no_worse(seed: int) -> None:
+    assert workload(seed).ratio() >= WORST[seed]
 
 
 def test_workloads_are_general() -> None:
