@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Boot a stock kernel (fetch.sh) under qemu's software emulation with two
+# processors, run a script in its system as root, and end with the script's
+# exit status. What the script changes is gone afterwards.
+#
+#   boot.sh [--with DIR] [--share DIR] [--memory MB] [--timeout S]
+#           [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]
+#
+# --with    with what a call of inside.sh left in this folder (its --layer)
+# --share   a folder that is at /share there, and can be written
+# --console the kernel's messages go there (default: stderr, when it fails)
+#
+# The exit status is also 125 when the kernel warned of something, whatever
+# the script said, and 124 when the time was over or the machine stopped.
+set -eu -o pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=/dev/null
+. "$here/common.sh"
+
+# What a sound kernel does not say.
+TROUBLE='WARNING:|BUG:|Oops|general protection|Call Trace|blocked for more than|lockup|detected stall|self-detected|UBSAN|refcount_t|list_(add|del) corruption|Kernel panic'
+
+usage() {
+	fail "usage: boot.sh [--with DIR] [--share DIR] [--memory MB]" \
+		"[--timeout S] [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]"
+}
+
+# A ram disk with what it takes to reach the system's files, which stay on
+# this machine: modules, and a busybox to load them.
+make_initramfs() {
+	local module name load=$work/initramfs/load
+
+	mkdir -p "$work/initramfs"/{bin,modules,dev,proc,lower,rw,new}
+	cp "$root/bin/busybox" "$work/initramfs/bin/"
+	modprobe -d "$root" -S "$release" --show-depends -a \
+		virtio_pci 9pnet_virtio 9p overlay |
+		awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$work/modules"
+	while IFS= read -r module; do
+		name=$(basename "$module")
+		case $name in
+		*.xz) xz -dc "$module" ;;
+		*.zst) zstd -dcq "$module" ;;
+		*) cat "$module" ;;
+		esac >"$work/initramfs/modules/${name%.ko*}.ko"
+		echo "insmod /modules/${name%.ko*}.ko"
+	done <"$work/modules" >"$load"
+	cat - "$load" >"$work/initramfs/init" <<-'END'
+		#!/bin/busybox sh
+		set -e
+		/bin/busybox --install -s /bin
+		mount -t devtmpfs devtmpfs /dev
+		mount -t proc proc /proc
+	END
+	cat >>"$work/initramfs/init" <<-'END'
+		options=trans=virtio,version=9p2000.L,msize=262144
+		mount -t 9p -o $options,ro,cache=loose system /lower
+		mount -t tmpfs -o size=80% tmpfs /rw
+		mkdir /rw/upper /rw/work
+		mount -t overlay -o lowerdir=/lower,upperdir=/rw/upper,workdir=/rw/work overlay /new
+		mkdir -p /new/control /new/share
+		mount -t 9p -o $options control /new/control
+		mount -t 9p -o $options share /new/share
+		umount /proc
+		mount --move /dev /new/dev
+		exec switch_root /new /bin/sh /control/start
+	END
+	chmod +x "$work/initramfs/init"
+	(cd "$work/initramfs" && find . | cpio -o -H newc --quiet -R 0:0) \
+		>"$work/initramfs.cpio"
+}
+
+# What the guest's process 1 does.
+make_control() {
+	mkdir -p "$work/control"
+	cp "$script" "$work/control/script"
+	chmod +x "$work/control/script"
+	cat >"$work/control/start" <<-'END'
+		export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+		export HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive INITRD=No
+		mount -t proc proc /proc
+		mount -t sysfs sysfs /sys
+		mount -t debugfs debugfs /sys/kernel/debug
+		mount -t tmpfs tmpfs /tmp
+		mount -t tmpfs tmpfs /run
+		ln -s /proc/self/fd /dev/fd
+		mkdir -p /dev/pts /dev/shm
+		mount -t devpts devpts /dev/pts
+		mount -t tmpfs tmpfs /dev/shm
+		# A session of its own, or no shell in it may have job control.
+		setsid /control/script >/control/output 2>&1 </dev/null
+		echo $? >/control/status
+		sync
+		dmesg >/control/dmesg
+		echo o >/proc/sysrq-trigger
+		# No program can be started any more.
+		while :; do :; done
+	END
+}
+
+run_qemu() {
+	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=multi \
+		-cpu Nehalem -smp 2 -m "$memory" -nodefaults -no-user-config \
+		-display none -no-reboot -serial "file:$work/console" \
+		-kernel "$image" -initrd "$work/initramfs.cpio" \
+		-append "console=ttyS0 panic=-1 printk.time=1 mitigations=off" \
+		-virtfs "local,path=$root,mount_tag=system,security_model=none,readonly=on,multidevs=remap" \
+		-virtfs "local,path=$work/control,mount_tag=control,security_model=none" \
+		-virtfs "local,path=$share,mount_tag=share,security_model=none" \
+		-device virtio-rng-pci "$@" >"$work/qemu" 2>&1 </dev/null &
+	qemu=$!
+	trap 'kill "$qemu" 2>/dev/null || true' EXIT
+	ended=0
+	wait "$qemu" || ended=$?
+}
+
+# In the mount namespace of inside.sh, which gives $STOCK_ROOT.
+boot() {
+	root=${STOCK_ROOT:?}
+	image=$root/boot/vmlinuz-$release
+	[ -f "$image" ] || image=$root/lib/modules/$release/vmlinuz
+	[ -f "$image" ] || fail "there is no vmlinuz of $release in $root"
+	make_initramfs
+	make_control
+	run_qemu "$@"
+	[ ! -f "$work/control/output" ] || cat "$work/control/output"
+	[ -z "$console" ] || cp "$work/console" "$console"
+	if [ ! -f "$work/control/status" ]; then
+		tail -n 40 "$work/console" >&2
+		cat "$work/qemu" >&2
+		[ "$ended" != 124 ] ||
+			fail "kernel $release was not done after $limit s (its last words are above)"
+		fail "kernel $release stopped before the script ended (its last words are above)"
+	fi
+	if grep -q -E "$TROUBLE" "$work/console"; then
+		grep -E -A 30 "$TROUBLE" "$work/console" | head -n 120 >&2
+		echo "boot.sh: kernel $release warned (its words are above)" >&2
+		exit 125
+	fi
+	exit "$(cat "$work/control/status")"
+}
+
+if [ -n "${STOCK_BOOT-}" ]; then
+	eval "$STOCK_BOOT"
+	unset STOCK_BOOT
+	boot "$@"
+fi
+
+layer=
+share=
+memory=1024
+limit=300
+console=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--with | --share | --memory | --timeout | --console)
+		[ $# -ge 2 ] || usage
+		case $1 in
+		--with) layer=$2 ;;
+		--share) share=$2 ;;
+		--memory) memory=$2 ;;
+		--timeout) limit=$2 ;;
+		--console) console=$2 ;;
+		esac
+		shift
+		;;
+	-*) usage ;;
+	*) break ;;
+	esac
+	shift
+done
+[ $# -ge 2 ] || usage
+need qemu-system-x86_64 qemu-system-x86
+need cpio cpio
+need modprobe kmod
+release=$(basename "$(find_tree "$1")")
+script=$(realpath "$2")
+shift 2
+[ -f "$script" ] || fail "$script is no file: a script to run is needed"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+share=${share:-$work/share}
+mkdir -p "$share"
+share=$(realpath "$share")
+STOCK_BOOT=$(declare -p work release script share memory limit console) \
+	"$here/inside.sh" ${layer:+--with "$layer"} --outside "$release" \
+	"$(realpath "$0")" "$@"

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Fetch a Debian suite's stock kernel with a small system around it, from the
+# mirror that this machine uses, and print the kernel's release. Nothing on
+# this machine changes but the cache,
+# ${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/stock/RELEASE/:
+#
+#   root/      a fresh system of that suite with its kernel image, and fio
+#   tools/     what is added to it to build modules (an overlay's upper layer)
+#   packages/  the packages that docs/INSTALL.md installs, so that it can be
+#              tried without a network
+#   contents   the names of all that
+#
+#   fetch.sh [--update] SUITE    SUITE: bookworm, trixie or sid
+#   fetch.sh checkpatch          the kernel's checkpatch.pl, of Debian 12's
+#                                source: prints its path
+#
+# What is there is used as it is; --update gets the newest kernel instead.
+set -eu -o pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=/dev/null
+. "$here/common.sh"
+
+# kmod and udev load modules and apply rules as on any system; fio is what
+# tests load disks with.
+SYSTEM="linux-image-amd64 linux-base initramfs-tools kmod udev procps
+	util-linux fio busybox-static"
+# gcc comes with the headers.
+TOOLS="linux-headers-amd64 make pahole sparse xz-utils"
+INSTALLED="linux-headers-amd64 dkms pahole xz-utils zstd make dpkg-dev
+	debhelper dh-dkms"
+
+# The mirror of the label $1 (Debian, Debian-Security) that this machine uses.
+mirror() {
+	# shellcheck disable=SC2016 # apt's variables, not the shell's
+	apt-get indextargets --format '$(LABEL) $(REPO_URI)' \
+		'Created-By: Packages' 'Origin: Debian' |
+		sed -n "s/^$1 //p" | head -n 1
+}
+
+# The suite $1's lines for a list of sources.
+sources() {
+	local main security
+
+	main=$(mirror Debian)
+	security=$(mirror Debian-Security)
+	[ -n "$main" ] ||
+		fail "apt on this machine knows no mirror of Debian:" \
+			"add one to /etc/apt/sources.list and run apt-get update"
+	echo "deb $main $1 main"
+	[ "$1" = sid ] && return
+	echo "deb $main $1-updates main"
+	[ -z "$security" ] || echo "deb $security $1-security main"
+}
+
+# Run a long command, its output kept for when it fails.
+logged() {
+	"$@" >"$work/log" 2>&1 </dev/null ||
+		fail "$1 failed: $(tail -n 4 "$work/log" | paste -s -d ' ')"
+}
+
+fetch_root() {
+	local release valid
+
+	# The mirror is this machine's own, and so is the rule how old its lists
+	# may be.
+	eval "$(apt-config shell valid Acquire::Check-Valid-Until)"
+	say "fetching Debian's $suite with its kernel (some 300 MB, minutes)"
+	sources "$suite" >"$work/sources.list"
+	# INITRD: no initial ram disk is made; boot.sh has its own.
+	INITRD=No logged mmdebstrap --mode=root --variant=minbase \
+		--skip=cleanup/apt/lists --include="${SYSTEM//[[:space:]]/ }" \
+		--aptopt='Apt::Install-Recommends "false"' \
+		--aptopt="Acquire::Check-Valid-Until \"${valid:-true}\"" \
+		--dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		"$suite" "$work/root" "$work/sources.list"
+	release=$(basename "$work"/root/lib/modules/*)
+	[ -d "$work/root/lib/modules/$release" ] ||
+		fail "$suite has no kernel, or more than one: $release"
+	mkdir -p "$work/tools" "$work/packages/partial"
+	rm -rf "${stock:?}/$release"
+	mkdir "$work/done"
+	echo "$contents" >"$work/done/contents"
+	mv "$work/root" "$work/tools" "$work/packages" "$work/done"
+	mv "$work/done" "$stock/$release"
+	ln -sfn "$release" "$stock/$suite.new"
+}
+
+fetch_tools() {
+	say "fetching what builds modules for it (some 200 MB)"
+	# The words are packages.
+	# shellcheck disable=SC2086
+	logged "$here/inside.sh" --layer "$stock/$suite.new/tools" \
+		"$suite.new" apt-get install -q -y --no-install-recommends $TOOLS
+	# shellcheck disable=SC2086
+	logged "$here/inside.sh" \
+		--bind "$stock/$suite.new/packages:/var/cache/apt/archives" \
+		"$suite.new" apt-get install -q -y --download-only $INSTALLED
+}
+
+fetch_suite() {
+	[ "$(uname -m)" = x86_64 ] ||
+		fail "this machine is $(uname -m): only x86_64 kernels are tried"
+	contents=$(echo "$SYSTEM; $TOOLS; $INSTALLED" | tr -s '[:space:]' ' ')
+	if [ "$update" = no ] &&
+		[ "$contents" = "$(cat "$stock/$suite/contents" 2>/dev/null)" ]; then
+		basename "$(realpath "$stock/$suite")"
+		return
+	fi
+	need mmdebstrap mmdebstrap
+	fetch_root
+	fetch_tools
+	mv -T "$stock/$suite.new" "$stock/$suite"
+	basename "$(realpath "$stock/$suite")"
+}
+
+fetch_checkpatch() {
+	local lists=$work/lists options
+
+	if [ -f "$stock/checkpatch/checkpatch.pl" ]; then
+		echo "$stock/checkpatch/checkpatch.pl"
+		return
+	fi
+	say "fetching the kernel's checkpatch.pl (out of 140 MB of source)"
+	mkdir -p "$lists/partial" "$work/archives/partial"
+	sources bookworm >"$work/sources.list"
+	options=(-o "Dir::Etc::SourceList=$work/sources.list"
+		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$lists"
+		-o "Dir::Cache=$work" -o Dir::State::status=/dev/null)
+	logged apt-get "${options[@]}" update
+	chmod 755 "$work"
+	(cd "$work" && logged apt-get "${options[@]}" download linux-source-6.1)
+	dpkg-deb --fsys-tarfile "$work"/linux-source-6.1_*.deb |
+		tar -x -O ./usr/src/linux-source-6.1.tar.xz |
+		tar -x -J -C "$work" --strip-components=2 \
+			linux-source-6.1/scripts/checkpatch.pl \
+			linux-source-6.1/scripts/spelling.txt \
+			linux-source-6.1/scripts/const_structs.checkpatch
+	mkdir -p "$stock/checkpatch"
+	mv "$work"/spelling.txt "$work"/const_structs.checkpatch \
+		"$work"/checkpatch.pl "$stock/checkpatch/"
+	echo "$stock/checkpatch/checkpatch.pl"
+}
+
+update=no
+if [ "${1-}" = --update ]; then
+	update=yes
+	shift
+fi
+suite=${1-}
+need apt-get apt
+mkdir -p "$stock"
+# Two at once take turns.
+exec 9>"$stock/lock"
+flock 9
+work=$(mktemp -d "$stock/new.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+case $suite in
+bookworm | trixie | sid)
+	need_root
+	fetch_suite
+	;;
+checkpatch) fetch_checkpatch ;;
+*) fail "usage: fetch.sh [--update] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
+esac

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Inside the rig: an emulated disk, what is stacked on it, a scheduler, the
+# block trace, and the work. streamsched/kernelhost.py prepares
+#
+#   $IN/disk.sh      makes the disk /dev/hdd0
+#   $IN/prepare.sh   optional: what must be on the disk before the work; $DEV
+#   $IN/work.sh      the work, on $DEV; its exit status is ours
+#   STACK            direct, loop, crypt, md0 or nbd
+#   SCHEDULER        of the emulated disk
+#   SETTINGS         lines "FILE VALUE" for its iosched/
+#   NR_REQUESTS      for queue/nr_requests
+#   TRACE_KIB        how large the trace's buffer is
+#
+# and takes from $OUT: failed (one sentence), trace, dev, counters, and what
+# the work leaves.
+set -u
+
+fail() {
+	echo "$*" >"$OUT/failed"
+	exit 1
+}
+
+need() {
+	command -v "$1" >/dev/null ||
+		fail "$1 is missing: install the Debian package $2"
+}
+
+stack() {
+	case $STACK in
+	direct) DEV=$DISK ;;
+	loop) DEV=$(losetup --find --show --direct-io=on "$DISK") ;;
+	crypt)
+		need dmsetup dmsetup
+		echo "0 $(blockdev --getsz "$DISK") crypt aes-xts-plain64" \
+			"$(printf '%0128d' 1) 0 $DISK 0" |
+			dmsetup create --noudevsync crypt0
+		dmsetup mknodes crypt0
+		DEV=/dev/mapper/crypt0
+		;;
+	md0)
+		need mdadm mdadm
+		# RAID 0 of this disk alone: what md does to requests, without
+		# a second disk's speed.
+		mdadm --build /dev/md0 --level=0 --raid-devices=1 --force \
+			--chunk=64 "$DISK" >/dev/null
+		DEV=/dev/md0
+		;;
+	nbd)
+		need qemu-nbd qemu-utils
+		need nbd-client nbd-client
+		qemu-nbd --fork --persistent --shared=0 --format=raw \
+			--cache=none --aio=threads --bind=127.0.0.1 \
+			--port=10809 "$DISK" || fail "qemu-nbd does not start"
+		nbd-client -block-size 512 127.0.0.1 10809 /dev/nbd0 >/dev/null
+		DEV=/dev/nbd0
+		;;
+	*) fail "there is no path $STACK" ;;
+	esac
+	[ -b "$DEV" ] || fail "the path $STACK could not be set up"
+}
+
+schedule() {
+	local file value
+
+	echo "$SCHEDULER" >"$QUEUE/scheduler" ||
+		fail "the kernel has no scheduler $SCHEDULER"
+	# Without a scheduler the number is that of the disk's commands.
+	[ "$SCHEDULER" = none ] || echo "$NR_REQUESTS" >"$QUEUE/nr_requests" ||
+		fail "the scheduler $SCHEDULER refuses $NR_REQUESTS requests"
+	while read -r file value; do
+		[ -n "$file" ] || continue
+		[ -e "$QUEUE/iosched/$file" ] ||
+			fail "the scheduler $SCHEDULER has no setting $file"
+		echo "$value" >"$QUEUE/iosched/$file" ||
+			fail "the scheduler $SCHEDULER refuses $file=$value"
+	done <<<"$SETTINGS"
+}
+
+trace() {
+	local event
+
+	echo 0 >"$TRACING/tracing_on"
+	echo mono >"$TRACING/trace_clock"
+	echo "$TRACE_KIB" >"$TRACING/buffer_size_kb"
+	for event in $TRACE_EVENTS; do
+		echo 1 >"$TRACING/events/block/$event/enable" ||
+			fail "the kernel has no trace event $event"
+	done
+	echo 1 >"$TRACING/tracing_on"
+}
+
+TRACING=/sys/kernel/tracing
+DISK=/dev/hdd0
+QUEUE=/sys/block/hdd0/queue
+
+# shellcheck source=/dev/null
+. "$IN/disk.sh" || fail "the emulated disk could not be made"
+stack
+export DEV DISK QUEUE STREAMSCHED_DISK="$DEV"
+cd /tmp || exit 1
+if [ -e "$IN/prepare.sh" ]; then
+	bash "$IN/prepare.sh" || fail "the disk could not be prepared"
+fi
+schedule
+trace
+bash "$IN/work.sh"
+status=$?
+sync
+echo 0 >"$TRACING/tracing_on"
+cat "$TRACING/trace" >"$OUT/trace"
+cat /sys/block/hdd0/dev >"$OUT/dev"
+cat /sys/kernel/debug/block/hdd0/sched/counters >"$OUT/counters" 2>/dev/null
+exit $status

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Lay out a source tree in DEST from which the modules can be built anywhere:
+# what the DKMS package installs, and what the rig builds from.
+#
+#   kernel/stage.sh DEST
+set -eu
+
+[ $# = 1 ] || {
+	echo "usage: kernel/stage.sh DEST" >&2
+	exit 2
+}
+dest=$1
+root=$(dirname "$(realpath "$0")")/..
+
+mkdir -p "$dest/core" "$dest/disk" "$dest/kernel"
+cp -p "$root/kernel/Kbuild" "$dest/Kbuild"
+cp -p "$root"/core/*.[ch] "$dest/core/"
+cp -p "$root"/disk/*.[ch] "$dest/disk/"
+cp -p "$root"/kernel/*.[ch] "$dest/kernel/"

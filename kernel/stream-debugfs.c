@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: what it is doing, in debugfs, /sys/kernel/debug/block/DISK/sched/.
+ *
+ * counters, streams, parents (to be), waits; for people, not for programs:
+ * the layout may change.
+ */
+#include "stream-iosched.h"
+
+#ifdef CONFIG_BLK_DEBUG_FS
+
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+static const char *const class_name[STREAM_CLASSES] = {
+	[STREAM_CLASS_RT] = "rt",
+	[STREAM_CLASS_BE] = "be",
+	[STREAM_CLASS_IDLE] = "idle",
+};
+
+static int counters_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct stream_data *sd = q->elevator->elevator_data;
+	int i;
+
+	for (i = 0; i < STREAM_CLASSES; i++) {
+		struct ss_counters counters;
+		u32 pending, in_flight;
+		unsigned long irq;
+
+		spin_lock_irqsave(&sd->lock, irq);
+		counters = sd->class[i].sched->counters;
+		pending = sd->class[i].sched->nr_pending;
+		in_flight = sd->class[i].sched->nr_in_flight;
+		spin_unlock_irqrestore(&sd->lock, irq);
+		seq_printf(
+			m,
+			"%s: pending %u in_flight %u arrivals %llu dispatches %llu completions %llu merges %llu removals %llu seeks %llu waits %llu hits %llu timeouts %llu second_chances %llu slices_ended %llu expired %llu idle_ns %llu\n",
+			class_name[i], pending, in_flight, counters.arrivals,
+			counters.dispatches, counters.completions,
+			counters.merges, counters.removals, counters.seeks,
+			counters.waits, counters.hits, counters.timeouts,
+			counters.second_chances, counters.slices_ended,
+			counters.expired, counters.idle_ns);
+	}
+	seq_printf(
+		m,
+		"aged %llu returned %llu waiting %d plain %d async_depth %u\n",
+		sd->aged, sd->returned, sd->waiting, sd->plain,
+		sd->async_depth);
+	return 0;
+}
+
+/* One line for each stream of the kind that is asked for. */
+static void show_streams(struct stream_data *sd, struct seq_file *m,
+			 bool established)
+{
+	int i;
+	u32 n;
+
+	for (i = 0; i < STREAM_CLASSES; i++)
+		for (n = 0;; n++) {
+			struct ss_stream_info info;
+			unsigned long irq;
+			bool more;
+
+			spin_lock_irqsave(&sd->lock, irq);
+			more = ss_sched_stream_at(sd->class[i].sched, n,
+						  stream_now_ns(), &info);
+			spin_unlock_irqrestore(&sd->lock, irq);
+			if (!more)
+				break;
+			if (!info.size || info.established != established)
+				continue;
+			seq_printf(
+				m,
+				"%s: end %llu members %u pending %u waited_us %llu patience_us %llu%s%s\n",
+				class_name[i], info.end_sector, info.size,
+				info.nr_pending, info.waited_ns / 1000,
+				info.patience_ns / 1000,
+				info.held ? " held" : "",
+				info.pending ? " to_be_sent" : "");
+		}
+}
+
+static int streams_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+
+	show_streams(q->elevator->elevator_data, m, true);
+	return 0;
+}
+
+static int parents_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+
+	show_streams(q->elevator->elevator_data, m, false);
+	return 0;
+}
+
+static int waits_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct stream_data *sd = q->elevator->elevator_data;
+	int i;
+
+	seq_puts(m, "wait_below_us reads writes\n");
+	for (i = 0; i < STREAM_WAITS; i++) {
+		if (i == STREAM_WAITS - 1)
+			seq_puts(m, "more");
+		else
+			seq_printf(m, "%llu",
+				   (1ULL << (STREAM_WAITS_SHIFT + i)) / 1000);
+		seq_printf(m, " %llu %llu\n",
+			   READ_ONCE(sd->wait_histogram[SS_READ][i]),
+			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
+	}
+	return 0;
+}
+
+const struct blk_mq_debugfs_attr stream_debugfs_attrs[] = {
+	{ "counters", 0400, counters_show },
+	{ "streams", 0400, streams_show },
+	{ "parents", 0400, parents_show },
+	{ "waits", 0400, waits_show },
+	{},
+};
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The scheduler's tracepoints: events/stream/ in tracefs. */
+/* clang-format off */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM stream
+
+#if !defined(STREAM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define STREAM_TRACE_H
+
+#include <linux/tracepoint.h>
+
+DECLARE_EVENT_CLASS(stream_event,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u64, sector)
+		__field(u32, size)
+	),
+	TP_fast_assign(
+		__entry->dev = dev;
+		__entry->sector = sector;
+		__entry->size = size;
+	),
+	TP_printk("%d,%d end=%llu members=%u",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->sector, __entry->size)
+);
+
+/* A stream has become long enough to be waited for. */
+DEFINE_EVENT(stream_event, stream_established,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size));
+
+/* The disk is kept idle for the stream's next request, others are pending. */
+DEFINE_EVENT(stream_event, stream_held,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size));
+
+/* The request that the disk was kept idle for came. */
+DEFINE_EVENT(stream_event, stream_hit,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size));
+
+/* It did not come in time. */
+DEFINE_EVENT(stream_event, stream_timed_out,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size));
+
+/* The stream's slice is over, others go on. */
+DEFINE_EVENT(stream_event, stream_slice_ended,
+	TP_PROTO(dev_t dev, u64 sector, u32 size),
+	TP_ARGS(dev, sector, size));
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_FILE stream-trace
+#include <trace/define_trace.h>

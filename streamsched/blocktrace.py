@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a disk's requests went through, from the kernel's own block trace events.
+
+Read from the text of tracefs: block_bio_queue (a request is wanted),
+block_rq_issue (it goes to the disk) and block_rq_complete (the disk has done
+it). That is the same for every scheduler, and for none at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+
+from streamsched.errors import StreamschedError
+
+EVENTS = ("block_bio_queue", "block_rq_issue", "block_rq_requeue", "block_rq_complete")
+
+_LINE = re.compile(
+    r"\s(?P<s>\d+)\.(?P<us>\d{6}): (?P<event>block_\w+): (?P<dev>\d+,\d+) (?P<rwbs>\S+)"
+    r" (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) \+ (?P<sectors>\d+)"
+)
+_LOST = re.compile(r"CPU:\d+ \[LOST (\d+) EVENTS\]")
+
+
+@dataclasses.dataclass(slots=True)
+class Request:
+    """One request of the disk; times in ns of the trace's clock."""
+
+    sector: int
+    sectors: int
+    write: bool
+    arrival_ns: int  # of the first bio in it
+    issue_ns: int
+    complete_ns: int = 0
+
+    @property
+    def wait_ns(self) -> int:
+        return self.issue_ns - self.arrival_ns
+
+    @property
+    def service_ns(self) -> int:
+        return self.complete_ns - self.issue_ns
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockTrace:
+    """All requests in order of issue, and what the disk did meanwhile."""
+
+    requests: tuple[Request, ...]
+    idle_ns: int  # no request in the disk although some were wanted
+    seeks: int  # requests that did not begin where the one before ended
+    begin_ns: int
+    end_ns: int
+
+
+class _Arrivals:
+    """Bios that are not yet issued, by direction and first sector."""
+
+    def __init__(self) -> None:
+        self.waiting: tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]] = ({}, {})
+
+    def add(self, write: bool, sector: int, sectors: int, ns: int) -> None:
+        # The same place wanted twice at once: the earlier one counts.
+        self.waiting[write].setdefault(sector, (sectors, ns))
+
+    def take(self, write: bool, sector: int, sectors: int, ns: int) -> int:
+        """The arrival of the earliest bio in the range; they are no longer waiting."""
+        waiting = self.waiting[write]
+        at, first = sector, ns
+        while at < sector + sectors:
+            found = waiting.pop(at, None)
+            if found is None:
+                # A part of a bio that was split begins where the one before ended.
+                break
+            length, arrived = found
+            first = min(first, arrived)
+            if at + length > sector + sectors:
+                rest = at + length - sector - sectors
+                waiting[sector + sectors] = (rest, arrived)
+            at += length
+        return first
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting[0]) or bool(self.waiting[1])
+
+
+def parse(lines: Iterable[str], device: str | None = None) -> BlockTrace:
+    """Requests from the text of tracefs' file trace; @device "MAJOR,MINOR", None: the only one."""
+    arrivals = _Arrivals()
+    in_disk: dict[tuple[int, bool], Request] = {}
+    requests: list[Request] = []
+    idle_ns = seeks = head = begin = end = 0
+    idle_since: int | None = None
+    for line in lines:
+        if lost := _LOST.search(line):
+            raise StreamschedError(
+                f"the kernel's trace buffer was too small, {lost[1]} events are lost"
+            )
+        found = _LINE.search(line)
+        if not found or (device and found["dev"] != device):
+            continue
+        ns = int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
+        sector, sectors = int(found["sector"]), int(found["sectors"])
+        rwbs = found["rwbs"]
+        if not sectors or not ("R" in rwbs or "W" in rwbs):
+            continue
+        write = "W" in rwbs
+        event = found["event"]
+        begin = begin or ns
+        end = ns
+        if event == "block_bio_queue":
+            arrivals.add(write, sector, sectors, ns)
+        elif event == "block_rq_issue":
+            arrival = arrivals.take(write, sector, sectors, ns)
+            request = Request(sector, sectors, write, arrival, ns)
+            seeks += sector != head
+            head = sector + sectors
+            in_disk[sector, write] = request
+        elif event == "block_rq_complete":
+            done = in_disk.pop((sector, write), None)
+            if done:
+                done.complete_ns = ns
+                requests.append(done)
+        idle = not in_disk and bool(arrivals)
+        if idle and idle_since is None:
+            idle_since = ns
+        elif not idle and idle_since is not None:
+            idle_ns += ns - idle_since
+            idle_since = None
+    requests.sort(key=lambda request: request.issue_ns)
+    return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)
+
+
+def switch_cost(
+    trace: BlockTrace, owner_of: Callable[[Request], int], bytes_per_s: float
+) -> tuple[int, int]:
+    """(number, total positioning in ns) of requests after another owner's.
+
+    Positioning is the service time less the transfer at @bytes_per_s.
+    """
+    nr = total = 0
+    last: int | None = None
+    for request in trace.requests:
+        owner = owner_of(request)
+        if last is not None and owner != last:
+            nr += 1
+            transfer = request.sectors * 512 / bytes_per_s * 1e9 if bytes_per_s else 0
+            total += max(0, round(request.service_ns - transfer))
+        last = owner
+    return nr, total

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Job files on the real kernel, in virtual time: the host behind run --on kernel.
+
+Each policy gets a rig (a User Mode Linux, see docs/RIG.md) of its own, with an
+emulated disk made from the same disk file as the simulator's. fio itself runs
+the job file there; what the disk's requests went through is read from the
+kernel's block trace events, so that it means the same for every scheduler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from streamsched import hddemu, rig
+from streamsched.blocktrace import EVENTS, BlockTrace, Request, parse, switch_cost
+from streamsched.compare import MAX_ALONE, Comparison, stand_in
+from streamsched.diskfile import Disk
+from streamsched.errors import StreamschedError, UsageError, unknown
+from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
+from streamsched.simulate import COUNTERS, NR_REQUESTS, JobRun, Run, Setup, Times
+
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "stream")
+DEFAULT_POLICIES = "none,mq-deadline,kyber,bfq,bfq:low_latency=0,stream"
+PATHS = ("direct", "loop", "crypt", "md0", "nbd")
+# Long enough for an alone rate, short enough for nobody to wait for it.
+ALONE_BYTES = 256 << 20
+# Real seconds that one rig may take.
+TIMEOUT_S = 900
+TRACE_KIB = 200_000
+# As much as the simulator's machine has (CACHE_BYTES of simulate.py), and the trace.
+MEMORY_MB = 2300
+_SETTING = re.compile(r"[a-z][a-z0-9_]*=[^:=\s]+")
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelPolicy:
+    """A scheduler of the block layer and what is written to its files in iosched/."""
+
+    name: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def label(self) -> str:
+        """As it is written on the command line."""
+        return ":".join([self.name, *(f"{key}={value}" for key, value in self.settings)])
+
+
+def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy]:
+    """Policies from "bfq:low_latency=0,stream"; @settings (of --set) go to stream."""
+    policies = []
+    for spec in filter(None, (part.strip() for part in text.split(","))):
+        name, *pairs = spec.split(":")
+        if name not in SCHEDULERS:
+            raise unknown("kernel scheduler", name, SCHEDULERS)
+        own = [*pairs, *(settings if name == "stream" else ())]
+        for pair in own:
+            if not _SETTING.fullmatch(pair):
+                raise UsageError(
+                    f'policy "{spec}": "{pair}" is not of the form SETTING=VALUE, '
+                    "as in bfq:low_latency=0"
+                )
+        split = tuple(tuple(pair.split("=", 1)) for pair in own)
+        policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]
+    if not policies:
+        raise UsageError("--policy is empty; name at least one, as in mq-deadline,stream")
+    return policies
+
+
+# ---- what runs inside ----
+
+FIO_WORK = """\
+fio --clocksource=clock_gettime --output-format=json --output="$OUT/fio.json" "$IN/job.fio"
+"""
+
+
+def boot(
+    disk: Disk,
+    policy: KernelPolicy,
+    work: str,
+    *,
+    path: str = "direct",
+    queue_depth: int = 1,
+    variant: str = "base",
+    prepare: str | None = None,
+    files: Mapping[str, str] | None = None,
+) -> rig.RigResult:
+    """One rig: the disk, the layers of @path, the scheduler, the trace, and @work (bash).
+
+    @work finds the top of the layers in $DEV; see kernel/rig/workload.sh.
+    """
+    emulated = dataclasses.replace(disk, queue_depth=queue_depth)
+    inside = {"disk.sh": hddemu.script("hdd0", emulated), "work.sh": work, **(files or {})}
+    if prepare is not None:
+        inside["prepare.sh"] = prepare
+    result = rig.run_in_rig(
+        (rig.source_root() / "kernel" / "rig" / "workload.sh").read_text(),
+        variant=variant,
+        files=inside,
+        timeout_s=TIMEOUT_S,
+        memory_mb=MEMORY_MB,
+        environment={
+            "STACK": path,
+            "SCHEDULER": policy.name,
+            "SETTINGS": "\n".join(f"{key} {value}" for key, value in policy.settings),
+            "NR_REQUESTS": str(NR_REQUESTS),
+            "TRACE_KIB": str(TRACE_KIB),
+            "TRACE_EVENTS": " ".join(EVENTS),
+        },
+    )
+    if "failed" in result.files:
+        raise StreamschedError(f"{policy.label}: {result.files['failed'].decode().strip()}")
+    if result.status != 0:
+        last = (result.stdout + result.stderr).strip().splitlines()[-5:]
+        raise StreamschedError(f"{policy.label}: the work failed in the rig: " + " | ".join(last))
+    return result
+
+
+def block_trace(result: rig.RigResult) -> BlockTrace:
+    """What the emulated disk went through."""
+    device = result.files["dev"].decode().strip().replace(":", ",")
+    return parse(result.files["trace"].decode().splitlines(), device)
+
+
+def process_section(process: Process, io_bytes: int) -> str:
+    """@process as a section of a job file, with the disk to itself."""
+    words = {RW_READ: "read", RW_WRITE: "write", RW_READ | RW_WRITE: "rw"}
+    rw = words[process.rw & (RW_READ | RW_WRITE)]
+    if process.rw & RW_RANDOM:
+        rw = f"rand{rw}"
+    if process.seq_skip:
+        rw += f":{process.seq_skip}"
+    lines = [
+        f"[{process.name}]",
+        "filename=${STREAMSCHED_DISK}",
+        "fadvise_hint=0",
+        f"rw={rw}",
+        f"rwmixread={process.read_pct}",
+        f"offset={process.offset}",
+        f"size={process.size}",
+        f"io_size={io_bytes}",
+        f"direct={int(process.direct)}",
+        f"ioengine={'libaio' if process.iodepth > 1 else 'psync'}",
+        f"iodepth={process.iodepth}",
+        "bssplit="
+        + ",".join(
+            ":".join(f"{size}/{pct}" for size, pct in zip(sizes[:nr], pcts[:nr], strict=True))
+            for sizes, pcts, nr in zip(
+                process.split_bytes, process.split_pct, process.nr_splits, strict=True
+            )
+        ),
+    ]
+    if process.norandommap:
+        lines.append("norandommap")
+    if process.thinktime_ns:
+        lines += [
+            f"thinktime={process.thinktime_ns // 1000}",
+            f"thinktime_blocks={process.thinktime_blocks}",
+        ]
+    if process.fsync_blocks:
+        lines.append(f"fsync={process.fsync_blocks}")
+    lines += ["runtime=20s", "stonewall"]
+    return "\n".join(lines) + "\n"
+
+
+# ---- what comes back ----
+
+
+def _times(values: Sequence[int]) -> Times:
+    if not values:
+        return Times(0.0, 0.0, 0.0, 0.0, 0.0)
+    ordered = sorted(values)
+
+    def quantile(part: float) -> float:
+        return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6
+
+    mean = sum(ordered) / len(ordered) / 1e6
+    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), ordered[-1] / 1e6)
+
+
+def _counters(text: str, trace: BlockTrace) -> dict[str, int]:
+    """The core's own where stream ran; what the trace tells for the others."""
+    counters = dict.fromkeys(COUNTERS, 0)
+    for line in text.splitlines():
+        if not line.startswith(("rt:", "be:", "idle:")):
+            continue
+        words = line.split()[1:]
+        for name, value in zip(words[::2], words[1::2], strict=False):
+            if name in counters:
+                counters[name] += int(value)
+    counters["dispatches"] = len(trace.requests)
+    counters["seeks"] = trace.seeks
+    counters["idle_ns"] = trace.idle_ns
+    return counters
+
+
+def _owner(processes: Sequence[Process], request: Request) -> int:
+    """Whose region a request is in; -1: nobody's, as metadata is."""
+    at = request.sector * 512
+    for number, process in enumerate(processes):
+        if process.offset <= at < process.offset + process.size:
+            return number
+    return -1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    name: str
+    read: int
+    written: int
+    ns: int
+
+
+def _fio_jobs(text: str) -> list[_Job]:
+    start = text.find("{")
+    document = json.loads(text[start:])
+    return [
+        _Job(
+            job["jobname"],
+            job["read"]["io_bytes"],
+            job["write"]["io_bytes"],
+            job["job_runtime"] * 1_000_000,
+        )
+        for job in document["jobs"]
+    ]
+
+
+def run_of(
+    result: rig.RigResult,
+    policy: KernelPolicy,
+    setup: Setup,
+    processes: Sequence[Process],
+    alone: float,
+) -> Run:
+    """The simulator's kind of result from what a rig brought back."""
+    jobs = _fio_jobs(result.files["fio.json"].decode())
+    trace = block_trace(result)
+    ends: dict[int, int] = {}
+    for job, process in zip(jobs, processes, strict=True):
+        done = job.ns + process.startdelay_ns
+        ends[process.stage] = max(ends.get(process.stage, 0), done)
+    waits: dict[int, int] = {}
+    for request in trace.requests:
+        number = _owner(processes, request)
+        waits[number] = max(waits.get(number, 0), request.wait_ns)
+    switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
+    return Run(
+        setup=dataclasses.replace(setup, policy=policy.label),
+        duration_ns=sum(ends.values()),
+        bytes_read=sum(job.read for job in jobs),
+        bytes_written=sum(job.written for job in jobs),
+        disk_requests=len(trace.requests),
+        wait=_times([r.wait_ns for r in trace.requests]),
+        service=_times([r.service_ns for r in trace.requests]),
+        response=_times([r.wait_ns + r.service_ns for r in trace.requests]),
+        switches=switches,
+        switch_ns=switch_ns,
+        position_ns=0,
+        busy_ns=0,
+        counters=_counters(result.files.get("counters", b"").decode(), trace),
+        jobs=tuple(
+            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
+            for number, job in enumerate(jobs)
+        ),
+    )
+
+
+def compare_on_kernel(
+    job_file: Path,
+    disk: Disk,
+    processes: Sequence[Process],
+    policies: Sequence[KernelPolicy],
+    *,
+    path: str = "direct",
+    queue_depth: int = 1,
+    variant: str = "base",
+    jobs: int = 1,
+    console: Console | None = None,
+) -> Comparison:
+    """Run @job_file under each policy on the rig's kernel, and each process alone."""
+    console = console or Console(stderr=True)
+    setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
+    numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
+    lonely = "".join(
+        process_section(
+            dataclasses.replace(processes[n], startdelay_ns=0),
+            min(processes[n].io_bytes or processes[n].size, ALONE_BYTES),
+        )
+        for n in numbers
+    )
+    rig.build(variant)
+    rig.build_modules(variant)
+
+    def one(policy: KernelPolicy, text: str) -> rig.RigResult:
+        result = boot(
+            disk,
+            policy,
+            FIO_WORK,
+            path=path,
+            queue_depth=queue_depth,
+            variant=variant,
+            files={"job.fio": text},
+        )
+        progress.advance(task)
+        for line in result.complaints()[:1]:
+            console.print(f"streamsched: {policy.label}: the kernel complained: {line.strip()}")
+        return result
+
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = progress.add_task(f"{job_file.name} on the kernel", total=len(policies) + 1)
+    with progress, ThreadPoolExecutor(max(1, jobs)) as pool:
+        alone_run = pool.submit(one, KernelPolicy("none"), lonely)
+        booted = [pool.submit(one, policy, job_file.read_text()) for policy in policies]
+        alone_jobs = _fio_jobs(alone_run.result().files["fio.json"].decode())
+        rates = {
+            number: (job.read + job.written) / (job.ns / 1e9)
+            for number, job in zip(numbers, alone_jobs, strict=True)
+            if job.ns
+        }
+        mean_rate = sum(rates.values()) / len(rates) if rates else 0.0
+        runs = tuple(
+            run_of(future.result(), policy, setup, processes, mean_rate)
+            for policy, future in zip(policies, booted, strict=True)
+        )
+    return Comparison(runs, rates)
+
+
+__all__ = [
+    "DEFAULT_POLICIES",
+    "MAX_ALONE",
+    "PATHS",
+    "SCHEDULERS",
+    "KernelPolicy",
+    "compare_on_kernel",
+    "parse_policies",
+]

@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The modules on Debian's own kernels: they build, install, load, and keep data.
+
+Kernels run under qemu with two processors (kernel/qemu). STOCK_SECONDS=600 wears the modules
+out for longer; STOCK_WHOLE=1 also has the whole of docs/INSTALL.md done under qemu, compiler
+and all, which takes a quarter of an hour.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+QEMU = ROOT / "kernel" / "qemu"
+PRIVATE_HEADERS = ROOT / "kernel" / "btf" / "private-headers.sh"
+INSTALL = ROOT / "docs" / "INSTALL.md"
+SUITES = ("bookworm", "trixie", "sid")
+
+# Starting programs is slow there, and other tests use the processors too.
+BOOT_SECONDS = 900
+STRESS_SECONDS = int(os.environ.get("STOCK_SECONDS", "90"))
+
+pytestmark = pytest.mark.e2e
+
+every_kernel = pytest.mark.parametrize("suite", SUITES)
+
+
+def run(
+    *command: object,
+    timeout: float | None = None,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """The command with what it printed, on both ways out."""
+    return subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        env=env,
+        check=False,
+    )
+
+
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "streamsched" / "stock"
+
+
+@functools.cache
+def fetched(what: str) -> Path:
+    """What fetch.sh brings, or a skipped test with its reason."""
+    if what in SUITES and os.getuid() != 0:
+        pytest.skip("stock kernels are set up by root only")
+    for program in ("mmdebstrap", "qemu-system-x86_64", "cpio", "modprobe"):
+        if what in SUITES and not shutil.which(program):
+            pytest.skip(f"{program} is missing: tools/setup.sh stock installs it")
+    done = subprocess.run(
+        [QEMU / "fetch.sh", what], capture_output=True, text=True, timeout=1800, check=False
+    )
+    if done.returncode:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    return cache() / done.stdout.strip()
+
+
+# ---- what several tests need, made once, by whichever worker comes first ----
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of tests, of all its workers."""
+    run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent / f"stock-{run_id}" if run_id else base / "stock"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def once(folder: Path, make: str, *command: object) -> str:
+    """What the command prints when it makes the folder; it is run by one worker only."""
+    log = folder.with_suffix(".log")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            done = run(*command, timeout=1800)
+            log.write_text(f"{done.returncode}\n{done.stdout}")
+    status, _, output = log.read_text().partition("\n")
+    assert status == "0", f"{make} failed:\n{output[-4000:]}"
+    return output
+
+
+@pytest.fixture(scope="session")
+def package(shared: Path) -> Path:
+    """The folder of the package, built in a fresh Debian 12 as docs/INSTALL.md says."""
+    fetched("bookworm")
+    source = shared / "source"
+    once(shared / "copy", "copying the sources", "sh", "-ec", f"""
+        mkdir {source}
+        cp -r {ROOT}/Makefile {ROOT}/meson.build {ROOT}/kernel {ROOT}/core {ROOT}/disk {source}
+        mkdir {source}/docs
+        cp {INSTALL} {source}/docs
+        """)  # fmt: skip
+    once(
+        shared / "package",
+        "building the package",
+        *[QEMU / "inside.sh", "--bind", f"{source}:/project"],
+        *["--bind", f"{fetched('bookworm')}/packages:/var/cache/apt/archives"],
+        *["bookworm", "sh", "-ec", "cd /project\n" + block("build")],
+    )
+    (built,) = (source / "build").glob("streamsched-dkms_*_all.deb")
+    return built.parent
+
+
+def installed(suite: str, package: Path, shared: Path) -> Path:
+    """The layer that docs/INSTALL.md's installation leaves on a fresh system."""
+    tree = fetched(suite)
+    layer = shared / f"layer-{suite}"
+    output = once(
+        shared / f"install-{suite}",
+        f"installing on {suite}",
+        *[QEMU / "inside.sh", "--layer", layer, "--bind", f"{package}:/package"],
+        *["--bind", f"{tree}/packages:/var/cache/apt/archives"],
+        *[suite, "sh", "-ec", "cd /package\n" + block("install")],
+    )
+    assert re.search(
+        rf"^streamsched/[\d.]+, {re.escape(tree.name)}, x86_64: installed$", output, re.MULTILINE
+    ), output[-4000:]
+    return layer
+
+
+def block(title: str) -> str:
+    """The commands of docs/INSTALL.md that begin with a comment of this title."""
+    (found,) = re.findall(rf"^```sh\n# {title}\n(.*?)^```$", INSTALL.read_text(), re.M | re.S)
+    return str(found)
+
+
+@dataclass
+class Boot:
+    """One boot of a stock kernel, with a folder that the script sees as /share."""
+
+    suite: str
+    share: Path
+    layer: Path | None = None
+
+    def __call__(
+        self, script: str, *qemu: str, memory: int = 1024, seconds: int = BOOT_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
+        self.share.mkdir(exist_ok=True)
+        path = self.share / "script"
+        path.write_text(script)
+        layer = ["--with", str(self.layer)] if self.layer else []
+        return run(
+            *[QEMU / "boot.sh", *layer, "--share", self.share, "--memory", str(memory)],
+            *["--timeout", str(seconds), "--console", self.share / "console"],
+            *[self.suite, path, *qemu],
+            timeout=seconds + 300,
+        )
+
+
+# ---- private headers ----
+
+
+@dataclass
+class Kernel:
+    """Headers of a kernel that never was."""
+
+    folder: Path
+
+    def __init__(self, folder: Path, release: str = "6.5.0-test", code: int = 6 << 16 | 5 << 8):
+        self.folder = folder
+        generated = folder / "include" / "generated"
+        (generated / "uapi" / "linux").mkdir(parents=True)
+        (generated / "utsrelease.h").write_text(f'#define UTS_RELEASE "{release}"\n')
+        (generated / "uapi" / "linux" / "version.h").write_text(
+            f"#define LINUX_VERSION_CODE {code}\n"
+        )
+        (folder / "Module.symvers").write_text("0x1\telv_register\tvmlinux\tEXPORT_SYMBOL_GPL\t\n")
+
+    def refuses(self, tmp_path: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
+        """The one sentence that private-headers.sh says, having written nothing."""
+        output = tmp_path / "private.h"
+        done = run(
+            PRIVATE_HEADERS, "--headers", self.folder, *arguments, output, timeout=60, env=env
+        )
+        assert done.returncode == 1, done.stdout
+        assert not output.exists()
+        (line,) = done.stdout.splitlines()
+        assert line.startswith("private-headers: ")
+        return line.removeprefix("private-headers: ")
+
+
+def boot_image(payload: bytes) -> bytes:
+    """A boot image of which only what the boot protocol says of its payload is there."""
+    image = bytearray(1024)
+    image[497] = 1
+    image[514:518] = b"HdrS"
+    struct.pack_into("<II", image, 584, 16, len(payload))
+    image[0:2] = b"MZ"
+    return bytes(image + bytes(16) + payload)
+
+
+def need_pahole() -> None:
+    if not shutil.which("pahole"):
+        pytest.skip("pahole is missing: tools/setup.sh stock installs it")
+
+
+def test_headers_that_are_missing(tmp_path: Path) -> None:
+    kernel = Kernel(tmp_path / "headers")
+    shutil.rmtree(kernel.folder)
+    said = kernel.refuses(tmp_path, "6.5.0-test")
+    assert said.endswith("install the Debian package linux-headers-6.5.0-test")
+
+
+def test_headers_of_another_kernel(tmp_path: Path) -> None:
+    said = Kernel(tmp_path / "headers").refuses(tmp_path, "6.6.0-test")
+    assert "belongs to kernel 6.5.0-test, not to 6.6.0-test" in said
+    assert said.endswith("install the Debian package linux-headers-6.6.0-test")
+
+
+def test_headers_of_a_kernel_that_was_not_built(tmp_path: Path) -> None:
+    kernel = Kernel(tmp_path / "headers")
+    (kernel.folder / "Module.symvers").unlink()
+    assert "has no Module.symvers" in kernel.refuses(tmp_path, "6.5.0-test")
+
+
+def test_a_kernel_that_is_too_old(tmp_path: Path) -> None:
+    kernel = Kernel(tmp_path / "headers", "6.0.19-test", 6 << 16 | 19)
+    said = kernel.refuses(tmp_path, "6.0.19-test")
+    assert said == "kernel 6.0.19-test is too old: the modules need 6.1 or later"
+
+
+def test_a_machine_without_pahole(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "cat", "cut", "env", "sed", "uname"):
+        where = shutil.which(name)
+        assert where
+        (programs / name).symlink_to(where)
+    said = Kernel(tmp_path / "headers").refuses(tmp_path, "6.5.0-test", env={"PATH": str(programs)})
+    assert said == "pahole is missing: install the Debian package pahole"
+
+
+def test_a_kernel_that_is_not_installed(tmp_path: Path) -> None:
+    need_pahole()
+    said = Kernel(tmp_path / "headers").refuses(tmp_path, "6.5.0-test")
+    assert said.endswith("install the Debian package linux-image-6.5.0-test")
+
+
+def test_a_kernel_without_type_information(tmp_path: Path) -> None:
+    need_pahole()
+    kernel = Kernel(tmp_path / "headers")
+    shutil.copy("/bin/true", kernel.folder / "vmlinux")
+    assert "CONFIG_DEBUG_INFO_BTF=y" in kernel.refuses(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        (b"\xfd7zXZ\0 and then no more", "xz cannot unpack the kernel"),
+        (b"what is this?", "compressed in a way that is not known here"),
+    ],
+)
+def test_a_boot_image_that_is_damaged(tmp_path: Path, payload: bytes, words: str) -> None:
+    need_pahole()
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(boot_image(payload))
+    said = Kernel(tmp_path / "headers").refuses(tmp_path, "--vmlinux", str(image))
+    assert words in said and str(image) in said
+
+
+def test_a_boot_image_of_another_machine(tmp_path: Path) -> None:
+    need_pahole()
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(b"MZ" + bytes(2000))
+    said = Kernel(tmp_path / "headers").refuses(tmp_path, "--vmlinux", str(image))
+    assert "is no x86 boot image" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["6.1.0-1-amd64"], ["--vmlinux"], ["a", "b", "c"]])
+def test_how_it_is_called(arguments: list[str]) -> None:
+    done = run(PRIVATE_HEADERS, *arguments)
+    assert done.returncode == 1
+    assert done.stdout.startswith("private-headers: usage: ")
+
+
+# ---- building ----
+
+
+def build(suite: str, shared: Path) -> tuple[Path, str]:
+    """Where the modules are, and what make and sparse said."""
+    fetched(suite)
+    folder = shared / f"build-{suite}"
+    output = once(folder, f"building for {suite}", QEMU / "build.sh", suite, folder, "W=1", "C=2")
+    return folder, output
+
+
+@every_kernel
+def test_both_modules_build_without_a_warning(suite: str, shared: Path) -> None:
+    folder, output = build(suite, shared)
+    assert (folder / "stream-iosched.ko").exists()
+    assert (folder / "hdd-emu.ko").exists()
+    # Each file was looked at by the compiler and by sparse.
+    sources = len(re.findall(r"^ +CC \[M\] +(?:\S*/)?(?:core|disk|kernel)/\S+\.o$", output, re.M))
+    assert sources >= 15
+    assert len(re.findall(r"^ +CHECK ", output, re.M)) >= sources
+    # Only what is said of our files; sparse also reads the kernel's headers.
+    ours = [
+        line
+        for line in output.splitlines()
+        if re.search(r"\b(?:warning|error):", line) and re.search(r"(?:core|disk|kernel)/\w", line)
+    ]
+    assert ours == []
+
+
+# What checkpatch says and does not count: of which files, and why.
+NOT_COUNTED = {
+    "LINUX_VERSION_CODE": "kernel/compat.h",  # is there to ask for versions
+    "CONSTANT_COMPARISON": "kernel/*",  # takes KERNEL_VERSION() and ARRAY_SIZE() for variables
+    "NEW_TYPEDEFS": "kernel/compat.h",  # newer kernels' names on older ones
+    "MACRO_WITH_FLOW_CONTROL": "kernel/compat.h",
+    "SPACING": "kernel/compat.h",  # does not know _Generic
+    "COMPLEX_MACRO": "kernel/*",  # tables of rows, which are no expressions
+    "TRAILING_SEMICOLON": "kernel/*",  # the same
+}
+
+
+def test_checkpatch_has_no_complaint() -> None:
+    checkpatch = fetched("checkpatch")
+    files = [
+        path.relative_to(ROOT)
+        for folder in ("core", "disk", "kernel")
+        for path in sorted((ROOT / folder).glob("*.[ch]"))
+        if path.name != "private.h"
+    ]
+    assert len(files) >= 25
+    done = run(
+        *["perl", checkpatch, "--no-tree", "--file", "--terse", "--show-types", "--no-summary"],
+        *files,
+        cwd=ROOT,
+        timeout=300,
+    )
+    complaints = []
+    for line in done.stdout.splitlines():
+        found = re.match(r"(\S+?):\d+: (?:WARNING|ERROR|CHECK):(\w+): ", line)
+        assert found, f"checkpatch says: {line}"
+        name, kind = found.groups()
+        if kind not in NOT_COUNTED or not Path(name).match(NOT_COUNTED[kind]):
+            complaints.append(line)
+    assert complaints == []
+
+
+@every_kernel
+def test_private_headers_fit_the_kernel(suite: str, shared: Path) -> None:
+    folder, _ = build(suite, shared)
+    text = (folder / "kernel" / "private.h").read_text()
+    assert f" * {fetched(suite).name}\n" in text
+    newest = suite == "sid"
+    assert ("#define HAVE_ELEVATOR_ALLOC 1" in text) is not newest
+    assert ("#define HAVE_ELEVATOR_QUEUE_ET 1" in text) is newest
+    oldest = suite == "bookworm"
+    assert ("#define HAVE_ELEVATOR_TYPE_ELEVATOR_FEATURES 1" in text) is oldest
+    assert ("#define HAVE_BLK_INSERT_T 1" in text) is not oldest
+    # What looks at sizes is evaluated by the compiler.
+    assert "static_assert(sizeof(struct elevator_queue) == 632);" in text
+    assert re.search(r"static_assert\(offsetof\(struct elevator_mq_ops, has_work\) == \d+\);", text)
+
+
+def test_a_wrong_layout_does_not_compile(shared: Path, tmp_path: Path) -> None:
+    folder, _ = build("bookworm", shared)
+    text = (folder / "kernel" / "private.h").read_text()
+    wrong = text.replace("\tvoid *                     elevator_data;\n", "", 1)
+    assert wrong != text
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "private.h").write_text(wrong)
+    (source / "one.c").write_text('#include "private.h"\n')
+    (source / "Kbuild").write_text("obj-m := one.o\n")
+    release = fetched("bookworm").name
+    done = run(
+        *[QEMU / "inside.sh", "--tools", "--bind", f"{source}:/source", "bookworm"],
+        *["make", "-C", f"/lib/modules/{release}/build", "M=/source", "one.o"],
+        timeout=300,
+    )
+    assert done.returncode
+    assert "static assertion failed" in done.stdout
+
+
+# ---- DKMS, and docs/INSTALL.md ----
+
+
+def test_dkms_refuses_older_kernels(package: Path, shared: Path) -> None:
+    layer = installed("bookworm", package, shared)
+    done = run(
+        *[QEMU / "inside.sh", "--with", layer, "bookworm", "sh", "-c"],
+        "mkdir -p /lib/modules/5.10.0-1-amd64/build/include\n"
+        "dkms build $(dkms status | sed 's/,.*//') -k 5.10.0-1-amd64",
+        timeout=300,
+    )
+    assert done.returncode, done.stdout
+    assert (
+        "streamsched: kernel 5.10.0-1-amd64 is too old: the modules need 6.1 or later"
+        in done.stdout
+    )
+
+
+def disks(folder: Path) -> Iterator[str]:
+    """qemu's options for two disks: sda rotates, sdb does not."""
+    yield from ("-device", "virtio-scsi-pci")
+    for name, rotation in (("a", 7200), ("b", 1)):
+        image = folder / f"{name}.img"
+        with image.open("wb") as file:
+            file.truncate(64 << 20)
+        yield from ("-drive", f"if=none,id={name},format=raw,file={image}")
+        yield from ("-device", f"scsi-hd,drive={name},rotation_rate={rotation}")
+
+
+def guest_script(*parts: str) -> str:
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "set -ex",
+            "/lib/systemd/systemd-udevd --daemon",
+            "udevadm trigger --action=add",
+            "udevadm settle",
+            # sh -e lets pass what stands behind an exclamation mark.
+            'not() { if "$@"; then echo "should fail: $*"; exit 1; fi; }',
+            'uses() { grep -qF "[$2]" /sys/block/$1/queue/scheduler; }',
+            # Disks are looked for in the background.
+            "until [ -b /dev/sda ] && [ -b /dev/sdb ]; do sleep 0.1; done",
+            "udevadm settle",
+            "grep -q 1 /sys/block/sda/queue/rotational",
+            "grep -q 0 /sys/block/sdb/queue/rotational",
+            *parts,
+            "echo all done",
+        ]
+    )  # fmt: skip
+
+
+# What holds after each part of docs/INSTALL.md.
+TRIED = """
+uses sda stream
+not uses sdb stream
+fio --name=f --filename=/dev/sda --direct=1 --rw=randrw --bs=4k-64k --io_size=4m \\
+	--verify=crc32c --output=/tmp/fio
+"""
+TUNED = """
+grep -q 300ms /sys/block/sda/queue/iosched/wait_target
+not sh -c 'echo 0ms >/sys/block/sda/queue/iosched/wait_target'
+grep -q 300ms /sys/block/sda/queue/iosched/wait_target
+echo none >/sys/block/sda/queue/scheduler
+modprobe null_blk nr_devices=0
+mount -t configfs configfs /sys/kernel/config
+cd /sys/kernel/config/nullb
+mkdir zoned
+echo 1 >zoned/zoned
+echo 64 >zoned/size
+echo 16 >zoned/zone_size
+echo 1 >zoned/memory_backed
+echo 1 >zoned/power
+truncate -s 1M /tmp/loop
+modprobe loop
+losetup /dev/loop7 /tmp/loop
+cd /
+"""
+ALWAYS = """
+uses sda stream
+not uses sdb stream
+not uses zoned stream
+not uses loop7 stream
+echo none >/sys/block/sda/queue/scheduler
+dd if=/dev/zero of=/dev/sda bs=4k count=1 oflag=direct
+udevadm settle
+uses sda none
+echo stream >/sys/block/sda/queue/scheduler
+"""
+REMOVED = """
+uses sda mq-deadline
+not modinfo stream-iosched
+not ls /usr/src/streamsched-*
+"""
+
+
+@every_kernel
+def test_the_instructions(suite: str, package: Path, shared: Path, tmp_path: Path) -> None:
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    done = boot(
+        guest_script(
+            *[block("try"), TRIED, block("tune"), TUNED],
+            *[block("always"), ALWAYS, block("remove"), REMOVED],
+        ),
+        *disks(tmp_path),
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n")
+
+
+def test_by_hand(package: Path, shared: Path) -> None:
+    """In a fresh Debian 12, as if its kernel were the running one."""
+    tree = fetched("bookworm")
+    done = run(
+        *[QEMU / "inside.sh", "--bind", f"{package}:/package"],
+        *["--bind", f"{tree}/packages:/var/cache/apt/archives"],
+        *["bookworm", "sh", "-ec"],
+        # The sources without DKMS, and without a kernel that could load them.
+        "dpkg -x /package/streamsched-dkms_*_all.deb /\n"
+        f"uname() {{ echo {tree.name}; }}\n"
+        "insmod() { test -f $1 && echo built; }\n"
+        + block("by hand").replace("make -C", f"make RELEASE={tree.name} -C"),
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert done.stdout.endswith("built\n")
+
+
+@pytest.mark.skipif(not os.environ.get("STOCK_WHOLE"), reason="takes long: STOCK_WHOLE=1 runs it")
+def test_the_whole_of_the_instructions_under_qemu(package: Path, tmp_path: Path) -> None:
+    """Installing and compiling, too, in a fresh Debian 12 without a network."""
+    tree = fetched("bookworm")
+    boot = Boot("bookworm", tmp_path / "share")
+    boot.share.mkdir()
+    for path in (tree / "packages").glob("*.deb"):
+        shutil.copy(path, boot.share)
+    shutil.copytree(package.parent, boot.share / "project")
+    shutil.rmtree(boot.share / "project" / "build")
+    done = boot(
+        guest_script(
+            "cp /share/*.deb /var/cache/apt/archives/",
+            "cd /share/project",
+            *[block("build"), "cd build", block("install")],
+            *[block("try"), TRIED, block("tune"), TUNED],
+            *[block("always"), ALWAYS],
+            *["echo none >/sys/block/sda/queue/scheduler", "modprobe -r stream-iosched"],
+            *[block("by hand"), "rmmod stream-iosched", block("remove"), REMOVED],
+        ),
+        *disks(tmp_path),
+        memory=3072,
+        seconds=3600,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n")
+
+
+# ---- wear ----
+
+
+@every_kernel
+def test_data_is_right_whatever_happens(
+    suite: str, package: Path, shared: Path, tmp_path: Path
+) -> None:
+    """The module that DKMS built, on two processors; what happens is in kernel/qemu/stress.sh."""
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    boot.share.mkdir()
+    shutil.copy(QEMU / "stress.sh", boot.share)
+    for name in ("emu0", "emu1"):
+        script = subprocess.check_output(
+            [
+                *[sys.executable, "-m", "streamsched.hddemu", "script", name],
+                *["wd5000aaks", "--set", "size_sectors=131072"],
+            ]
+        )
+        (boot.share / f"{name}.sh").write_bytes(script)
+    done = boot(
+        f"#!/bin/sh\nexec /share/stress.sh {STRESS_SECONDS} 1\n",
+        memory=2048,
+        seconds=BOOT_SECONDS + STRESS_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    print(done.stdout)
+    assert done.stdout.endswith("failures: 0\n")

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scheduler stream in the rig's real kernel, on emulated disks, in virtual time.
+
+RIG_VARIANT=kasan in the environment runs all of it on the kernel with checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamsched import hddemu, rig
+from streamsched.compare import compare
+from streamsched.diskfile import load_disk
+from streamsched.errors import StreamschedError, UsageError
+from streamsched.jobfile import load_jobs
+from streamsched.kernelhost import compare_on_kernel, parse_policies
+from streamsched.policies import WORK_CONSERVING, WRAPPER, all_policies
+from streamsched.simulate import Setup
+
+pytestmark = pytest.mark.e2e
+
+VARIANT = os.environ.get("RIG_VARIANT", "base")
+JOBS = Path(__file__).resolve().parents[1] / "jobs" / "kernel"
+FIO = "fio --clocksource=clock_gettime --filename=/dev/hdd0 --direct=1 --verify_state_save=0"
+DISK = load_disk("wd5000aaks")
+
+
+def fio_output(result: rig.RigResult, name: str) -> dict[str, Any]:
+    """fio's JSON, which it may begin with a warning."""
+    text = result.files[name].decode()
+    document: dict[str, Any] = json.loads(text[text.index("{") :])
+    return document
+
+
+def guest(script: str, depth: int = 32, timeout_s: int = 300) -> rig.RigResult:
+    """Run @script where /dev/hdd0 is the paper's disk under stream; it must succeed."""
+    try:
+        rig.kernel_folder(VARIANT)
+    except StreamschedError as error:
+        pytest.skip(str(error))
+    disk = dataclasses.replace(DISK, queue_depth=depth)
+    result = rig.run_in_rig(
+        f"{hddemu.script('hdd0', disk)}\n"
+        "set -e\ncd /sys/block/hdd0/queue\necho stream >scheduler\n" + script,
+        variant=VARIANT,
+        timeout_s=timeout_s,
+    )
+    said = f"{result.stdout}\n{result.stderr}\n{result.console[-3000:]}"
+    assert result.status == 0, said
+    assert not result.complaints(), said
+    return result
+
+
+# ---- sysfs, debugfs, tracepoints ----
+
+
+def test_a_file_for_each_tunable_with_its_default() -> None:
+    """The files are the core's rows: names, defaults, units."""
+    rows = {
+        row.name: row
+        for policy in all_policies().values()
+        if policy.flags & WRAPPER or policy.name in ("noop", "deadline", "cscan", "sptf")
+        for row in policy.tunables
+    }
+    result = guest("cd iosched; for f in *; do echo $f=$(cat $f); done")
+    shown = dict(line.split("=", 1) for line in result.stdout.splitlines())
+    own = {"inner", "service_curve", "prio_aging_expire"}
+    assert set(shown) == set(rows) | own
+    for name, row in rows.items():
+        assert shown[name] == row.show(row.initial).rstrip("%").removesuffix(" sectors")
+    assert shown["inner"] == "noop [deadline] cscan sptf"
+    assert shown["prio_aging_expire"] == "10s"
+    assert shown["service_curve"].startswith("0:0 ")
+
+
+def test_all_work_conserving_policies_can_be_inside() -> None:
+    known = [policy.name for policy in all_policies().values() if policy.flags & WORK_CONSERVING]
+    result = guest(
+        "for p in " + " ".join(known) + "; do echo $p >iosched/inner; cat iosched/inner;"
+        f" {FIO} --name=a --rw=randread --bs=4k --iodepth=8 --ioengine=libaio --size=1g"
+        " --io_size=256k >/dev/null; done"
+    )
+    assert [re.search(r"\[(\w+)\]", line)[1] for line in result.stdout.splitlines()] == known  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "reason"),
+    [
+        ("stream_threshold", "0", "0 is not within 1 to 1000"),
+        ("stream_threshold", "five", "not a whole number"),
+        ("stream_threshold", "", "not a whole number"),
+        ("stream_threshold", "99999999999999999999999", "not a whole number"),
+        ("stream_time_slice", "124", "not a time as in 500ms"),
+        ("stream_time_slice", "124h", "or auto"),
+        ("wait_target", "9ms", "9000000 is not within 10000000 to 60000000000 (ns)"),
+        ("tolerance_factor", "5x", "percent"),
+        ("prio_aging_expire", "0s", "not a time from 1ns to 3600s"),
+        ("inner", "stream", "no work-conserving policy"),
+        ("inner", "cfq", "no work-conserving policy"),
+        ("inner", "a" * 100, "no work-conserving policy"),
+        ("service_curve", "0", "neither"),
+        ("service_curve", "0:5 9:4", "times never falling"),
+        ("service_curve", "5:5", "ascending from 0"),
+        ("service_curve", "0:5 0:6", "ascending from 0"),
+        ("service_curve", " ".join(f"{n}:{n}" for n in range(41)), "1 to 40 points"),
+    ],
+)
+def test_what_is_refused_changes_nothing(file: str, value: str, reason: str) -> None:
+    result = guest(
+        f"before=$(cat iosched/{file})\n"
+        f"if printf '{value}\\n' >iosched/{file}; then exit 9; fi\n"
+        f'[ "$before" = "$(cat iosched/{file})" ]\n'
+    )
+    assert "Invalid argument" in result.stderr
+    said = [line for line in result.console.splitlines() if f"stream: hdd0: {file}: " in line]
+    assert len(said) == 1 and reason in said[0]
+
+
+def test_what_is_written_is_read_back() -> None:
+    result = guest(
+        "put() { echo $2 >iosched/$1; cat iosched/$1; }\n"
+        "put stream_time_slice auto; put wait_target 1000ms; put read_expire 1500us\n"
+        "put tolerance_factor 75%; put stream_threshold ' 6 '; put service_curve "
+        "'0:0 100:2000000'\n"
+        "put service_curve learn | head -c 4; echo; put age_limit 250ms; put inner sptf\n"
+        "cat iosched/age_limit iosched/stream_threshold"
+    )
+    assert result.stdout.splitlines() == [
+        *("auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
+        *("noop deadline cscan [sptf]", "250ms", "6"),
+    ]
+
+
+def test_counters_agree_with_tracepoints_and_debugfs() -> None:
+    job = (JOBS / "direct-readers.fio").read_text().replace("128m", "8m")
+    result = guest(
+        "cd /sys/kernel/tracing; echo 20000 >buffer_size_kb; echo 1 >events/stream/enable\n"
+        f"cat >/tmp/job.fio <<'J'\n{job}\nJ\n"
+        "STREAMSCHED_DISK=/dev/hdd0 fio --clocksource=clock_gettime /tmp/job.fio >/dev/null\n"
+        "echo 0 >tracing_on; cat trace >$OUT/trace; cd /sys/kernel/debug/block/hdd0/sched\n"
+        "for f in counters streams parents waits; do cat $f >$OUT/$f; done"
+    )
+    text = result.files["counters"].decode()
+    words = re.search(r"^be: (.*)$", text, re.MULTILINE)[1].split()  # type: ignore[index]
+    counters = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    events = re.findall(
+        r": stream_(\w+): \d+,\d+ end=\d+ members=\d+", result.files["trace"].decode()
+    )
+    assert counters["arrivals"] == counters["dispatches"] == counters["completions"] == 4 * 128
+    assert events.count("held") == counters["waits"] > 300
+    assert events.count("hit") == counters["hits"] > 300
+    assert events.count("timed_out") == counters["timeouts"]
+    assert events.count("slice_ended") == counters["slices_ended"] > 0
+    assert events.count("established") >= 4
+    waits = result.files["waits"].decode().splitlines()
+    assert sum(int(line.split()[1]) for line in waits[1:]) == 4 * 128
+
+
+def test_flat_disk_is_left_to_the_inner_policy() -> None:
+    """Not rotational: nothing is waited for, until somebody writes a curve."""
+    result = guest(
+        "echo 0 >rotational; echo none >scheduler; echo stream >scheduler\n"
+        "grep -o 'plain .' /sys/kernel/debug/block/hdd0/sched/counters\n"
+        "echo 0:0 1000:8000000 >iosched/service_curve\n"
+        "grep -o 'plain .' /sys/kernel/debug/block/hdd0/sched/counters\n"
+    )
+    assert result.stdout.split() == ["plain", "1", "plain", "0"]
+
+
+# ---- what it is for ----
+
+
+def test_many_times_faster_behind_a_loop_device() -> None:
+    """Issue 3: ten times the best other scheduler, waits within half a second."""
+    need_rig()
+    file = JOBS / "direct-readers.fio"
+    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    runs = compare_on_kernel(
+        file,
+        DISK,
+        processes,
+        parse_policies("bfq,stream"),
+        path="loop",
+        queue_depth=32,
+        variant=VARIANT,
+    )
+    bfq, stream = runs.runs
+    assert stream.mb_s > 10 * bfq.mb_s
+    assert (runs.efficiency(stream) or 0) > 0.85
+    assert stream.wait.max < 500
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("name", ["direct-readers", "random-regions", "random-disk"])
+def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
+    """Issue 3: within 5 % for the jobs that both can run."""
+    need_rig()
+    file = JOBS / f"{name}.fio"
+    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    kernel = compare_on_kernel(
+        file,
+        DISK,
+        processes,
+        parse_policies("mq-deadline,stream"),
+        queue_depth=depth,
+        variant=VARIANT,
+    )
+    simulated = compare(
+        [
+            Setup(DISK, policy, owners="none", queue_depth=depth, curve="learned")
+            for policy in ("deadline", "stream:deadline")
+        ],
+        processes,
+    )
+    for one, other in zip(kernel.runs, simulated.runs, strict=True):
+        assert one.mb_s == pytest.approx(other.mb_s, rel=0.05), one.setup.policy
+
+
+def need_rig() -> None:
+    try:
+        rig.kernel_folder(VARIANT)
+    except StreamschedError as error:
+        pytest.skip(str(error))
+
+
+# ---- the block layer's ways ----
+
+
+def test_priorities() -> None:
+    """Real-time before the rest, idle after it, but nobody for longer than the aging time."""
+    result = guest(
+        "echo 256 >nr_requests; echo 2s >iosched/prio_aging_expire\n"
+        "for c in 1 2 3; do\n"
+        f" {FIO} --name=c$c --ioengine=libaio --iodepth=16 --rw=randread --bs=4k --prioclass=$c"
+        " --norandommap --runtime=10 --time_based --output-format=json --output=$OUT/$c &\n"
+        "done; wait",
+        depth=4,
+    )
+    ios, longest = {}, {}
+    for c in "123":
+        document = fio_output(result, c)
+        read = document["jobs"][0]["read"]
+        ios[c], longest[c] = read["total_ios"], read["clat_ns"]["max"] / 1e9
+    assert ios["1"] > 4 * ios["2"] and ios["2"] >= ios["3"] > 0
+    assert longest["3"] < 6
+
+
+def test_asynchronous_writes_leave_tags_to_readers() -> None:
+    """With every tag of the writers taken, a reader's request would have to wait for one."""
+    result = guest(
+        "echo 16 >nr_requests\n"
+        "dd if=/dev/zero of=/dev/hdd0 bs=1M count=200 2>/dev/null &\n"
+        "sleep 0.5; cat /sys/kernel/debug/block/hdd0/hctx0/sched_tags >$OUT/tags\n"
+        "grep . /sys/kernel/debug/block/hdd0/sched/counters; wait",
+    )
+    busy = re.search(r"busy=(\d+)", result.files["tags"].decode())
+    assert busy and 0 < int(busy[1]) <= 12, result.stdout + result.files["tags"].decode()
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_data_and_merging(depth: int) -> None:
+    """Everything comes back as written: mixed sizes, merged, discarded around."""
+    result = guest(
+        f"{FIO} --name=v --ioengine=libaio --iodepth=32 --rw=randwrite --bsrange=512-256k"
+        " --size=64m --verify=crc32c --do_verify=1 --numjobs=2 --offset_increment=100m"
+        " --group_reporting --output-format=json --output=$OUT/v\n"
+        f"{FIO} --name=s --ioengine=libaio --iodepth=64 --rw=write --bs=4k --size=16m"
+        " --verify=crc32c --do_verify=1 --direct=0 --fsync_on_close=1 --offset=300m >/dev/null\n"
+        "blkdiscard -o 1g -l 64m /dev/hdd0 || :\n"
+        "cat /sys/kernel/debug/block/hdd0/sched/counters",
+        depth=depth,
+    )
+    document = fio_output(result, "v")
+    assert all(job["error"] == 0 for job in document["jobs"])
+
+
+def test_switching_under_load() -> None:
+    """Schedulers, inner policies, numbers of requests change under verified writes."""
+    result = guest(
+        f"{FIO} --name=v --ioengine=libaio --iodepth=16 --rw=randwrite --bs=4k --size=1g"
+        " --norandommap --numjobs=2 --offset_increment=2g --runtime=20 --time_based"
+        " --verify=crc32c --verify_backlog=64 --output-format=json --output=$OUT/v &\n"
+        "load=$!\n"
+        "for n in $(seq 40); do\n"
+        " for s in none stream bfq stream mq-deadline stream; do echo $s >scheduler; done\n"
+        " for i in noop sptf cscan deadline; do echo $i >iosched/inner; sleep 0.01; done\n"
+        " for r in 4 256 64; do echo $r >nr_requests; sleep 0.01; done\n"
+        " (echo none >scheduler) & (echo stream >scheduler) & (echo kyber >scheduler) &\n"
+        " sleep 0.3; echo stream >scheduler\n"
+        "done\nwait $load"
+    )
+    document = fio_output(result, "v")
+    assert all(job["error"] == 0 and job["read"]["total_ios"] > 50 for job in document["jobs"])
+
+
+def test_errors_and_timeouts_come_through() -> None:
+    """What the disk refuses is refused, the rest is served; the scheduler keeps its books."""
+    result = guest(
+        "echo '2048 8 read EIO' >/sys/kernel/config/hdd-emu/hdd0/bad_ranges\n"
+        "dd if=/dev/hdd0 of=/dev/null bs=4k skip=256 count=1 iflag=direct 2>&1 && exit 9\n"
+        "dd if=/dev/hdd0 of=/dev/null bs=4k skip=257 count=64 iflag=direct 2>/dev/null\n"
+        "cat /sys/kernel/debug/block/hdd0/sched/counters"
+    )
+    assert "Input/output error" in result.stdout
+    assert re.search(r"be: pending 0 in_flight 0", result.stdout)
+
+
+def test_module_in_use_stays() -> None:
+    result = guest(
+        "if rmmod stream-iosched; then exit 9; fi; echo none >scheduler; rmmod stream-iosched\n"
+        "grep -c stream scheduler || :; insmod $MODULES/stream-iosched.ko; echo stream >scheduler\n"
+        "cat scheduler"
+    )
+    assert "in use" in result.stderr and "[stream]" in result.stdout
+
+
+# ---- what a person can get wrong ----
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("strem", "unknown kernel scheduler 'strem'; did you mean 'stream'?"),
+        ("", "--policy is empty"),
+        ("bfq:low_latency", '"low_latency" is not of the form SETTING=VALUE'),
+    ],
+)
+def test_policies_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parse_policies(text)
+
+
+def test_a_setting_that_the_kernel_refuses() -> None:
+    need_rig()
+    file = JOBS / "random-disk.fio"
+    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    for policy, message in (
+        ("bfq:low_latenzy=1", "the scheduler bfq has no setting low_latenzy"),
+        ("stream:wait_target=5", "the scheduler stream refuses wait_target=5"),
+    ):
+        with pytest.raises(StreamschedError, match=message):
+            compare_on_kernel(file, DISK, processes, parse_policies(policy), variant=VARIANT)

@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The rig: it boots, its time is virtual, and whatever happens inside is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from streamsched import rig
+from streamsched.errors import StreamschedError, UsageError
+
+BIN = Path(sys.executable).parent
+
+pytestmark = pytest.mark.e2e
+
+
+def need(variant: str) -> Path:
+    try:
+        return rig.kernel_folder(variant)
+    except rig.NotBuiltError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Path:
+    return need("base")
+
+
+# ---- running scripts ----
+
+
+def test_what_a_script_reads_says_and_leaves(kernel: Path) -> None:
+    result = rig.run_in_rig(
+        "cat $IN/sub/a; printf 'two\\tlines\\n' >&2\n"
+        "mkdir $OUT/b; printf '\\0\\xff' >$OUT/b/c; exit 7",
+        files={"sub/a": "content\n"},
+        modules=False,
+    )
+    assert result.status == 7
+    assert result.stdout == "content\n"
+    assert result.stderr == "two\tlines\n"
+    assert result.files == {"b/c": b"\0\xff"}
+    assert "Linux version 6.12" in result.console
+    assert result.complaints() == []
+
+
+def test_much_output_arrives_whole(kernel: Path) -> None:
+    result = rig.run_in_rig("seq 100000; seq 5 >&2", modules=False)
+    assert result.stdout.split() == [str(number) for number in range(1, 100001)]
+    assert result.stderr.split() == ["1", "2", "3", "4", "5"]
+
+
+def test_a_signal_is_a_status_too(kernel: Path) -> None:
+    assert rig.run_in_rig("kill -TERM $$", modules=False).status == 128 + 15
+
+
+def test_children_that_live_on_do_not_keep_the_rig(kernel: Path) -> None:
+    result = rig.run_in_rig("sleep 100000 & echo end", modules=False)
+    assert result.stdout == "end\n"
+    assert result.elapsed_ns < 1_000_000_000
+
+
+def test_the_file_system_is_this_machines_and_cannot_be_changed(
+    kernel: Path, root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "here").write_text("seen\n")
+    result = rig.run_in_rig(
+        f"cat {root}/pyproject.toml | head -n 1; cat {tmp_path}/here\n"
+        f"touch {root}/no || touch {tmp_path}/no || echo refused\n"
+        "cd /tmp && ls -A && echo x >y && cat y /proc/sys/kernel/hostname",
+        modules=False,
+        show=[tmp_path],
+    )
+    assert result.stdout.splitlines()[:3] == [
+        "# SPDX-License-Identifier: GPL-2.0-only",
+        "seen",
+        "refused",
+    ]
+    assert result.stdout.endswith("x\nrig\n")
+    assert not (root / "no").exists() and not (tmp_path / "no").exists()
+
+
+# ---- time ----
+
+
+def test_time_is_virtual(kernel: Path) -> None:
+    start = time.monotonic()
+    result = rig.run_in_rig("date +%s.%N; sleep 1000; date +%s.%N", modules=False, timeout_s=60)
+    before, after = (float(line) for line in result.stdout.split())
+    assert before == pytest.approx(rig.START_NS / 1e9, abs=0.01)
+    assert after - before == pytest.approx(1000, abs=0.001)
+    assert result.elapsed_ns == pytest.approx(1000e9, abs=0.01e9)
+    # Booting and all; generous, for the machine may be busy.
+    assert time.monotonic() - start < 60
+
+
+def test_computing_takes_no_time(kernel: Path) -> None:
+    result = rig.run_in_rig("i=0; while [ $((i += 1)) -lt 200000 ]; do :; done", modules=False)
+    assert result.elapsed_ns < 10_000_000
+
+
+def test_on_the_real_clock_it_does(kernel: Path) -> None:
+    result = rig.run_in_rig("sleep 0.3", modules=False, clock=rig.Clock.real)
+    assert result.status == 0
+    assert result.elapsed_ns >= 300_000_000
+
+
+def test_two_runs_are_the_same(kernel: Path) -> None:
+    script = """
+        head -c 16 /dev/urandom | od -A n -t x1
+        cat /proc/sys/kernel/random/uuid /proc/uptime /proc/self/maps /proc/self/stat
+        grep -E 'MemTotal|MemFree|Slab' /proc/meminfo
+        insmod $MODULES/null_blk.ko irqmode=2 completion_nsec=300000
+        for i in 1 2 3; do
+            dd if=/dev/nullb0 of=/dev/null bs=4k count=200 iflag=direct status=none &
+            dd if=/dev/nullb0 of=/dev/null bs=64k skip=$i count=200 iflag=direct status=none &
+        done
+        wait
+        cat /proc/uptime /sys/block/nullb0/stat
+        date +%N
+    """
+    results = [rig.run_in_rig(script, modules=False) for _ in range(2)]
+    assert results[0].stdout == results[1].stdout
+    assert results[0].elapsed_ns == results[1].elapsed_ns
+    assert len(results[0].stdout.splitlines()) > 10
+
+
+def test_several_at_once_do_not_meet(kernel: Path) -> None:
+    def one(number: int) -> rig.RigResult:
+        return rig.run_in_rig(
+            f"echo {number} >/tmp/a; sleep {number}; cp /tmp/a $OUT/; exit {number}", modules=False
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(one, range(4)))
+    assert [result.status for result in results] == [0, 1, 2, 3]
+    assert [result.files["a"] for result in results] == [b"0\n", b"1\n", b"2\n", b"3\n"]
+
+
+# ---- what goes wrong ----
+
+
+def test_a_panic_is_reported(kernel: Path) -> None:
+    with pytest.raises(rig.RigError, match="panicked: VFS: Unable to mount root fs") as caught:
+        rig.run_in_rig("echo never", modules=False, parameters=["rootfstype=ext4"])
+    assert "Linux version" in caught.value.console
+    assert "Kernel panic" in str(caught.value)  # the last lines
+
+
+FREEZE = """
+    echo before
+    truncate -s 16M /tmp/image && mkfs.ext4 -q /tmp/image && mkdir /tmp/fs
+    losetup /dev/loop0 /tmp/image && mount /dev/loop0 /tmp/fs
+    fsfreeze -f /tmp/fs && touch /tmp/fs/x
+    echo after
+"""
+
+
+def test_a_task_that_waits_for_ever_is_a_panic_with_its_name(kernel: Path) -> None:
+    with pytest.raises(rig.RigError, match="panicked: hung_task") as caught:
+        rig.run_in_rig(FREEZE, modules=False)
+    assert caught.value.stdout == "before\n"
+    assert "INFO: task touch" in caught.value.console
+
+
+def processes_with(word: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:  # ended meanwhile
+            continue
+    return found
+
+
+def test_a_hang_is_stopped_with_all_its_processes(kernel: Path) -> None:
+    marker = f"marker={uuid.uuid4()}"
+    with pytest.raises(rig.RigError, match=r"stopped: .* after 8 s of this machine's") as caught:
+        rig.run_in_rig(
+            "echo started; while :; do :; done", modules=False, timeout_s=8, parameters=[marker]
+        )
+    assert caught.value.stdout == "started\n"
+    assert processes_with(marker) == []
+
+
+def test_a_module_that_does_not_load_is_named(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / rig.MODULES[0]).write_bytes(b"no module")
+    monkeypatch.setattr(rig, "build_modules", lambda variant: tmp_path)
+    with pytest.raises(rig.RigError, match=f"could not start: the module {rig.MODULES[0]}"):
+        rig.run_in_rig("echo never")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../a", ""])
+def test_a_file_outside_the_rigs_folder_is_refused(kernel: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="relative path"):
+        rig.run_in_rig("true", files={name: ""}, modules=False)
+
+
+# ---- modules ----
+
+
+def test_the_kernels_own_module_loads(kernel: Path) -> None:
+    result = rig.run_in_rig(
+        "insmod $MODULES/null_blk.ko gb=1 && cd /sys/block/nullb0 && cat size queue/scheduler",
+        modules=False,
+    )
+    assert result.stdout.split() == ["2097152", "[none]", "mq-deadline", "kyber", "bfq"]
+
+
+def test_the_projects_modules_are_compiled_once_and_loaded(kernel: Path) -> None:
+    built = rig.build_modules("base")
+    names = {path.name for path in built.iterdir()}
+    assert names == set(rig.MODULES)
+    before = (built / rig.MODULES[0]).stat().st_mtime_ns
+    assert rig.build_modules("base") == built
+    assert (built / rig.MODULES[0]).stat().st_mtime_ns == before
+    result = rig.run_in_rig("cut -d ' ' -f 1 /proc/modules; ls -d /sys/kernel/config/hdd-emu")
+    assert set(result.stdout.split()) == {
+        "stream_iosched",
+        "hdd_emu",
+        "/sys/kernel/config/hdd-emu",
+    }
+    assert result.complaints() == []
+
+
+BAD_MODULE = """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+static DEFINE_SPINLOCK(one);
+static DEFINE_SPINLOCK(two);
+
+static int __init bad_init(void)
+{
+	char *gone = kmalloc(100, GFP_KERNEL);
+
+	kfree(gone);
+	OPTIMIZER_HIDE_VAR(gone);
+	pr_info("%d\\n", READ_ONCE(gone[7]));
+	spin_lock(&one);
+	spin_lock(&two);
+	spin_unlock(&two);
+	spin_unlock(&one);
+	spin_lock(&two);
+	spin_lock(&one);
+	spin_unlock(&one);
+	spin_unlock(&two);
+	return 0;
+}
+module_init(bad_init);
+MODULE_DESCRIPTION("Does what one must not");
+MODULE_LICENSE("GPL");
+"""
+
+
+def test_the_kasan_variant_finds_what_it_is_for(tmp_path: Path) -> None:
+    folder = need("kasan")
+    (tmp_path / "bad.c").write_text(BAD_MODULE)
+    (tmp_path / "Kbuild").write_text("obj-m := bad.o\n")
+    subprocess.run(
+        ["make", "-s", "-C", folder, f"M={tmp_path}", "modules"],
+        check=True,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+    )
+    clean = rig.run_in_rig("true", variant="kasan", modules=False)
+    assert clean.complaints() == []
+    result = rig.run_in_rig(
+        "insmod $IN/bad.ko",
+        variant="kasan",
+        files={"bad.ko": (tmp_path / "bad.ko").read_bytes()},
+        modules=False,
+    )
+    found = "\n".join(result.complaints())
+    assert "KASAN: slab-use-after-free in bad_init" in found
+    assert "possible circular locking dependency" in found
+
+
+def test_the_newest_kernel_boots_with_the_modules() -> None:
+    need("newest")
+    result = rig.run_in_rig("uname -r; cat /proc/modules; sleep 1000", variant="newest")
+    assert int(result.stdout.split(".")[0]) >= 7
+    assert "stream_iosched" in result.stdout and "hdd_emu" in result.stdout
+    assert result.elapsed_ns == pytest.approx(1000e9, abs=0.01e9)
+    assert result.complaints() == []
+
+
+# ---- building ----
+
+
+def build_sh(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [root / "kernel" / "rig" / "build.sh", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+
+
+def test_what_is_not_built_is_said(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(rig.NotBuiltError, match="rig build --variant kasan"):
+        rig.kernel_folder("kasan")
+    assert build_sh(root, "--where").returncode == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_variant_is_refused(root: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'kasan'"):
+        rig.kernel_folder("kasam")
+    done = build_sh(root, "kasam")
+    assert done.returncode == 1 and "unknown argument 'kasam'" in done.stderr
+
+
+def test_a_folder_that_is_no_source_is_refused(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = build_sh(root, RIG_SOURCE=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 1 and f"RIG_SOURCE={tmp_path} is no kernel source" in done.stderr
+    monkeypatch.setenv("STREAMSCHED_SOURCE", str(tmp_path))
+    with pytest.raises(UsageError, match="not a source tree of streamsched"):
+        rig.source_root()
+
+
+def test_missing_tools_are_named_with_their_packages(root: Path, tmp_path: Path) -> None:
+    for folder in (Path("/usr/bin"), Path("/usr/sbin"), Path("/bin")):
+        for program in folder.iterdir():
+            link = tmp_path / program.name
+            if program.name not in ("flex", "pahole") and not link.is_symlink():
+                link.symlink_to(program)
+    done = build_sh(root, PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.returncode == 1
+    assert "cannot be built without flex pahole" in done.stderr
+    assert "install the Debian packages flex pahole" in done.stderr
+
+
+def test_an_option_that_kconfig_drops_is_noticed(kernel: Path, root: Path, tmp_path: Path) -> None:
+    """MD_RAID456 turns a benchmark on with which there is no virtual time."""
+    own = tmp_path / "rig"
+    shutil.copytree(root / "kernel" / "rig", own)
+    config = (own / "base.config").read_text()
+    off = "# CONFIG_RAID6_PQ_BENCHMARK is not set\n"
+    assert off in config
+    (own / "base.config").write_text(config.replace(off, "CONFIG_RAID6_PQ_BENCHMARK=y\n"))
+    (tmp_path / "cache" / "streamsched" / "rig").mkdir(parents=True)
+    (tmp_path / "cache" / "streamsched" / "rig" / "source").symlink_to(rig.cache() / "source")
+    done = subprocess.run(
+        [own / "build.sh"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    assert done.returncode == 1
+    assert "does not take these options" in done.stderr
+    assert "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" in done.stderr
+
+
+# ---- the command line ----
+
+
+def streamsched(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN / "streamsched", "rig", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+def test_exec_is_like_running_the_command(kernel: Path, tmp_path: Path) -> None:
+    (tmp_path / "a file").write_text("text\n")
+    (tmp_path / "results").mkdir()
+    script = 'cat "a file"; echo no >&2; echo r >$OUT/r; exit 3'
+    done = streamsched(
+        *("exec", "--no-modules", "--out", "results", "--", "sh", "-c", script), cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "text\n", "no\n")
+    assert (tmp_path / "results" / "r").read_text() == "r\n"
+
+
+def test_exec_says_what_the_rig_died_of(kernel: Path, tmp_path: Path) -> None:
+    done = streamsched(
+        *("exec", "--no-modules", "--timeout", "2", "--", "sh", "-c", "while :; do :; done"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 125
+    assert re.match(r"streamsched: the rig was stopped: .* 2 s .*", done.stderr)
+
+
+def test_commands_refuse_what_they_cannot_do(tmp_path: Path) -> None:
+    done = streamsched("exec", "--variant", "new", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2 and "unknown rig variant 'new'" in done.stderr
+    done = streamsched("exec", "--out", "nowhere", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2 and "nowhere: there is no such folder" in done.stderr
+    done = streamsched("shell", cwd=tmp_path)
+    assert done.returncode == 2 and "needs a terminal" in done.stderr
+
+
+def read_until(terminal: int, word: bytes) -> bytes:
+    """What a terminal shows up to @word, or to its end."""
+    shown = b""
+    while word not in shown and select.select([terminal], [], [], 60)[0]:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # whoever wrote has ended
+            break
+        if not part:
+            break
+        shown += part
+    return shown
+
+
+def test_shell_is_a_shell(kernel: Path, tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    process = subprocess.Popen(
+        [BIN / "streamsched", "rig", "shell", "--no-modules"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        assert str(tmp_path).encode() in read_until(master, b"# ")
+        os.write(master, b"echo $((6 * 7)) $(uname -n); sleep 1000\n")
+        assert b"\r42 rig\r\n" in read_until(master, b"\r42 rig\r\n")
+        os.write(master, b"\x03")
+        assert b"# " in read_until(master, b"# ")
+        os.write(master, b"exit 5\n")
+        read_until(master, b"never")
+        assert process.wait(60) == 5
+    finally:
+        process.kill()
+        os.close(master)
+
+
+def test_the_documents_example_runs(kernel: Path, root: Path) -> None:
+    text = (root / "docs" / "RIG.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root / "docs"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "READ: bw=" in done.stdout
+
+
+def test_errors_are_the_projects_own() -> None:
+    assert issubclass(rig.RigError, StreamschedError) and rig.RigError.exit_code == 125
