@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Descriptions of disks: lines NAME VALUE..., one for each field of struct
+ * hdd_params, as streamsched writes them (streamsched/nbdhost.py). Those of
+ * disks/ are built in.
+ */
+#include "server.h"
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include "disks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FILE_BYTES 65536
+
+struct field {
+	const char *name;
+	size_t offset;
+	u32 bytes; /* of one value */
+	u32 most; /* values */
+};
+
+#define ONE(field_)                                                            \
+	{ #field_, offsetof(struct hdd_params, field_),                        \
+	  sizeof(((struct hdd_params *)0)->field_), 1 }
+#define MANY(field_)                                                           \
+	{ #field_, offsetof(struct hdd_params, field_),                        \
+	  sizeof(((struct hdd_params *)0)->field_[0]),                         \
+	  ARRAY_SIZE(((struct hdd_params *)0)->field_) }
+
+static const struct field fields[] = {
+	ONE(capacity_sectors),
+	ONE(kind),
+	ONE(queue_depth),
+	ONE(interface_bytes_per_s),
+	ONE(command_overhead_ns),
+	ONE(flush_ns),
+	ONE(queue_order),
+	ONE(queue_age_permille),
+	ONE(queue_age_limit_ns),
+	ONE(rotation_ns),
+	ONE(surfaces),
+	ONE(nr_zones),
+	MANY(zone_cylinders),
+	MANY(zone_sectors_per_track),
+	ONE(track_skew_ns),
+	ONE(cylinder_skew_ns),
+	ONE(head_switch_ns),
+	ONE(write_settle_ns),
+	ONE(nr_seek_points),
+	MANY(seek_cylinders),
+	MANY(seek_ns),
+	ONE(segments),
+	ONE(segment_sectors),
+	ONE(readahead_sectors),
+	ONE(write_cache_sectors),
+	ONE(write_cache_extents),
+	ONE(write_idle_ns),
+	ONE(flat_channels),
+	ONE(flat_read_ns),
+	ONE(flat_write_ns),
+	ONE(flat_read_bytes_per_s),
+	ONE(flat_write_bytes_per_s),
+};
+
+static bool put(struct hdd_params *params, const struct field *field, u32 at,
+		const char *word)
+{
+	char *to = (char *)params + field->offset + (size_t)at * field->bytes;
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(word, &end, 10);
+	if (errno || *end || *word == '-' || at >= field->most ||
+	    (field->bytes == sizeof(u32) && value > U32_MAX))
+		return false;
+	if (field->bytes == sizeof(u32))
+		*(u32 *)(void *)to = (u32)value;
+	else
+		*(u64 *)(void *)to = value;
+	return true;
+}
+
+/* One line; @where is how errors call its file. */
+static int parse_line(struct hdd_params *params, bool *seen, char *line,
+		      const char *where, u32 number)
+{
+	char *rest = line, *word = strsep(&rest, " ");
+	u32 i, at = 0;
+
+	if (!*word || *word == '#')
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(fields); i++)
+		if (!strcmp(fields[i].name, word))
+			break;
+	if (i == ARRAY_SIZE(fields)) {
+		nbdkit_error("%s:%u: a disk has no field \"%s\"", where, number,
+			     word);
+		return -1;
+	}
+	seen[i] = true;
+	while ((word = strsep(&rest, " ")))
+		if (!put(params, &fields[i], at++, word)) {
+			nbdkit_error(
+				"%s:%u: %s takes at most %u whole numbers of %u bits, \"%s\" is not one",
+				where, number, fields[i].name, fields[i].most,
+				fields[i].bytes * 8, word);
+			return -1;
+		}
+	return 0;
+}
+
+static int parse(struct hdd_params *params, char *text, const char *where)
+{
+	bool seen[ARRAY_SIZE(fields)] = {};
+	char *line;
+	u32 number = 0, i;
+
+	memset(params, 0, sizeof(*params));
+	while ((line = strsep(&text, "\n")))
+		if (parse_line(params, seen, line, where, ++number))
+			return -1;
+	for (i = 0; i < ARRAY_SIZE(fields); i++)
+		if (!seen[i]) {
+			nbdkit_error("%s: the field %s is missing", where,
+				     fields[i].name);
+			return -1;
+		}
+	return 0;
+}
+
+static int load_file(const char *name, struct hdd_params *params)
+{
+	char *text = calloc(1, MAX_FILE_BYTES + 1);
+	FILE *stream = fopen(name, "re");
+	int ret = -1;
+
+	if (!stream || !text)
+		nbdkit_error("emulate=%s: %s", name, strerror(errno));
+	else if (fread(text, 1, MAX_FILE_BYTES + 1, stream) > MAX_FILE_BYTES)
+		nbdkit_error("emulate=%s: not the description of a disk", name);
+	else
+		ret = parse(params, text, name);
+	if (stream)
+		fclose(stream);
+	free(text);
+	return ret;
+}
+
+int disk_load(const char *name, struct hdd_params *params)
+{
+	char known[512];
+	char *text;
+	u32 i;
+	int ret;
+
+	if (strchr(name, '/'))
+		return load_file(name, params);
+	for (i = 0; i < ARRAY_SIZE(disks); i++)
+		if (!strcmp(disks[i].name, name))
+			break;
+	if (i == ARRAY_SIZE(disks)) {
+		disk_names(known, sizeof(known), ", ");
+		nbdkit_error(
+			"emulate=%s: no such disk; there are %sor give a file's path, with a slash in it",
+			name, known);
+		return -1;
+	}
+	text = strdup(disks[i].text);
+	ret = text ? parse(params, text, name) : -1;
+	free(text);
+	return ret;
+}
+
+void disk_names(char *text, size_t bytes, const char *after)
+{
+	size_t used = 0;
+	u32 i;
+
+	text[0] = 0;
+	for (i = 0; i < ARRAY_SIZE(disks) && used < bytes; i++)
+		used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+					 disks[i].name, after);
+}

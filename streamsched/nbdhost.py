@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Job files over NBD, in real time: the host behind run --on nbd.
+
+Each policy gets an nbdkit with the plugin streamsched (docs/NBDKIT.md) that serves an
+emulated disk made from the same disk file as the simulator's. fio itself runs the job file
+with its nbd engine, one connection for each of its processes. NBD has no page cache: what
+the job file reads buffered is read directly. What the disk's requests went through is read
+from the plugin's log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from streamsched.blocktrace import BlockTrace, parse, switch_cost
+from streamsched.compare import ALONE_POLICY, Comparison, stand_in
+from streamsched.errors import StreamschedError, UsageError
+from streamsched.jobfile import Process
+from streamsched.kernelhost import _fio_jobs, _owner, _times, process_section
+from streamsched.policies import check_spec
+from streamsched.simulate import COUNTERS, JobRun, Run, Setup
+
+DEFAULT_POLICIES = "noop,deadline,stream:deadline"
+PLUGIN = "nbdkit-streamsched-plugin.so"
+# Where else the plugin is, before all other places.
+PLUGIN_VARIABLE = "STREAMSCHED_NBDKIT_PLUGIN"
+# Long enough for an alone rate, in real time.
+ALONE_BYTES = 256 << 20
+ALONE_S = 5
+START_S = 20.0
+STOP_S = 60.0
+# Keys of a job file that say what fio opens, and how: here, the export.
+_REPLACED = re.compile(
+    r"\s*(ioengine|filename|directory|direct|buffered|fadvise_hint|fadvise|invalidate|uri)\s*(=|$)"
+)
+_LOG = re.compile(
+    r"\s*0,(\d+)\s+\d+\s+\d+\s+(\d+)\.(\d{9})\s+\d+\s+([QDC])\s+(\S+) (\d+) \+ (\d+) "
+)
+_EVENTS = {"Q": "block_bio_queue", "D": "block_rq_issue", "C": "block_rq_complete"}
+_COUNTER = re.compile(r'streamsched_(\w+?)_total\{member="\d+"\} (\d+)')
+
+
+def find_plugin() -> str:
+    """What to call the plugin on nbdkit's command line."""
+    given = os.environ.get(PLUGIN_VARIABLE)
+    if given:
+        if not Path(given).is_file():
+            raise UsageError(f"{PLUGIN_VARIABLE}={given}: there is no such file")
+        return given
+    if not shutil.which("nbdkit"):
+        raise StreamschedError("nbdkit is missing: install the Debian package nbdkit")
+    own = Path(sys.prefix) / "lib" / "nbdkit" / "plugins" / PLUGIN
+    if own.is_file():
+        return str(own)
+    found = subprocess.run(
+        ["nbdkit", "streamsched", "--dump-plugin"], capture_output=True, check=False
+    )
+    if found.returncode:
+        raise StreamschedError(
+            "nbdkit has no plugin streamsched: build and install it, as docs/NBDKIT.md says"
+        )
+    return "streamsched"
+
+
+@contextlib.contextmanager
+def serving(parameters: Sequence[str], socket: Path, log: Path) -> Iterator[str]:
+    """An nbdkit with the plugin and these parameters, on @socket; gives its URI."""
+    ready = socket.with_suffix(".pid")  # written when clients are let in
+    command = ["nbdkit", "--foreground", "--exit-with-parent", f"--pidfile={ready}"]
+    with log.open("wb") as errors:
+        server = subprocess.Popen(
+            [*command, f"--unix={socket}", find_plugin(), *parameters],
+            stdin=subprocess.DEVNULL,
+            stderr=errors,
+        )
+    try:
+        until = time.monotonic() + START_S
+        while not ready.exists():
+            if server.poll() is not None or time.monotonic() > until:
+                said = log.read_text(errors="replace").splitlines() or ["it said nothing"]
+                raise StreamschedError(f"nbdkit did not start: {said[0]}")
+            time.sleep(0.01)
+        yield f"nbd+unix:///?socket={socket}"
+    finally:
+        server.terminate()
+        try:
+            server.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def nbd_job(text: str, uri: str) -> str:
+    """A job file's text with fio's nbd engine in place of what it opens."""
+    kept = [line for line in text.splitlines() if not _REPLACED.match(line)]
+    return "\n".join(["[global]", "ioengine=nbd", f"uri={uri}", *kept, ""])
+
+
+def log_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The plugin's log as the kernel's block trace would have it."""
+    for line in lines:
+        found = _LOG.match(line)
+        if found:
+            member, s, ns, event, rwbs, sector, sectors = found.groups()
+            yield (
+                f" {s}.{ns[:6]}: {_EVENTS[event]}: 0,{member} {rwbs} () {sector} + {sectors} [nbd]"
+            )
+
+
+def _counters(metrics: str, trace: BlockTrace) -> dict[str, int]:
+    counters = dict.fromkeys(COUNTERS, 0)
+    for name, value in _COUNTER.findall(metrics):
+        if name in counters:
+            counters[name] += int(value)
+    counters["idle_ns"] = trace.idle_ns
+    return counters
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    fio: str
+    trace: BlockTrace
+    metrics: str
+
+
+def _serve_fio(parameters: Sequence[str], job: str, what: str) -> _Result:
+    """Run fio with @job against a server of its own."""
+    if not shutil.which("fio"):
+        raise StreamschedError("fio is missing: install the Debian package fio")
+    with tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
+        folder = Path(name)
+        own = [f"log={folder / 'log'}", f"metrics={folder / 'metrics'}"]
+        own.append(f"stats={folder / 'stats'}")
+        with serving([*parameters, *own], folder / "socket", folder / "errors") as uri:
+            (folder / "job.fio").write_text(nbd_job(job, uri))
+            done = subprocess.run(
+                ["fio", "--output-format=json", f"--output={folder / 'fio.json'}", "job.fio"],
+                cwd=folder,
+                env={**os.environ, "STREAMSCHED_DISK": "export"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip().splitlines() or ["it said nothing"]
+            raise StreamschedError(f"{what}: fio failed over NBD: {said[-1]}")
+        with (folder / "log").open() as log:
+            trace = parse(log_lines(log))
+        return _Result((folder / "fio.json").read_text(), trace, (folder / "metrics").read_text())
+
+
+def _run_of(result: _Result, setup: Setup, processes: Sequence[Process], alone: float) -> Run:
+    jobs = _fio_jobs(result.fio)
+    trace = result.trace
+    ends: dict[int, int] = {}
+    for job, process in zip(jobs, processes, strict=True):
+        ends[process.stage] = max(ends.get(process.stage, 0), job.ns + process.startdelay_ns)
+    waits: dict[int, int] = {}
+    for request in trace.requests:
+        number = _owner(processes, request)
+        waits[number] = max(waits.get(number, 0), request.wait_ns)
+    switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
+    return Run(
+        setup=setup,
+        duration_ns=sum(ends.values()),
+        bytes_read=sum(job.read for job in jobs),
+        bytes_written=sum(job.written for job in jobs),
+        disk_requests=len(trace.requests),
+        wait=_times([r.wait_ns for r in trace.requests]),
+        service=_times([r.service_ns for r in trace.requests]),
+        response=_times([r.wait_ns + r.service_ns for r in trace.requests]),
+        switches=switches,
+        switch_ns=switch_ns,
+        position_ns=0,
+        busy_ns=0,
+        counters=_counters(result.metrics, trace),
+        jobs=tuple(
+            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
+            for number, job in enumerate(jobs)
+        ),
+    )
+
+
+def _alone_job(processes: Sequence[Process], numbers: Sequence[int]) -> str:
+    sections = []
+    for number in numbers:
+        process = dataclasses.replace(processes[number], startdelay_ns=0)
+        text = process_section(process, min(process.io_bytes or process.size, ALONE_BYTES))
+        sections.append(re.sub(r"(?m)^runtime=.*$", f"runtime={ALONE_S}s", text))
+    return "".join(sections)
+
+
+def _parameters(setup: Setup, description: Path) -> list[str]:
+    rows = {row.name: row for one in check_spec(setup.policy) for row in one.tunables}
+    return [
+        f"emulate={description}",
+        f"queue-depth={setup.queue_depth}",
+        f"policy={setup.policy}",
+        # The plugin reads no blank before a unit.
+        *(
+            f"{name}={rows[name].show(value).replace(' ', '')}"
+            for name, value in setup.tunables
+            if name in rows
+        ),
+    ]
+
+
+def compare_on_nbd(
+    job_file: Path,
+    processes: Sequence[Process],
+    setups: Sequence[Setup],
+    *,
+    console: Console | None = None,
+) -> Comparison:
+    """Run @job_file under each setup over NBD, and each process alone; one after the other."""
+    console = console or Console(stderr=True)
+    numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
+    lonely = dataclasses.replace(setups[0], policy=ALONE_POLICY, tunables=())
+    rates: dict[int, float] = {}
+    runs: list[Run] = []
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = progress.add_task(f"{job_file.name} in real time", total=len(setups) + 1)
+    with progress, tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
+        description = Path(name) / "disk"
+        description.write_text(setups[0].disk.description_text())
+        try:
+            alone = _serve_fio(
+                _parameters(lonely, description), _alone_job(processes, numbers), job_file.name
+            )
+            rates = {
+                number: (job.read + job.written) / (job.ns / 1e9)
+                for number, job in zip(numbers, _fio_jobs(alone.fio), strict=True)
+                if job.ns
+            }
+            mean_rate = sum(rates.values()) / len(rates) if rates else 0.0
+            progress.advance(task)
+            for setup in setups:
+                result = _serve_fio(
+                    _parameters(setup, description), job_file.read_text(), job_file.name
+                )
+                runs.append(_run_of(result, setup, processes, mean_rate))
+                progress.advance(task)
+        except KeyboardInterrupt:
+            return Comparison(tuple(runs), rates, interrupted=True)
+    return Comparison(tuple(runs), rates)
+
+
+__all__ = ["DEFAULT_POLICIES", "compare_on_nbd", "find_plugin", "nbd_job", "serving"]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An nbdkit with the plugin, and clients, for the tests of nbdkit/."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from streamsched.errors import StreamschedError
+from streamsched.nbdhost import find_plugin
+
+START_S = 30.0
+STOP_S = 60.0
+
+
+def _libnbd() -> Any:
+    """Debian's Python binding of libnbd, which is not among the virtual environment's."""
+    folder = "/usr/lib/python3/dist-packages"
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        return importlib.import_module("nbd")
+    except ImportError:
+        return None
+
+
+nbd = _libnbd()
+
+
+def missing() -> str | None:
+    """Why the tests cannot run, or None."""
+    if nbd is None:
+        return "python3-libnbd is missing; tools/setup.sh nbdkit installs it"
+    try:
+        find_plugin()
+    except StreamschedError as error:
+        return f"{error}; tools/setup.sh nbdkit builds it"
+    return None
+
+
+needs_plugin = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+class Server:
+    """One nbdkit on a Unix socket, as a context manager."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *parameters: str,
+        options: tuple[str, ...] = (),
+        plugin: str | None = None,
+        wrapper: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        listen: tuple[str, ...] = (),
+        fds: tuple[int, ...] = (),
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self.socket = folder / "socket"
+        self.ready = folder / "pid"  # written when clients are let in
+        self.log = folder / "errors"
+        self.uri = f"nbd+unix:///?socket={self.socket}"
+        self.command = [
+            *wrapper,
+            "nbdkit",
+            "--foreground",
+            "--exit-with-parent",
+            f"--pidfile={self.ready}",
+            *(listen or ("--unix", str(self.socket))),
+            *options,
+            plugin or find_plugin(),
+            *parameters,
+        ]
+        self.env = {**os.environ, **(env or {})}
+        self.fds = fds
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Server:
+        self.ready.unlink(missing_ok=True)
+        if not self.fds:
+            self.socket.unlink(missing_ok=True)
+        with self.log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stderr=errors,
+                env=self.env,
+                pass_fds=self.fds,
+            )
+        until = time.monotonic() + START_S
+        while not self.ready.exists():
+            if self.process.poll() is not None:
+                raise AssertionError(f"nbdkit ended: {self.text()}")
+            assert time.monotonic() < until, f"nbdkit does not start: {self.text()}"
+            time.sleep(0.005)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process and self.process.poll() is None:
+            if kind:
+                # It would wait for clients, which the test has left behind.
+                self.process.kill()
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError(f"nbdkit does not stop: {self.text()}") from None
+
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    def stop(self) -> int:
+        """Tell it to stop; its exit status."""
+        self.__exit__(None, None, None)
+        assert self.process
+        return int(self.process.returncode)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        assert self.process
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def text(self) -> str:
+        """What it wrote to standard error."""
+        return self.log.read_text(errors="replace")
+
+    def connect(self) -> Any:
+        """A libnbd handle."""
+        handle = nbd.NBD()
+        handle.connect_uri(self.uri)
+        return handle
+
+
+@contextlib.contextmanager
+def connected(server: Server, nr: int = 1) -> Iterator[list[Any]]:
+    """Several connections."""
+    handles = [server.connect() for _ in range(nr)]
+    try:
+        yield handles
+    finally:
+        for handle in handles:
+            with contextlib.suppress(nbd.Error):
+                handle.shutdown()
+
+
+def refused(*parameters: str) -> str:
+    """What nbdkit says when it refuses to serve: one line, exit status 1."""
+    done = subprocess.run(
+        ["nbdkit", "--unix", "-", find_plugin(), *parameters, "--run", "echo served"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "served" not in done.stdout
+    lines = [line for line in done.stderr.splitlines() if line.startswith("nbdkit: error:")]
+    assert len(lines) == 1, done.stderr
+    return lines[0].removeprefix("nbdkit: error: ")
+
+
+def image(path: Path, size: int, fill: bytes | None = None) -> Path:
+    """A file of that size, sparse unless filled."""
+    with path.open("wb") as file:
+        if fill is not None:
+            file.write((fill * (size // len(fill) + 1))[:size])
+        file.truncate(size)
+    return path

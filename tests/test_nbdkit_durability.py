@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the nbdkit plugin has acknowledged survives its death.
+
+NBDKIT_KILLS=200 is the long form: so often is the server killed, for each
+number of members.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbd_server import Server, image, nbd, needs_plugin
+
+pytestmark = needs_plugin
+
+KILLS = int(os.environ.get("NBDKIT_KILLS", "25"))
+BLOCK = 4096
+BLOCKS = 96
+MEMBER = 256 << 10
+
+
+class Writer(threading.Thread):
+    """One connection that writes, flushes and notes what it was promised.
+
+    Each writer has blocks of its own. A block holds its number and version
+    throughout, so a torn or older one shows.
+    """
+
+    def __init__(self, server: Server, number: int, writers: int, seed: int) -> None:
+        super().__init__()
+        self.handle = server.connect()
+        self.rnd = random.Random(seed)
+        self.blocks = range(number, BLOCKS, writers)
+        self.sent: dict[int, int] = {}  # the last version sent
+        self.acknowledged: dict[int, int] = {}
+        self.promised: dict[int, int] = {}  # by a flush or FUA
+        self.flushes = 0
+
+    def run(self) -> None:
+        try:
+            while True:
+                self.step()
+        except nbd.Error:
+            pass  # the server is gone
+
+    def step(self) -> None:
+        if self.rnd.random() < 0.1:
+            # Of others, too: a flush is for all connections, but only this
+            # one's knowledge is certain to be from before it was sent.
+            before = dict(self.acknowledged)
+            self.handle.flush()
+            self.flushes += 1
+            for block, version in before.items():
+                self.promised[block] = max(version, self.promised.get(block, 0))
+            return
+        block = self.rnd.choice(self.blocks)
+        version = self.sent.get(block, 0) + 1
+        fua = self.rnd.random() < 0.2
+        self.sent[block] = version
+        self.handle.pwrite(content(block, version), block * BLOCK, nbd.CMD_FLAG_FUA if fua else 0)
+        self.acknowledged[block] = version
+        if fua:
+            self.promised[block] = version
+
+
+def content(block: int, version: int) -> bytes:
+    return struct.pack("<II", block, version) * (BLOCK // 8)
+
+
+def check(handle: Any, writers: list[Writer]) -> int:
+    """Every promise is kept, and nothing is there that was never sent."""
+    promises = 0
+    for writer in writers:
+        for block in writer.blocks:
+            found = handle.pread(BLOCK, block * BLOCK)
+            for at in range(0, BLOCK, 512):
+                number, version = struct.unpack_from("<II", found, at)
+                assert found[at : at + 512] == struct.pack("<II", number, version) * 64
+                assert number == (block if version else 0)
+                assert version <= writer.sent.get(block, 0)
+                assert version >= writer.promised.get(block, 0), f"block {block} lost a promise"
+            promises += block in writer.promised
+    return promises
+
+
+@pytest.mark.parametrize("members", [1, 4])
+@pytest.mark.parametrize("emulate", [False, True])
+def test_promises_survive_a_kill(tmp_path: Path, members: int, emulate: bool) -> None:
+    rnd = random.Random(members)
+    promises = flushes = 0
+    for kill in range(max(3, KILLS // 5) if emulate else KILLS):
+        files = [f"file={image(tmp_path / f'member{i}', MEMBER * 4)}" for i in range(members)]
+        parameters = [*files, *(["chunk=4k"] if members > 1 else [])]
+        if emulate:
+            parameters.append("emulate=ssd")
+        with Server(tmp_path, *parameters) as server:
+            writers = [Writer(server, number, 3, kill * 10 + number) for number in range(3)]
+            for writer in writers:
+                writer.start()
+            time.sleep(rnd.random() * 0.15)
+            server.kill()
+            for writer in writers:
+                writer.join(20)
+                assert not writer.is_alive()
+            with server:
+                promises += check(server.connect(), writers)
+        flushes += sum(writer.flushes for writer in writers)
+    assert promises > KILLS and flushes > KILLS / 5
+
+
+def test_a_flush_covers_other_connections(tmp_path: Path) -> None:
+    """Several flush at once, over several members, while others write."""
+    files = [f"file={image(tmp_path / f'member{i}', MEMBER)}" for i in range(4)]
+    with Server(tmp_path, *files, "chunk=4k") as server:
+        handles = [server.connect() for _ in range(4)]
+        done = []
+
+        def work(handle: Any, number: int) -> None:
+            for step in range(40):
+                handle.pwrite(bytes([number]) * BLOCK, (step * 4 + number) * BLOCK)
+                handle.flush()
+                done.append(number)
+
+        threads = [
+            threading.Thread(target=work, args=(handle, number))
+            for number, handle in enumerate(handles)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(done) == 160
+        for handle in handles:
+            handle.shutdown()
+    assert "160 flushes 0 failed" in server.text()

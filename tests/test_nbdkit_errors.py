@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The nbdkit plugin when something is wrong: parameters, members, the end; and its statistics."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbd_server import Server, connected, image, nbd, needs_plugin, refused
+
+pytestmark = needs_plugin
+
+MIB = 1 << 20
+NBD_EIO, NBD_ENOSPC = 5, 28
+
+
+# ---- bad parameters ----
+
+ONE = "{0}"
+REFUSED = {
+    "missing": (["{0}x"], "{0}x: No such file or directory"),
+    "unequal": (["{0}", "{big}"], "{0} has 1048576 bytes and {big} has 2097152; truncate=yes"),
+    "twice": (["{0}", "{0}"], "{0}: given twice"),
+    "by another name": (["{0}", "{link}"], "the same file as {0}"),
+    "a folder": (["{folder}"], "Is a directory"),
+    "a device of characters": (["/dev/null"], "neither a regular file nor a block device"),
+    "odd size": (["{odd}"], "1000 bytes are not a multiple of 512; truncate=yes"),
+    "nothing": ([], "no file is given"),
+    "chunk": (["{0}", "{1}", "chunk=65k"], "chunk=65k: must be a power of two from 4k to 1G"),
+    "chunk of one": (["{0}", "chunk=64k"], "chunk: only with several files"),
+    "policy": (["{0}", "policy=steam:deadline"], 'no "steam"; did you mean "stream"?'),
+    "inner policy": (["{0}", "policy=stream:dedline"], 'did you mean "deadline"?'),
+    "wrapper alone": (["{0}", "policy=stream"], "name the inner policy after a colon"),
+    "tunable": (["{0}", "stream_treshold=4"], 'did you mean "stream_threshold"?'),
+    "parameter": (["{0}", "queue_depth=4"], 'did you mean "queue-depth"?'),
+    "range": (["{0}", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
+    "no unit": (["{0}", "wait_target=500"], "must be within 10ms to 60s"),
+    "of another": (["{0}", "quantum=4"], "a tunable of cfq, which policy=stream:deadline"),
+    "size's unit": (["emulate=ssd", "size=5X"], "size=5X: must be a size in bytes"),
+    "size of a file": (["{0}", "size=1M"], "size: only with emulate="),
+    "too large": (["emulate=ssd", "size=900T"], "but ssd has only"),
+    "disk": (["emulate=sdd"], "emulate=sdd: no such disk; there are"),
+    "depth": (["{0}", "queue-depth=0"], "must be a whole number from 1 to 256"),
+    "depth of a disk": (["emulate=wd5000aaks", "queue-depth=33"], "takes 32 commands at once"),
+    "largest request": (["{0}", "max-request=100k"], "must be a power of two from 64k to 4M"),
+    "a word": (["{0}", "direct=maybe"], "direct=maybe: must be no, yes or auto"),
+    "curve": (["{0}", "curve=1,2"], "DISTANCE_SECTORS:TIME_NS"),
+    "falling curve": (["{0}", "curve=0:5 8:3"], "times must never fall"),
+    "fault": (["{0}", "fault=0:eat:EIO"], "fault=0:eat:EIO: must be MEMBER:"),
+    "fault of none": (["{0}", "fault=1:read:EIO"], "there is no such member"),
+    "log": (["{0}", "log=/nowhere/log"], "log=/nowhere/log: No such file or directory"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_parameters_are_refused_with_one_sentence(tmp_path: Path, case: str) -> None:
+    names = {
+        "big": image(tmp_path / "big", 2 * MIB),
+        "odd": image(tmp_path / "odd", 1000),
+        "folder": tmp_path,
+        "link": tmp_path / "link",
+    }
+    disks = [image(tmp_path / f"disk{i}", MIB) for i in range(2)]
+    names["link"].symlink_to(disks[0])
+    parameters, message = REFUSED[case]
+    files = [text.format(*disks, **names) for text in parameters]
+    said = refused(*(f"file={text}" if text.startswith("/") else text for text in files))
+    assert message.format(*disks, **names) in said
+
+
+def test_what_is_too_much_can_be_left_out(tmp_path: Path) -> None:
+    files = [image(tmp_path / f"disk{i}", MIB + i * 1000) for i in range(3)]
+    with (
+        Server(tmp_path, *(f"file={file}" for file in files), "truncate=yes") as server,
+        connected(server) as (handle,),
+    ):
+        assert handle.get_size() == 3 * MIB
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    disk = image(tmp_path / "disk", MIB)
+    mounted = subprocess.run(
+        ["mount", "--bind", "-o", "ro", disk, disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a read-only mount cannot be made here")
+    try:
+        said = refused(str(disk))
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    assert "cannot be written (Read-only file system)" in said and "readonly=yes" in said
+
+
+def test_a_member_in_use_is_refused(tmp_path: Path) -> None:
+    disk = image(tmp_path / "disk", MIB)
+    with Server(tmp_path / "a", str(disk)):
+        assert "in use by another server" in refused(str(disk))
+        assert "in use by another server" in refused(str(disk), "readonly=yes")
+        # qemu's locks are of the same kind.
+        done = subprocess.run(
+            ["qemu-io", "-f", "raw", "-c", "quit", disk],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1 and "lock" in done.stderr
+    with (
+        Server(tmp_path / "a", str(disk), "readonly=yes"),
+        Server(tmp_path / "b", str(disk), "readonly=yes"),
+    ):
+        pass
+
+
+# ---- members that fail ----
+
+
+def error_of(call: Any, *arguments: Any) -> int:
+    with pytest.raises(nbd.Error) as failure:
+        call(*arguments)
+    return int(failure.value.errnum)
+
+
+def fault_server(folder: Path, *faults: str, nr: int = 2) -> Server:
+    files = [image(folder / f"disk{i}", 4 * MIB, b"data") for i in range(nr)]
+    return Server(
+        folder, *(f"file={file}" for file in files), *(f"fault={fault}" for fault in faults)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("EIO", NBD_EIO), ("ENOSPC", NBD_ENOSPC), ("ENXIO", 22), ("short", NBD_EIO)],
+)
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_an_error_reaches_only_what_it_hits(
+    tmp_path: Path, op: str, fault: str, expected: int
+) -> None:
+    # Bytes 64k to 128k of member 1 are bytes 192k to 256k of the export.
+    with (
+        fault_server(tmp_path, f"1:{op}:{fault}:65536-131072") as server,
+        connected(server, 2) as (one, other),
+    ):
+        data = bytes(65536)
+        hit, near = 192 << 10, 128 << 10
+
+        def call(handle: Any, offset: int) -> None:
+            if op == "read":
+                assert handle.pread(len(data), offset)[:4] in (b"data", bytes(4))
+            else:
+                handle.pwrite(data, offset, nbd.CMD_FLAG_FUA)
+
+        assert error_of(call, one, hit) == expected
+        call(one, near)
+        call(other, near)
+        assert error_of(call, other, hit) == expected
+        other.flush()
+    assert f"disk1: {op} of 65536 bytes at 65536" in server.text()
+
+
+def test_an_error_of_one_does_not_reach_those_joined_with_it(tmp_path: Path) -> None:
+    """Many requests side by side, joined while the disk is busy; one sector is bad."""
+    bad = 40 * 4096
+    with (
+        # The first read takes its time, so that the others gather behind it.
+        Server(
+            tmp_path,
+            str(image(tmp_path / "disk", 4 * MIB, b"data")),
+            "queue-depth=1",
+            f"fault=0:read:EIO:{bad}-{bad + 512}",
+            f"fault=0:read:300ms:{2 * MIB}-{3 * MIB}",
+            options=("--threads=128",),
+        ) as server,
+        connected(server) as (handle,),
+    ):
+        results: dict[int, int] = {}
+        buffers = {}
+
+        def note(offset: int) -> Any:
+            def done(error: Any) -> int:
+                results[offset] = error.value if hasattr(error, "value") else int(error)
+                return 1
+
+            return done
+
+        slow = nbd.Buffer(4096)
+        handle.aio_pread(slow, 2 * MIB, note(2 * MIB))
+        time.sleep(0.05)
+        for i in range(100):
+            buffers[i] = nbd.Buffer(4096)
+            handle.aio_pread(buffers[i], i * 4096, note(i * 4096))
+        while len(results) < 101:
+            assert handle.poll(10000) == 1
+        assert {offset for offset, error in results.items() if error} == {bad}
+        assert results[bad] == errno.EIO
+    merges = re.search(r"merges (\d+)", server.text())
+    assert merges and int(merges[1]) > 20
+
+
+def test_a_slow_member_delays_no_other(tmp_path: Path) -> None:
+    """Requests to a place that takes 5 s; others go on, and all are answered."""
+    with (
+        fault_server(tmp_path, "0:read:5000ms:0-65536") as server,
+        connected(server, 2) as (slow, quick),
+    ):
+        began = time.monotonic()
+        found: list[bytes] = []
+        waiting = threading.Thread(target=lambda: found.append(slow.pread(4096, 0)))
+        waiting.start()
+        worst = 0.0
+        while time.monotonic() < began + 3:
+            before = time.monotonic()
+            quick.pread(4096, MIB)
+            quick.pread(4096, 64 << 10)
+            worst = max(worst, time.monotonic() - before)
+        assert waiting.is_alive()
+        waiting.join(20)
+        assert time.monotonic() - began >= 5
+        assert found[0][:4] == b"data"
+        assert worst < 2
+
+
+def test_a_member_that_disappears_fails_its_requests_only(tmp_path: Path) -> None:
+    files = [image(tmp_path / f"disk{i}", 4 * MIB, b"data") for i in range(2)]
+    with (
+        Server(tmp_path, *(f"file={file}" for file in files)) as server,
+        connected(server) as (handle,),
+    ):
+        os.truncate(files[1], 0)
+        assert handle.pread(65536, 0)[:4] == b"data"
+        assert error_of(handle.pread, 65536, 65536) == NBD_EIO
+        assert error_of(handle.pread, 131072, 0) == NBD_EIO
+        assert handle.pread(65536, 131072)[:4] == b"data"
+        with connected(server) as (another,):
+            assert another.pread(65536, 0)[:4] == b"data"
+
+
+def test_a_full_file_system_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        disk = image(folder / "disk", 8 * MIB)
+        with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+            handle.pwrite(b"x" * MIB, 0)
+            assert error_of(handle.pwrite, b"x" * 2 * MIB, 4 * MIB) == NBD_ENOSPC
+            assert handle.pread(MIB, 0) == b"x" * MIB
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_flush_that_failed_once_fails_for_all(tmp_path: Path) -> None:
+    """The kernel tells of lost data once; every later flush must know of it, too."""
+    with (
+        fault_server(tmp_path, "1:flush:EIO:1-2") as server,
+        connected(server, 2) as handles,
+    ):
+        handles[0].flush()
+        for handle in handles:
+            handle.pwrite(b"x" * 512, 0)
+            assert error_of(handle.flush) == NBD_EIO
+
+
+# ---- the end ----
+
+
+def test_shutdown_answers_what_has_begun(tmp_path: Path) -> None:
+    with (
+        fault_server(tmp_path, "0:any:2000ms", nr=1) as server,
+        connected(server) as (handle,),
+    ):
+        results: dict[int, int] = {}
+        buffer = nbd.Buffer.from_bytearray(bytearray(b"late" * 128))
+
+        def note(place: int) -> Any:
+            def done(error: Any) -> int:
+                results[place] = int(getattr(error, "value", error))
+                return 1
+
+            return done
+
+        for place in range(8):
+            handle.aio_pwrite(buffer, place * 4096, note(place))
+        while handle.poll(500) == 1:  # until all are sent, and taken
+            pass
+        os.kill(server.pid, signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while len(results) < 8 and time.monotonic() < deadline:
+            handle.poll(1000)
+        # nbdkit ends when its clients have gone.
+        handle.shutdown()
+        assert server.process
+        assert server.process.wait(20) == 0
+    assert results == dict.fromkeys(range(8), 0)
+    written = (tmp_path / "disk0").read_bytes()
+    assert all(written[place * 4096 :][:4] == b"late" for place in range(8))
+
+
+def test_statistics(tmp_path: Path) -> None:
+    metrics, stats = tmp_path / "metrics.prom", tmp_path / "stats"
+    disks = [f"file={image(tmp_path / f'disk{i}', 4 * MIB)}" for i in range(2)]
+    own = (f"metrics={metrics}", f"stats={stats}", "metrics-interval=1")
+    with Server(tmp_path, *disks, *own) as server:
+        with connected(server) as (handle,):
+            handle.pwrite(b"x" * 4096, 0)
+            for _ in range(3):
+                handle.pread(131072, 0)
+            os.kill(server.pid, signal.SIGUSR1)
+            until = time.monotonic() + 10
+            while not stats.exists() and time.monotonic() < until:
+                time.sleep(0.02)
+            assert "connection 1: read 3 requests 393216 bytes" in stats.read_text()
+        until = time.monotonic() + 10
+        while 'direction="read"} 3' not in metrics.read_text() and time.monotonic() < until:
+            time.sleep(0.1)
+    text = metrics.read_text()
+    for member in range(2):
+        assert f'streamsched_requests_total{{member="{member}",direction="read"}} 3' in text
+        assert f'streamsched_wait_seconds_count{{member="{member}"}}' in text
+    assert 'streamsched_bytes_total{member="0",direction="write"} 4096' in text
+    assert 'streamsched_connection_requests_total{connection="0",direction="read"} 3' in text
+    assert not metrics.with_suffix(".prom.new").exists()
+    buckets = [
+        int(n) for n in re.findall(r'service_seconds_bucket\{member="0",le="[^"]+"\} (\d+)', text)
+    ]
+    assert buckets == sorted(buckets) and buckets[-1] == 4
+    names = set(re.findall(r"^(streamsched_\w+?)(?:_bucket|_sum|_count)?\{", text, re.MULTILINE))
+    typed = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    assert names - typed == set()
+
+
+def test_the_log_replays(tmp_path: Path) -> None:
+    from streamsched import tracefile
+
+    log = tmp_path / "log"
+    with (
+        Server(tmp_path, str(image(tmp_path / "disk", 4 * MIB)), f"log={log}") as server,
+        connected(server) as (handle,),
+    ):
+        handle.pread(8192, 4096)
+        handle.pwrite(b"x" * 512, 0, nbd.CMD_FLAG_FUA)
+    lines = log.read_text().splitlines()
+    assert [re.sub(r"\d+\.\d+", "T", line).split() for line in lines] == [
+        ["0,0", "0", str(n + 1), "T", "1", event, rwbs, sector, "+", length, "[nbd]"]
+        for n, (event, rwbs, sector, length) in enumerate(
+            [(event, "R", "8", "16") for event in "QDC"]
+            + [(event, "WFS", "0", "1") for event in "QDC"]
+        )
+    ]
+    assert tracefile.open_trace(str(log), None).format == "blkparse"

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many clients at once, with the address and the thread sanitizer watching.
+
+NBDKIT_LOAD_S=60 is the long form: so long does each load last.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbd_server import Server, image, nbd, needs_plugin
+
+pytestmark = needs_plugin
+
+LOAD_S = float(os.environ.get("NBDKIT_LOAD_S", "6"))
+CONNECTIONS = 64
+BLOCK = 16384  # several chunks
+BLOCKS = 16  # of each connection
+DEPTH = 4
+SANITIZERS = {
+    "address": ("libasan.so", "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1"),
+    "thread": ("libtsan.so", "TSAN_OPTIONS=exitcode=99:history_size=4"),
+}
+
+
+def sanitized_plugin(root: Path, sanitizer: str) -> str:
+    """The plugin with a sanitizer in it, built once and again when sources change."""
+    folder = root / "build" / f"nbdkit-{sanitizer}"
+    plugin = "nbdkit/nbdkit-streamsched-plugin.so"
+    env = {**os.environ, "PATH": f"{root / '.venv/bin'}:{os.environ['PATH']}"}
+
+    def call(*command: str | Path) -> None:
+        done = subprocess.run(
+            command, cwd=root, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+    if not (folder / "build.ninja").exists():
+        options = [f"-Db_sanitize={sanitizer}", "-Db_lundef=false", "-Doptimization=1"]
+        call("meson", "setup", folder, "-Dnbdkit=enabled", *options)
+    call("ninja", "-C", folder, plugin)
+    return str(folder / plugin)
+
+
+class Client(threading.Thread):
+    """One connection with several requests at once, each block's content known."""
+
+    def __init__(self, server: Server, number: int) -> None:
+        super().__init__()
+        self.handle = server.connect()
+        self.number = number
+        self.until = 0.0
+        self.rnd = random.Random(number)
+        self.version = [0] * BLOCKS
+        self.busy: set[int] = set()
+        self.replies = 0
+        self.sent = 0
+        self.problem: str | None = None
+
+    def run(self) -> None:
+        try:
+            while time.monotonic() < self.until and not self.problem:
+                while len(self.busy) < DEPTH:
+                    self.send()
+                self.handle.poll(10000)
+            while self.busy and not self.problem:
+                if self.handle.poll(30000) == 0:
+                    self.problem = f"{len(self.busy)} replies do not come"
+            self.handle.flush()
+            self.handle.shutdown()
+        except nbd.Error as error:
+            self.problem = str(error)
+
+    def content(self, block: int) -> bytes:
+        mark = struct.pack("<HHI", self.number, block, self.version[block])
+        return mark * (BLOCK // 8) if self.version[block] else bytes(BLOCK)
+
+    def send(self) -> None:
+        block = self.rnd.choice([b for b in range(BLOCKS) if b not in self.busy])
+        self.busy.add(block)
+        self.sent += 1
+        offset = (self.number * BLOCKS + block) * BLOCK
+        write = self.rnd.random() < 0.4
+        if write:
+            self.version[block] += 1
+            buffer = nbd.Buffer.from_bytearray(bytearray(self.content(block)))
+        else:
+            buffer = nbd.Buffer(BLOCK)
+        answered = False
+
+        def done(error: Any) -> int:
+            nonlocal answered
+            if answered:
+                self.problem = f"block {block} was answered twice"
+            answered = True
+            if getattr(error, "value", error):
+                self.problem = f"block {block}: error {error}"
+            elif not write and bytes(buffer.to_bytearray()) != self.content(block):
+                self.problem = f"block {block} reads as something else"
+            self.busy.discard(block)
+            self.replies += 1
+            return 1
+
+        if write:
+            flags = nbd.CMD_FLAG_FUA if self.rnd.random() < 0.1 else 0
+            self.handle.aio_pwrite(buffer, offset, done, flags)
+        else:
+            self.handle.aio_pread(buffer, offset, done)
+
+
+def memory_kib(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0])
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str) -> None:
+    library, setting = SANITIZERS[sanitizer]
+    found = subprocess.run(
+        ["cc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not Path(found).is_absolute() or not shutil.which("setarch"):
+        pytest.skip(f"{library} is not there")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+    plugin = sanitized_plugin(root, sanitizer)
+    name, _, value = setting.partition("=")
+    size = CONNECTIONS * BLOCKS * BLOCK // 4
+    files = [f"file={image(tmp_path / f'member{i}', size)}" for i in range(4)]
+    # Shallow, so that the disk thread, the timer and joining have work; the
+    # sanitizers want their memory where they expect it (-R).
+    server = Server(
+        tmp_path,
+        *files,
+        "chunk=4k",
+        "queue-depth=4",
+        "rotational=yes",
+        plugin=plugin,
+        wrapper=("setarch", "-R", "env", f"LD_PRELOAD={found}", f"{name}={value}"),
+        options=("--threads=8",),
+    )
+    with server:
+        clients = [Client(server, number) for number in range(CONNECTIONS)]
+        for client in clients:
+            client.until = time.monotonic() + LOAD_S
+            client.start()
+        time.sleep(LOAD_S / 2)
+        half = memory_kib(server.pid)
+        for client in clients:
+            client.join(LOAD_S + 120)
+        end = memory_kib(server.pid)
+        status = server.stop()
+    said = server.text()
+    assert [client.problem for client in clients if client.problem] == []
+    assert "Sanitizer" not in said, said[:5000]
+    assert status == 0
+    assert sum(client.replies for client in clients) == sum(client.sent for client in clients)
+    assert all(client.replies > 0 for client in clients)
+    assert end < half * 1.25 + 20_000
