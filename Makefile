@@ -14,15 +14,18 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test lint format bench install clean
+.PHONY: help run test test-all lint format bench deb kernel-table install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
-	@echo "make test     every check there is: lint, unit, property, golden, e2e, fuzz (5 min)"
+	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, fuzz (15 min)"
+	@echo "make test-all the same, and the network server and stock kernels under qemu (1 h)"
 	@echo "make lint     formatting, types and the project's own rules, nothing else"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
+	@echo "make deb      the Debian package streamsched-dkms, in build/"
+	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
 
@@ -32,7 +35,14 @@ run: $(STAMP)-package
 	@$(BIN)/streamsched replay traces/pg-scan.blktrace.zst --owners none
 
 test: $(STAMP)-dev
+	@tools/setup.sh rig
 	@tools/run_tests.sh
+
+test-all: $(STAMP)-dev
+	@tools/setup.sh rig
+	@tools/setup.sh nbdkit
+	@tools/setup.sh stock
+	@STREAMSCHED_TESTS=all tools/run_tests.sh
 
 lint: $(STAMP)-dev
 	@tools/lint.sh
@@ -42,6 +52,12 @@ format: $(STAMP)-dev
 
 bench: $(STAMP)-package
 	@$(BIN)/python bench/bench.py
+
+kernel-table: $(STAMP)-package
+	@$(BIN)/python -P -m streamsched.kerneltable
+
+deb:
+	@kernel/dkms/deb.sh
 
 install: $(STAMP)-package
 

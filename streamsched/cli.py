@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched import __version__, results
+from streamsched import __version__, results, rig
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError
@@ -54,6 +54,20 @@ class Output(enum.StrEnum):
     json = "json"
     csv = "csv"
     fio_json = "fio-json"
+
+
+class Host(enum.StrEnum):
+    sim = "sim"
+    kernel = "kernel"
+    nbd = "nbd"
+
+
+class Layers(enum.StrEnum):
+    direct = "direct"
+    loop = "loop"
+    crypt = "crypt"
+    md0 = "md0"
+    nbd = "nbd"
 
 
 class Mode(enum.StrEnum):
@@ -204,7 +218,15 @@ def _jobs(jobs: int) -> int:
 def run(
     job: Annotated[str, typer.Argument(metavar="JOB.fio", help="A fio job file.")],
     disk: DiskOption = DEFAULT_DISK,
-    policy: PolicyOption = DEFAULT_POLICIES,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
+            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0.",
+            show_default=DEFAULT_POLICIES,
+        ),
+    ] = None,
     owners: OwnersOption = Owners.process,
     queue_depth: DepthOption = 1,
     set_: SetOption = None,
@@ -213,19 +235,113 @@ def run(
     to: ToOption = None,
     seed: SeedOption = 0,
     jobs: JobsOption = 0,
+    on: Annotated[
+        Host,
+        typer.Option(
+            "--on",
+            help="sim: the simulator; kernel: a real kernel in virtual time, with fio; "
+            "nbd: fio over NBD against the nbdkit plugin, in real time.",
+        ),
+    ] = Host.sim,
+    path: Annotated[
+        Layers,
+        typer.Option(
+            "--path", help="--on kernel: what is between fio and the disk with the scheduler."
+        ),
+    ] = Layers.direct,
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", help="--on kernel: a variant that `streamsched rig build` makes."),
+    ] = "base",
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     _check_to(to)
     if seed >= 2**64:
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     the_disk = load_disk(disk)
-    setups = _setups(the_disk, policy, owners, queue_depth, set_ or [], curve)
+    if on is Host.kernel:
+        _run_on_kernel(
+            job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
+        )
+        return
+    if path is not Layers.direct:
+        raise UsageError(f"--path {path.value}: only with --on kernel; there are no layers here")
+    if on is Host.nbd:
+        _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to)
+        return
+    specs = DEFAULT_POLICIES if policy is None else policy
+    setups = _setups(the_disk, specs, owners, queue_depth, set_ or [], curve)
     processes = load_jobs(job, capacity_bytes=the_disk.capacity_sectors * 512, seed=seed)
     comparison = compare(setups, processes, jobs=_jobs(jobs))
     name = Path(job).name
     title = (
         f"{name}: {len(processes)} processes on {the_disk.name}, "
         f"owners {owners.value}, queue depth {queue_depth}"
+    )
+    _show(comparison, output, to, name, title)
+
+
+def _run_on_kernel(
+    job: str,
+    disk: Disk,
+    policy: str | None,
+    path: str,
+    depth: int,
+    settings: list[str],
+    variant: str,
+    output: str,
+    to: Path | None,
+    jobs: int,
+) -> None:
+    from streamsched import kernelhost
+
+    if output == Output.fio_json:
+        raise UsageError("--output fio-json: not with --on kernel; use json or csv")
+    if not 1 <= depth <= 32:
+        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
+    policies = kernelhost.parse_policies(
+        kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
+    )
+    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    comparison = kernelhost.compare_on_kernel(
+        Path(job),
+        disk,
+        processes,
+        policies,
+        path=path,
+        queue_depth=depth,
+        variant=variant,
+        jobs=_jobs(jobs),
+    )
+    name = Path(job).name
+    title = (
+        f"{name}: {len(processes)} processes on {disk.name}, "
+        f"the real kernel, path {path}, queue depth {depth}"
+    )
+    _show(comparison, output, to, name, title)
+
+
+def _run_on_nbd(
+    job: str,
+    disk: Disk,
+    policy: str | None,
+    depth: int,
+    settings: list[str],
+    output: str,
+    to: Path | None,
+) -> None:
+    from streamsched import nbdhost
+
+    if output == Output.fio_json:
+        raise UsageError("--output fio-json: not with --on nbd; use json or csv")
+    specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
+    setups = _setups(disk, specs, "process", depth, settings, "learned")
+    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
+    name = Path(job).name
+    title = (
+        f"{name}: {len(processes)} processes on {disk.name}, "
+        f"over NBD in real time, queue depth {depth}"
     )
     _show(comparison, output, to, name, title)
 
@@ -402,6 +518,107 @@ def frontier(
         limits.plot(points, plot)
     if good < len(auto):
         raise typer.Exit(1)
+
+
+rig_app = typer.Typer(
+    help="A real Linux kernel in virtual time, on this machine's own files (docs/RIG.md).",
+    no_args_is_help=True,
+)
+app.add_typer(rig_app, name="rig")
+
+VariantOption = Annotated[
+    str,
+    typer.Option(
+        "--variant",
+        help="base: Linux 6.12; kasan: with the kernel's own checks; newest: Debian sid's newest.",
+    ),
+]
+NoModulesOption = Annotated[
+    bool, typer.Option("--no-modules", help="Do not compile and load stream-iosched and hdd-emu.")
+]
+MemoryOption = Annotated[
+    int, typer.Option("--memory", min=64, max=1 << 20, help="The kernel's memory, in MB.")
+]
+
+
+@rig_app.command("build")
+def rig_build(
+    variant: VariantOption = "base",
+    update: Annotated[
+        bool, typer.Option("--update", help="Look for a newer version of the kernel's source.")
+    ] = False,
+) -> None:
+    """Build the kernel, once for each version and configuration; print its folder."""
+    print(rig.build(variant, update=update))
+
+
+@rig_app.command("exec", context_settings={"allow_interspersed_args": False})
+def rig_exec(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND")],
+    variant: VariantOption = "base",
+    no_modules: NoModulesOption = False,
+    memory: MemoryOption = 1024,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds of this machine's time.")
+    ] = 600,
+    clock: Annotated[
+        rig.Clock,
+        typer.Option(
+            "--clock",
+            help="virtual: computing takes no time; computing: it does, idling is skipped; real.",
+        ),
+    ] = rig.Clock.virtual,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder for what is left in $OUT.")
+    ] = None,
+) -> None:
+    """Run a command inside, in this folder; exit with its status, or 125 if the rig failed."""
+    raise typer.Exit(
+        rig.run_command(
+            command,
+            variant=variant,
+            timeout_s=timeout,
+            modules=not no_modules,
+            memory_mb=memory,
+            clock=clock,
+            out=out,
+        )
+    )
+
+
+@rig_app.command("shell")
+def rig_shell(
+    variant: VariantOption = "base",
+    no_modules: NoModulesOption = False,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Open a shell inside, on this terminal. Time is real there."""
+    raise typer.Exit(rig.shell(variant, modules=not no_modules, memory_mb=memory))
+
+
+@app.command()
+def calibrate(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A whole disk that is not in use, as /dev/sda.")
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the description to this .toml file, whole or not at all."),
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="In less than a minute, and only roughly.")
+    ] = False,
+) -> None:
+    """Measure a disk by reading it: its description, and the curve for the scheduler."""
+    from streamsched import calibrate as calibration
+    from streamsched.calibrate_device import examine
+
+    info = examine(device)
+    path = calibration.target(info, to)
+    _check_to(path)
+    found = calibration.calibrate(info, path.stem, fast=fast, console=Console(stderr=True))
+    _write_whole(path, found.text)
+    print(calibration.summary(found, path), end="")
 
 
 def _version(value: bool) -> None:

@@ -74,14 +74,14 @@ class Comparison:
             return None if self.alone_s is None else self.alone_s / run.seconds
         needed = 0.0
         for number, job in enumerate(run.jobs):
-            rate = self.alone.get(_stand_in(number, len(run.jobs)))
+            rate = self.alone.get(stand_in(number, len(run.jobs)))
             if not rate:
                 return None
             needed += job.bytes / rate
         return needed / run.seconds
 
 
-def _stand_in(number: int, nr: int) -> int:
+def stand_in(number: int, nr: int) -> int:
     """The process whose alone rate stands for that of process @number of @nr."""
     if nr <= MAX_ALONE:
         return number
@@ -128,7 +128,7 @@ def _work(index: int, task: Task) -> Run:
 
 def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
     """What measures the alone rates, by process number."""
-    numbers = {_stand_in(number, len(processes)) for number in range(len(processes))}
+    numbers = {stand_in(number, len(processes)) for number in range(len(processes))}
     setup = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=())
     return {
         number: Task(

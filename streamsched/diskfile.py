@@ -91,6 +91,14 @@ class Disk:
                 fields[field.name] = list(value)
         return fields
 
+    def description_text(self) -> str:
+        """The fields of struct hdd_params as the nbdkit plugin reads them: NAME VALUE..."""
+        lines = []
+        for name, value in self.params().items():
+            values = value if isinstance(value, list) else [value]
+            lines.append(" ".join([name, *map(str, values)]) + "\n")
+        return "".join(lines)
+
 
 @dataclasses.dataclass(frozen=True)
 class Number:

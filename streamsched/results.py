@@ -62,7 +62,9 @@ def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
 
 
 def _tunables(run: Run) -> dict[str, int]:
-    """Every tunable of a run's policy with the value it had."""
+    """Every tunable of a run's policy with the value it had; none of a kernel's scheduler."""
+    if run.setup.path is not None:
+        return {}
     rows = [row for policy in check_spec(run.setup.policy) for row in policy.tunables]
     given = dict(run.setup.tunables)
     return {row.name: given.get(row.name, row.initial) for row in rows}
@@ -83,6 +85,7 @@ def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
             "owners": setup.owners,
             "queue_depth": setup.queue_depth,
             "curve": setup.curve,
+            **({} if setup.path is None else {"path": setup.path}),
         },
         "alone_mb_s": {str(n): round(r / 1e6, 6) for n, r in sorted(comparison.alone.items())},
         "runs": [

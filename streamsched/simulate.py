@@ -47,6 +47,7 @@ class Setup:
     wrap: bool = False
     closed: bool = False
     one_owner: int | None = None  # replay this owner's requests only
+    path: str | None = None  # on the real kernel: the layers above the disk
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,6 +42,11 @@ def root() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
+# Layers with other programs and kernels, which take long: make test-all runs them too.
+LONG = ("test_nbdkit_*.py", "test_kernel_stock.py")
+collect_ignore_glob = [] if os.environ.get("STREAMSCHED_TESTS") == "all" else list(LONG)
+
+
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     """Give each test without a layer the marker of the layer it is in."""
     for item in items:

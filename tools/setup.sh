@@ -9,6 +9,9 @@
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
+#   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
+#   tools/setup.sh stock    Debian's kernels, and what boots them (kernel/qemu)
+#   tools/setup.sh rig      the kernels that tests boot (docs/RIG.md)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -87,6 +90,9 @@ print(s.get_path("include"))')/Python.h" ] ||
 }
 
 setup_package() {
+	# meson refuses options that came after it was first set up here.
+	grep -qs '"nbdkit"' build/python/meson-info/intro-buildoptions.json ||
+		rm -rf build/python
 	say "compiling and installing streamsched (about 10 s, less when little changed)"
 	PATH="$(realpath "$venv")/bin:$PATH" "$venv/bin/python" -m pip install --quiet \
 		--disable-pip-version-check --no-build-isolation --no-deps \
@@ -115,6 +121,68 @@ setup_fuzz() {
 			"install the Debian packages clang and libclang-rt-14-dev"
 }
 
+# The plugin goes into the virtual environment, where streamsched finds it.
+setup_nbdkit() {
+	local missing='' program
+
+	for program in nbdkit nbdinfo nbdcopy qemu-img fio psktool certtool nbd-client; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	pkg-config --exists nbdkit liburing 2>/dev/null || missing+=" headers"
+	/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing+=" libnbd"
+	if [ -n "$missing" ]; then
+		apt_install nbdkit nbdkit-plugin-dev libnbd-bin python3-libnbd \
+			qemu-utils qemu-system-x86 liburing-dev fio \
+			gnutls-bin nbd-client pkg-config perl || {
+			say "without the nbdkit plugin, its tests are skipped:" \
+				"missing are$missing"
+			return
+		}
+	fi
+	say "compiling and installing the nbdkit plugin"
+	{
+		PATH="$(realpath "$venv")/bin:$PATH"
+		[ -f build/nbdkit/build.ninja ] ||
+			meson setup build/nbdkit -Dnbdkit=enabled -Dwerror=true \
+				-Dnbdkit_plugindir="$(realpath "$venv")/lib/nbdkit/plugins" \
+				-Dnbdkit_mandir="$(realpath "$venv")/share/man/man1"
+		ninja -C build/nbdkit nbdkit/nbdkit-streamsched-plugin.so \
+			nbdkit/nbdkit-streamsched-plugin.1
+		meson install -C build/nbdkit --no-rebuild --tags nbdkit
+	} >build/nbdkit.log 2>&1 ||
+		fail "the nbdkit plugin could not be built; build/nbdkit.log says why"
+}
+
+# Outside the tree, once. Its tests are skipped where this cannot be had.
+setup_stock() {
+	local what program missing=
+
+	for program in mmdebstrap qemu-system-x86_64 cpio modprobe pahole; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	if [ -n "$missing" ]; then
+		apt_install mmdebstrap qemu-system-x86 cpio kmod pahole || {
+			say "without stock kernels, their tests are skipped:" \
+				"missing are$missing"
+			return
+		}
+	fi
+	for what in bookworm trixie sid checkpatch; do
+		kernel/qemu/fetch.sh "$what" >/dev/null ||
+			say "the tests that need $what are skipped"
+	done
+}
+
+# Outside the tree, once for each configuration. Its tests are skipped where it
+# cannot be built, and say so. The kernel with checks is built by hand (docs/RIG.md).
+setup_rig() {
+	kernel/rig/build.sh --where base >/dev/null 2>&1 ||
+		apt_install flex bison bc pahole perl xz-utils kmod libelf-dev \
+			zlib1g-dev fio dmsetup mdadm || true
+	kernel/rig/build.sh base >/dev/null ||
+		say "without the rig: its tests are skipped"
+}
+
 mkdir -p build
 # Two calls of make at once take turns.
 if command -v flock >/dev/null; then
@@ -126,5 +194,8 @@ tools) setup_tools ;;
 package) setup_package ;;
 dev | plots) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz" ;;
+nbdkit) setup_nbdkit ;;
+rig) setup_rig ;;
+stock) setup_stock ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|nbdkit|rig|stock" ;;
 esac
