@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -36,7 +37,6 @@ WIDTH = 120
 app = typer.Typer(
     name="streamsched",
     help="Compare disk schedulers, stream scheduling among them, in virtual time.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -259,13 +259,12 @@ def run(
     if seed >= 2**64:
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     the_disk = load_disk(disk)
+    _check_host_options(on, owners, curve, seed, path, kernel)
     if on is Host.kernel:
         _run_on_kernel(
             job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
         )
         return
-    if path is not Layers.direct:
-        raise UsageError(f"--path {path.value}: only with --on kernel; there are no layers here")
     if on is Host.nbd:
         _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to)
         return
@@ -279,6 +278,28 @@ def run(
         f"owners {owners.value}, queue depth {queue_depth}"
     )
     _show(comparison, output, to, name, title)
+
+
+def _check_host_options(
+    on: Host, owners: Owners, curve: Curve, seed: int, path: Layers, kernel: str
+) -> None:
+    """Refuse what the chosen host would not heed."""
+    if on is not Host.kernel:
+        if path is not Layers.direct:
+            raise UsageError(
+                f"--path {path.value}: only with --on kernel; there are no layers here"
+            )
+        if kernel != "base":
+            raise UsageError(f"--kernel {kernel}: only with --on kernel; there is no kernel here")
+    if on is Host.sim:
+        return
+    where = f"--on {on.value}"
+    if owners is not Owners.process:
+        raise UsageError(f"--owners {owners.value}: not {where}, where senders are what they are")
+    if curve is not Curve.measured:
+        raise UsageError(f"--curve {curve.value}: not {where}, where the curve is always learned")
+    if seed:
+        raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
 
 
 def _run_on_kernel(
@@ -636,15 +657,42 @@ def options(
     """Compare disk schedulers, stream scheduling among them, in virtual time."""
 
 
+def _usage_sentence(error: Exception) -> str:
+    """What typer's parser refuses, as one sentence that ends with where to look.
+
+    typer carries its own copy of click, whose exceptions have no public names; what they share is
+    format_message() and the context in which they were raised.
+    """
+    message: str = error.format_message()  # type: ignore[attr-defined]
+    message = " ".join(message.replace("Value error, ", "").split()).rstrip(".")
+    message = message[:1].lower() + message[1:]
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "streamsched"
+    return f"{message}; `{command} --help` lists what there is"
+
+
 def main() -> None:
     """Entry point: errors are one sentence and an exit code, never a traceback."""
+
+    def stopped(_number: int, _frame: object) -> None:
+        # As for Ctrl-C: rigs and servers that were started are stopped, files are whole.
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stopped)
     try:
-        app()
+        if len(sys.argv) == 1:
+            sys.argv.append("--help")
+        sys.exit(app(standalone_mode=False))
     except StreamschedError as error:
         print(f"streamsched: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(141)
-    except KeyboardInterrupt:
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        print(f"streamsched: {_usage_sentence(error)}", file=sys.stderr)
+        sys.exit(2)

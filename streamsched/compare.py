@@ -113,8 +113,9 @@ def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run
 def _begin_worker(parts: Any) -> None:
     global _parts
     _parts = parts
-    # The parent decides what an interrupt means.
+    # The parent decides what an interrupt means, and ends a worker also while it computes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _work(index: int, task: Task) -> Run:

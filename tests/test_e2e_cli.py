@@ -180,27 +180,71 @@ def test_seed_out_of_range(to: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "why"),
     [
-        ["run", JOB, "--queue-depth", "x"],
-        ["run", JOB, "--seed", "-1"],
-        ["run", JOB, "--output", "xml"],
-        ["run", JOB, "--owners", "all"],
-        ["replay", JOB, "--mode", "opened"],
-        ["run", JOB, "--polcy", "noop"],
-        ["run"],
-        ["runn"],
-        ["replay"],
+        (["run", JOB, "--queue-depth", "x"], "invalid value for '--queue-depth': "),
+        (["run", JOB, "--seed", "-1"], "invalid value for '--seed': "),
+        (["run", JOB, "--output", "xml"], "invalid value for '--output': "),
+        (["run", JOB, "--owners", "all"], "invalid value for '--owners': "),
+        (["replay", JOB, "--mode", "opened"], "invalid value for '--mode': "),
+        (["run", JOB, "--polcy", "noop"], "no such option: --polcy"),
+        (["run", JOB, JOB], "got unexpected extra argument"),
+        (["run"], "missing argument 'JOB.fio'"),
+        (["runn"], "no such command 'runn'"),
+        (["replay"], "missing argument 'TRACE'"),
     ],
     ids=str,
 )
-def test_bad_usage(arguments: list[object]) -> None:
-    """What the command line's own parser refuses: it may take more lines than one."""
-    done = streamsched(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert "Error" in done.stderr
+def test_bad_usage(arguments: list[object], why: str) -> None:
+    """What the command line's own parser refuses is one sentence too."""
+    said = why_refused(*arguments)
+    assert said.startswith(why)
+    assert said.endswith(" --help` lists what there is")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--path", "loop"], "--path loop: only with --on kernel; there are no layers here"),
+        (["--kernel", "kasan"], "--kernel kasan: only with --on kernel; there is no kernel here"),
+        (
+            ["--on", "kernel", "--owners", "none"],
+            "--owners none: not --on kernel, where senders are what they are",
+        ),
+        (
+            ["--on", "nbd", "--curve", "learned"],
+            "--curve learned: not --on nbd, where the curve is always learned",
+        ),
+        (
+            ["--on", "kernel", "--seed", "7"],
+            "--seed 7: not --on kernel; write randseed= into the job file",
+        ),
+        (
+            ["--on", "kernel", "--policy", ""],
+            "--policy is empty; name at least one, as in mq-deadline,stream",
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> None:
+    assert why_refused("run", JOB, *options) == why
+
+
+def test_no_arguments_print_the_help() -> None:
+    done = streamsched()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: streamsched" in done.stdout
+
+
+def test_a_reader_that_goes_away_hears_nothing() -> None:
+    """As in `streamsched tunables | head -1`: an exit code, and no word."""
+    work = subprocess.Popen(
+        [str(COMMAND), "tunables"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert work.stdout and work.stderr
+    work.stdout.close()
+    said = work.stderr.read()
+    assert (work.wait(), said) == (1, b"")
 
 
 def test_unknown_figure() -> None:
@@ -505,13 +549,19 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
 
 
 def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
-    """Exit code, output and errors of a run that gets Ctrl-C after a time."""
+    """Exit code, output and errors of a run that gets Ctrl-C @after_s after its first worker is there.
+
+    A busy machine may take seconds to get as far as that.
+    """
     with subprocess.Popen(
         [str(COMMAND), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and not children.read_text():
+            time.sleep(0.05)
         time.sleep(after_s)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
@@ -540,7 +590,7 @@ def test_ctrl_c_leaves_the_finished_rows() -> None:
 
 def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
     command = ("run", endless, "--policy", "noop,sptf", "--jobs", "1", "--to", to)
-    code, out, err = interrupted(1.5, *command)
+    code, out, err = interrupted(0.5, *command)
     assert (code, out) == (130, "")
     assert "interrupted before any run was finished" in err
     assert "Traceback" not in err

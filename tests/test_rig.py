@@ -442,7 +442,8 @@ def test_shell_is_a_shell(kernel: Path, tmp_path: Path) -> None:
     os.close(slave)
     try:
         assert str(tmp_path).encode() in read_until(master, b"# ")
-        os.write(master, b"echo $((6 * 7)) $(uname -n); sleep 1000\n")
+        # Said by the process that ^C is for, so that it is there and listens.
+        os.write(master, b"sh -c 'echo $((6 * 7)) $(uname -n); exec sleep 1000'\n")
         assert b"\r42 rig\r\n" in read_until(master, b"\r42 rig\r\n")
         os.write(master, b"\x03")
         assert b"# " in read_until(master, b"# ")
@@ -450,7 +451,8 @@ def test_shell_is_a_shell(kernel: Path, tmp_path: Path) -> None:
         read_until(master, b"never")
         assert process.wait(60) == 5
     finally:
-        process.kill()
+        process.terminate()  # and its kernel with it
+        process.wait(60)
         os.close(master)
 
 
