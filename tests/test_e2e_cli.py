@@ -549,7 +549,7 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
 
 
 def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
-    """Exit code, output and errors of a run that gets Ctrl-C @after_s after its first worker is there.
+    """Exit code, output and errors of a run that gets Ctrl-C @after_s after its first worker came.
 
     A busy machine may take seconds to get as far as that.
     """
