@@ -10,6 +10,7 @@
  */
 #include "curve.h"
 
+#include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>
@@ -51,13 +52,24 @@ static const struct {
 
 /* Times are looked up by steps of 2^18 ns. */
 #define TIME_SHIFT 18
-/* Where the rise between two points is too steep for a slope. */
+/* Where two points are too far apart, in time or distance, for a slope. */
 #define NO_SLOPE U64_MAX
 
-/* Binary digits of a distance. */
-static inline u32 digits_of(u64 distance)
+/*
+ * Distances by size: the position of the highest bit and the two bits below
+ * it, so that few points are in one size. Below 8 each is a size of its own.
+ */
+static inline u32 size_of(u64 distance)
 {
-	return distance ? 64 - (u32)__builtin_clzll(distance) : 0;
+	u32 digits = fls64(distance), shift = digits > 3 ? digits - 3 : 0;
+
+	return 4 * shift + (u32)(distance >> shift);
+}
+
+/* The least distance of a size. */
+static u64 least_of(u32 size)
+{
+	return size < 8 ? size : (u64)(4 + size % 4) << (size / 4 - 1);
 }
 
 /* What look-ups need, after the points have changed. */
@@ -68,17 +80,17 @@ static void curve_index(struct ss_curve *curve)
 
 	for (i = 0; i < last; i++) {
 		u64 rise = point[i + 1].time_ns - point[i].time_ns;
+		u64 run = point[i + 1].distance_sectors -
+			  point[i].distance_sectors;
 
 		curve->slope[i] = NO_SLOPE;
-		if (!(rise >> 31))
-			curve->slope[i] = div64_u64(
-				rise << 32, point[i + 1].distance_sectors -
-						    point[i].distance_sectors);
+		if (!(rise >> 31) && !(run >> 32))
+			curve->slope[i] = div64_u64(rise << 32, run);
 	}
-	curve->near[0] = 0;
-	for (i = 1; i < SS_CURVE_DIGITS; i++) {
+	curve->recent_sectors = 0;
+	for (i = 0; i < SS_CURVE_SIZES; i++) {
 		while (at < last &&
-		       point[at + 1].distance_sectors <= 1ULL << (i - 1))
+		       point[at + 1].distance_sectors <= least_of(i))
 			at++;
 		curve->near[i] = (u8)at;
 	}
@@ -211,7 +223,7 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 	if (distance_sectors >= point[last].distance_sectors)
 		return point[last].time_ns;
 	/* point[low] <= distance < point[low + 1] */
-	low = curve->near[digits_of(distance_sectors)];
+	low = curve->near[size_of(distance_sectors)];
 	while (distance_sectors >= point[low + 1].distance_sectors)
 		low++;
 	run = point[low + 1].distance_sectors - point[low].distance_sectors;
@@ -221,10 +233,9 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 	slope = curve->slope[low];
 	if (unlikely(slope == NO_SLOPE))
 		return point[low].time_ns + div64_u64(rest, run);
-	/* rest / run; a slope that was rounded down falls short of it. */
+	/* rest / run; a slope that was rounded down may be 1 short of it. */
 	ns = (slope * distance_sectors) >> 32;
-	for (rest -= ns * run; rest >= run; rest -= run)
-		ns++;
+	ns += rest - ns * run >= run;
 	return point[low].time_ns + ns;
 }
 
@@ -244,23 +255,16 @@ u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns)
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	if (to_sector >= from_sector)
-		return ss_curve_distance_ns(curve, to_sector - from_sector);
-	return div_u64(ss_curve_distance_ns(curve, from_sector - to_sector) *
-			       curve->backward_pct,
-		       100);
+	u64 distance = ss_distance(from_sector, to_sector);
+
+	return ss_curve_directed_ns(curve, from_sector, to_sector,
+				    ss_curve_distance_ns(curve, distance));
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */
 static u32 learn_bucket(u64 distance)
 {
-	u32 digits = 0;
-
-	while (distance) {
-		distance >>= 1;
-		digits++;
-	}
-	return min_t(u32, digits, SS_CURVE_BUCKETS - 1);
+	return min_t(u32, fls64(distance), SS_CURVE_BUCKETS - 1);
 }
 
 /* The middle of a bucket's range. */

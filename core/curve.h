@@ -11,11 +11,12 @@
 #ifndef SS_CURVE_H
 #define SS_CURVE_H
 
+#include <linux/math64.h>
 #include <linux/types.h>
 
 #define SS_CURVE_POINTS 40
 #define SS_CURVE_BUCKETS 36
-#define SS_CURVE_DIGITS 65
+#define SS_CURVE_SIZES 252
 #define SS_CURVE_TIMES 128
 
 struct ss_curve_point {
@@ -39,8 +40,10 @@ struct ss_curve {
 	bool flat; /* positioning costs the same everywhere */
 	/* Made of the points: to find the right one, without division. */
 	u64 slope[SS_CURVE_POINTS]; /* ns per sector behind it, times 2^32 */
-	u8 near[SS_CURVE_DIGITS]; /* last point at most 2^(index - 1) away */
+	u8 near[SS_CURVE_SIZES]; /* last point no farther than this size */
 	u8 dear[SS_CURVE_TIMES]; /* first point of at least this many steps */
+	u64 recent_sectors; /* see ss_curve_recent_ns() */
+	u64 recent_ns;
 
 	/* Learning: forward distances, one bucket per power of two. */
 	bool learning;
@@ -68,6 +71,39 @@ u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 
 /* Positioning time by forward distance alone, in ns. */
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
+
+/*
+ * The same, remembering one answer: the same distance is asked for when a
+ * request arrives, when it is chosen instead of waiting and when it goes out.
+ */
+static inline u64 ss_curve_recent_ns(struct ss_curve *curve,
+				     u64 distance_sectors)
+{
+	if (!distance_sectors)
+		return curve->point[0].time_ns;
+	if (distance_sectors != curve->recent_sectors) {
+		curve->recent_ns = ss_curve_distance_ns(curve,
+							distance_sectors);
+		curve->recent_sectors = distance_sectors;
+	}
+	return curve->recent_ns;
+}
+
+/* What @forward_ns, that of the distance alone, becomes in this direction. */
+static inline u64 ss_curve_directed_ns(const struct ss_curve *curve,
+				       u64 from_sector, u64 to_sector,
+				       u64 forward_ns)
+{
+	if (to_sector >= from_sector)
+		return forward_ns;
+	return div_u64(forward_ns * curve->backward_pct, 100);
+}
+
+static inline u64 ss_distance(u64 from_sector, u64 to_sector)
+{
+	return to_sector >= from_sector ? to_sector - from_sector :
+					  from_sector - to_sector;
+}
 
 /* The nearest point from which on a forward distance costs @service_ns. */
 u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns);

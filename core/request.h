@@ -40,19 +40,19 @@ struct ss_request {
 
 	/* The core's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
+	u32 stream_size; /* stream: its place in its stream, from 1 */
 	struct hlist_node start_hash; /* merge index: by first sector */
 	struct hlist_node end_hash; /* merge index: by the sector behind it */
 
 	struct rb_node sort_node; /* the policy's order by position */
+	/* Side by side: taking it out touches the same neighbours twice. */
 	struct list_head fifo_node; /* the policy's order by age */
-	u64 expires_ns; /* when the policy calls it expired */
-	void *queue; /* the policy's queue it stands in */
-
 	struct list_head age_node; /* stream: all pending, oldest first */
-	struct list_head member_node; /* stream: pending ones of one stream */
+	u64 expires_ns; /* when the policy calls it expired */
 	void *stream; /* stream: the stream it extended or began */
+	struct list_head member_node; /* stream: pending ones of one stream */
 	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
-	u32 stream_size; /* stream: its place in that stream, from 1 */
+	void *queue; /* the policy's queue it stands in */
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)

@@ -40,6 +40,7 @@
 #include "policies.h"
 #include "sched.h"
 
+#include <linux/bitops.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 
@@ -142,20 +143,21 @@ enum stream_state {
 
 struct stream {
 	struct list_head node; /* on free, parents or waiting */
-	struct list_head members; /* its pending requests, oldest first */
-	struct ss_request *last; /* last member, until it is completed */
 	u64 end_sector; /* where the last member ends */
-	u64 completed_ns; /* when the last member was done */
-	u64 service_ns; /* cost of what would be done instead of waiting */
-	u32 instead_sectors; /* length of that other request */
-	u8 instead_direction; /* and its direction */
 	u64 reach_sectors; /* no child can be farther away than this */
-	u32 size; /* members so far */
-	u32 nr_pending; /* members on the list */
-	u64 before_end_sector; /* as end_sector, of the member before */
-	u64 before_completed_ns; /* 0: was not completed when this one came */
+	u64 completed_ns; /* when the last member was done */
+	u64 patience_ns; /* how long a child may take; see set_patience() */
+	struct ss_request *last; /* last member, until it is completed */
 	u8 state; /* enum stream_state */
 	bool supposed; /* nothing was pending: service_ns is the mean */
+	u8 instead_direction; /* of what would be done instead of waiting */
+	u32 instead_sectors; /* its length */
+	u64 service_ns; /* what positioning to it would cost */
+	u32 size; /* members so far */
+	u32 nr_pending; /* members on the list */
+	struct list_head members; /* its pending requests, oldest first */
+	u64 before_end_sector; /* as end_sector, of the member before */
+	u64 before_completed_ns; /* 0: was not completed when this one came */
 };
 
 /* How waiting ended, had the head always been held; old outcomes fade. */
@@ -168,7 +170,6 @@ struct score {
 
 /* All of the policy's run-time state; its settings are its tunables. */
 struct stream_state_all {
-	struct stream stream[NR_STREAMS];
 	struct list_head free;
 	struct list_head parents; /* in flight or completed */
 	struct list_head waiting; /* last member pending */
@@ -176,6 +177,7 @@ struct stream_state_all {
 	struct stream *held; /* whose turn it is; NULL: nobody's */
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
+	bool supposed; /* a stream's service_ns may be the mean */
 	bool away; /* a request that was late took the head from held */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
@@ -190,6 +192,7 @@ struct stream_state_all {
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
+	struct stream stream[NR_STREAMS];
 };
 
 /* A running mean over about @memory samples; the first one sets it. */
@@ -201,6 +204,21 @@ static void mean_add(u64 *mean, u64 sample, u32 memory)
 		*mean += div_u64(sample - *mean, memory);
 	else
 		*mean -= div_u64(*mean - sample, memory);
+}
+
+/* The curve's cost from one sector to the other; see ss_curve_recent_ns(). */
+static u64 recent_ns(struct ss_curve *curve, u64 from_sector, u64 to_sector)
+{
+	u64 distance = ss_distance(from_sector, to_sector);
+
+	return ss_curve_directed_ns(curve, from_sector, to_sector,
+				    ss_curve_recent_ns(curve, distance));
+}
+
+/* What moving @nr_sectors takes, once the head is there. */
+static u64 transfer_ns(const struct ss_policy *policy, u64 nr_sectors)
+{
+	return div_u64(policy->sched->curve.transfer_ps * nr_sectors, 1000);
 }
 
 static struct ss_policy *inner_of(const struct ss_policy *policy)
@@ -223,13 +241,17 @@ static bool has_second_chance(const struct ss_policy *policy,
 		       (100 + policy->value[STREAM_TOLERANCE]);
 }
 
-/* How long after its completion the last member may still get a child. */
-static u64 patience_ns(const struct ss_policy *policy, const struct stream *s)
+/*
+ * How long after its completion the last member may still get a child. To be
+ * set anew with service_ns, and with the size of a parent.
+ */
+static void set_patience(const struct ss_policy *policy, struct stream *s)
 {
-	if (!has_second_chance(policy, s))
-		return s->service_ns;
-	return div_u64(s->service_ns * (100 + policy->value[STREAM_TOLERANCE]),
-		       100);
+	s->patience_ns = s->service_ns;
+	if (has_second_chance(policy, s))
+		s->patience_ns = div_u64(
+			s->service_ns * (100 + policy->value[STREAM_TOLERANCE]),
+			100);
 }
 
 static u64 waited_ns(const struct stream *s, u64 now_ns)
@@ -237,11 +259,10 @@ static u64 waited_ns(const struct stream *s, u64 now_ns)
 	return s->state == STREAM_COMPLETED ? now_ns - s->completed_ns : 0;
 }
 
-static bool is_broken(const struct ss_policy *policy, const struct stream *s,
-		      u64 now_ns)
+static bool is_broken(const struct stream *s, u64 now_ns)
 {
 	return s->state == STREAM_COMPLETED &&
-	       now_ns >= s->completed_ns + patience_ns(policy, s);
+	       now_ns >= s->completed_ns + s->patience_ns;
 }
 
 /* ---- scores: does waiting for streams of this length pay? ---- */
@@ -250,13 +271,12 @@ static struct score *score_of(const struct ss_policy *policy,
 			      const struct stream *s)
 {
 	struct stream_state_all *all = policy->state;
-	u32 rank = 0, size = policy->value[STREAM_THRESHOLD];
+	u32 threshold = policy->value[STREAM_THRESHOLD];
+	int rank = fls(s->size) - fls(threshold);
 
-	while (rank < NR_SCORES - 1 && s->size >= 2 * size) {
-		size *= 2;
-		rank++;
-	}
-	return &all->score[rank];
+	if (rank > 0 && s->size < threshold << rank)
+		rank--;
+	return &all->score[rank < 0 ? 0 : min_t(int, rank, NR_SCORES - 1)];
 }
 
 /* A child came, or none did: what waiting won, or cost. */
@@ -284,25 +304,26 @@ static void score_add(const struct ss_policy *policy, const struct stream *s,
 static void score_child(const struct ss_policy *policy, const struct stream *s,
 			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
 {
-	u64 transfer_ps = policy->sched->curve.transfer_ps;
 	const struct stream_state_all *all = policy->state;
-	u64 transfer_ns = div_u64(transfer_ps * nr_sectors, 1000);
+	u64 moving_ns = transfer_ns(policy, nr_sectors);
 	/* While it is waited for, the drive reads ahead into its cache. */
-	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, transfer_ns);
+	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, moving_ns);
 	u64 instead_ns = s->service_ns;
 	u32 truth = all->truth[s->instead_direction];
-	u64 sectors = nr_sectors;
+	u64 sectors;
 
 	/* A drive that writes out its cache in every gap makes them dear. */
 	if (all->child_took_ns > 2 * all->child_expected_ns + CHILD_DOUBT_NS)
 		own_ns += all->child_took_ns - all->child_expected_ns;
 	if (truth < TRUTH_DOUBT)
 		instead_ns = div_u64(instead_ns * truth, 1000);
-	if (s->instead_sectors > nr_sectors)
+	if (s->instead_sectors > nr_sectors) {
 		sectors = min_t(u64, s->instead_sectors, 2ULL * nr_sectors);
-	instead_ns += div_u64(transfer_ps * sectors, 1000);
-	if (sectors != nr_sectors)
+		instead_ns += transfer_ns(policy, sectors);
 		instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
+	} else {
+		instead_ns += moving_ns;
+	}
 	if (own_ns < instead_ns)
 		score_add(policy, s, instead_ns - own_ns, wait_ns / SCORE_IDLE);
 	else
@@ -373,23 +394,18 @@ static struct stream *stream_new(const struct ss_policy *policy,
 }
 
 /* @s is completed and may be broken at another time than before. */
-static void note_patience(const struct ss_policy *policy,
-			  const struct stream *s)
+static void note_patience(struct stream_state_all *all, const struct stream *s)
 {
-	struct stream_state_all *all = policy->state;
-
 	all->next_broken_ns = min_t(u64, all->next_broken_ns,
-				    s->completed_ns + patience_ns(policy, s));
+				    s->completed_ns + s->patience_ns);
 }
 
-/* Forget the streams that got no child in time. */
-static void drop_broken(const struct ss_policy *policy, u64 now_ns)
+/* Forget the streams that got no child in time; find the next to get none. */
+static void look_for_broken(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct list_head *at = all->parents.next, *next;
 
-	if (now_ns < all->next_broken_ns)
-		return;
 	all->next_broken_ns = U64_MAX;
 	for (; at != &all->parents; at = next) {
 		struct stream *s = list_entry(at, struct stream, node);
@@ -397,14 +413,22 @@ static void drop_broken(const struct ss_policy *policy, u64 now_ns)
 		next = at->next;
 		if (s->state != STREAM_COMPLETED)
 			continue;
-		if (!is_broken(policy, s, now_ns)) {
-			note_patience(policy, s);
+		if (!is_broken(s, now_ns)) {
+			note_patience(all, s);
 			continue;
 		}
 		if (is_established(policy, s))
-			score_add(policy, s, 0, patience_ns(policy, s));
+			score_add(policy, s, 0, s->patience_ns);
 		stream_free(all, s);
 	}
+}
+
+static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	if (now_ns >= all->next_broken_ns)
+		look_for_broken(policy, now_ns);
 }
 
 /* What the inner policy would do instead of waiting costs @service_ns. */
@@ -416,8 +440,9 @@ static void set_instead(const struct ss_policy *policy, struct stream *s,
 	s->instead_direction = instead ? instead->direction : SS_READ;
 	s->reach_sectors = ss_curve_reach_sectors(&policy->sched->curve,
 						  service_ns);
+	set_patience(policy, s);
 	if (s->state == STREAM_COMPLETED)
-		note_patience(policy, s);
+		note_patience(policy->state, s);
 }
 
 /* The last member has just been dispatched: it becomes a parent-to-be. */
@@ -425,7 +450,7 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 			  u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
+	struct ss_sched *sched = policy->sched;
 	struct ss_policy *inner = inner_of(policy);
 	struct ss_decision choice;
 	u64 service_ns = sched->curve.mean_random_ns;
@@ -436,9 +461,11 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 	choice = sched->nr_pending ? inner->ops->choose(inner, now_ns, NULL) :
 				     ss_nothing();
 	s->supposed = choice.verdict != SS_DISPATCH;
-	if (!s->supposed) {
-		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
-						 choice.rq->sector);
+	if (s->supposed) {
+		all->supposed = true;
+	} else {
+		service_ns = recent_ns(&sched->curve, s->end_sector,
+				       choice.rq->sector);
 		instead = choice.rq;
 	}
 	if (sched->nr_in_flight > 1 && all->busy_ns)
@@ -453,23 +480,23 @@ static struct stream *find_parent(const struct ss_policy *policy,
 				  u64 *cost_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
+	struct ss_curve *curve = &policy->sched->curve;
 	struct stream *s, *best = NULL;
 
 	*cost_ns = U64_MAX;
 	list_for_each_entry(s, &all->parents, node) {
-		u64 distance = rq->sector >= s->end_sector ?
-				       rq->sector - s->end_sector :
-				       s->end_sector - rq->sector;
+		u64 distance = ss_distance(s->end_sector, rq->sector);
 		u64 cost;
 
 		if (distance > s->reach_sectors)
 			continue;
 		cost = waited_ns(s, now_ns) +
-		       ss_curve_service_ns(curve, s->end_sector, rq->sector);
-		if (cost < patience_ns(policy, s) && cost < *cost_ns) {
+		       recent_ns(curve, s->end_sector, rq->sector);
+		if (cost < s->patience_ns && cost < *cost_ns) {
 			*cost_ns = cost;
 			best = s;
+			if (!cost)
+				break;
 		}
 	}
 	return best;
@@ -526,7 +553,6 @@ static void extend(const struct ss_policy *policy, struct stream *s,
 static void reconsider(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = all->held;
 	struct ss_decision choice;
@@ -537,8 +563,8 @@ static void reconsider(const struct ss_policy *policy, u64 now_ns)
 	choice = inner->ops->choose(inner, now_ns, NULL);
 	if (choice.verdict != SS_DISPATCH)
 		return;
-	service_ns = ss_curve_service_ns(curve, s->end_sector,
-					 choice.rq->sector);
+	service_ns = recent_ns(&policy->sched->curve, s->end_sector,
+			       choice.rq->sector);
 	if (service_ns < s->service_ns)
 		set_instead(policy, s, service_ns, choice.rq);
 }
@@ -551,17 +577,19 @@ static void alternative_came(const struct ss_policy *policy,
 			     const struct ss_request *rq, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
 	struct stream *s;
 
-	list_for_each_entry(s, &all->parents, node) {
-		if (!s->supposed)
-			continue;
-		s->supposed = false;
-		set_instead(policy, s,
-			    ss_curve_service_ns(curve, s->end_sector,
-						rq->sector),
-			    rq);
+	if (all->supposed) {
+		all->supposed = false;
+		list_for_each_entry(s, &all->parents, node) {
+			if (!s->supposed)
+				continue;
+			s->supposed = false;
+			set_instead(policy, s,
+				    recent_ns(&policy->sched->curve,
+					      s->end_sector, rq->sector),
+				    rq);
+		}
 	}
 	if (all->held && rq->stream != all->held)
 		reconsider(policy, now_ns);
@@ -691,9 +719,12 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
+	u32 i;
 
 	(void)now_ns;
 	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
+	for (i = 0; i < NR_STREAMS; i++)
+		set_patience(policy, &all->stream[i]);
 	all->next_broken_ns = 0;
 }
 
@@ -762,22 +793,21 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	}
 	if (s->state == STREAM_IN_FLIGHT)
 		return wait_until(policy, until_ns, now_ns);
-	if (is_broken(policy, s, now_ns))
+	if (is_broken(s, now_ns))
 		return inner->ops->choose(inner, now_ns, skip);
-	return wait_until(policy,
-			  min_t(u64, until_ns,
-				s->completed_ns + patience_ns(policy, s)),
-			  now_ns);
+	return wait_until(
+		policy, min_t(u64, until_ns, s->completed_ns + s->patience_ns),
+		now_ns);
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
-static void note_holding(const struct ss_policy *policy, u64 now_ns)
+static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct stream *s = all->held;
 	bool holding;
 
-	holding = s && s->state == STREAM_COMPLETED &&
+	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
 		  !policy->sched->nr_in_flight && policy->sched->nr_pending &&
 		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
 	if (holding && !all->holding) {
@@ -822,7 +852,6 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 
 	inner->ops->arrived(inner, rq, now_ns);
 	list_add_tail(&rq->age_node, &all->age);
-	INIT_LIST_HEAD(&rq->member_node);
 	rq->stream = NULL;
 	rq->stream_size = 1;
 	if (policy->sched->curve.flat)
@@ -885,7 +914,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 
 	if (held && s != held) {
 		if (all->holding &&
-		    now_ns >= held->completed_ns + patience_ns(policy, held)) {
+		    now_ns >= held->completed_ns + held->patience_ns) {
 			counters->timeouts++;
 			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
 				      held->end_sector, held->size);
@@ -923,14 +952,10 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
  * What positioning to @rq, just dispatched, should take: by the distance
  * alone, without what makes backward ones dearer to choose.
  */
-static u64 expected_ns(const struct ss_sched *sched,
-		       const struct ss_request *rq)
+static u64 expected_ns(struct ss_sched *sched, const struct ss_request *rq)
 {
-	u64 distance = rq->sector >= sched->left_sector ?
-			       rq->sector - sched->left_sector :
-			       sched->left_sector - rq->sector;
-
-	return ss_curve_distance_ns(&sched->curve, distance);
+	return ss_curve_recent_ns(&sched->curve,
+				  ss_distance(sched->left_sector, rq->sector));
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -968,10 +993,8 @@ static void compare_with_curve(const struct ss_policy *policy,
 			       const struct ss_request *rq, u64 took_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
-	u64 transfer_ns = div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
 
-	took_ns -= min_t(u64, took_ns, transfer_ns);
+	took_ns -= min_t(u64, took_ns, transfer_ns(policy, rq->nr_sectors));
 	if (!all->held || rq->stream != all->held) {
 		truth_add(policy, rq->direction, took_ns, rq->expected_ns);
 		return;
@@ -994,12 +1017,10 @@ static void compare_with_curve(const struct ss_policy *policy,
 static bool was_cached(const struct ss_policy *policy,
 		       const struct ss_request *rq, u64 now_ns)
 {
-	const struct ss_curve *curve = &policy->sched->curve;
-	u64 transfer_ns = div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
-
 	return rq->direction == SS_WRITE &&
 	       now_ns - rq->dispatch_ns <
-		       transfer_ns + curve->mean_random_ns / 8;
+		       transfer_ns(policy, rq->nr_sectors) +
+			       policy->sched->curve.mean_random_ns / 8;
 }
 
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
@@ -1024,15 +1045,15 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
-	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT &&
-	    was_cached(policy, rq, now_ns)) {
+	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
 		s->last = NULL;
-		stream_free(all, s);
-	} else if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
-		s->state = STREAM_COMPLETED;
-		s->completed_ns = now_ns;
-		note_patience(policy, s);
-		s->last = NULL;
+		if (was_cached(policy, rq, now_ns)) {
+			stream_free(all, s);
+		} else {
+			s->state = STREAM_COMPLETED;
+			s->completed_ns = now_ns;
+			note_patience(all, s);
+		}
 	}
 	note_holding(policy, now_ns);
 }
@@ -1081,8 +1102,10 @@ static void tip_removed(const struct ss_policy *policy, struct stream *s,
 		s->end_sector = s->before_end_sector;
 		s->completed_ns = s->before_completed_ns;
 		s->size--;
+		all->supposed |= s->supposed;
+		set_patience(policy, s);
 		list_move_tail(&s->node, &all->parents);
-		note_patience(policy, s);
+		note_patience(all, s);
 	} else {
 		stream_free(all, s);
 	}
@@ -1133,7 +1156,7 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 	if (s->state == STREAM_COMPLETED)
 		info->waited_ns = waited_ns(s, now_ns);
 	if (s->state == STREAM_COMPLETED || s->state == STREAM_IN_FLIGHT)
-		info->patience_ns = patience_ns(policy, s);
+		info->patience_ns = s->patience_ns;
 	return true;
 }
 

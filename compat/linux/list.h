@@ -53,7 +53,8 @@ static inline int list_empty(const struct list_head *head)
 static inline void list_move_tail(struct list_head *node,
 				  struct list_head *head)
 {
-	list_del_init(node);
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
 	list_add_tail(node, head);
 }
 
