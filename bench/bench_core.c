@@ -8,7 +8,9 @@
  * takes one command at a time, in virtual time. A client reads BURST requests
  * of 128 KiB on end, then reads and writes BURST of 4 KiB at random; when its
  * request is done it sends the next one at once. The clients are at different
- * points of this.
+ * points of this. What a client sends depends on nothing but its number and
+ * how much it has sent, so each policy is given the same requests; when they
+ * come is for its own decisions to say, as with a real disk.
  *
  * For each round and policy one line goes out: the policy and the nanoseconds
  * of processor time per request. Policies take turns within a round, so that
@@ -28,6 +30,7 @@
 #define BURST 64
 #define MAX_CLIENTS 1024
 #define RANDOM_NUMBERS 65536
+#define CLIENT_STEP 977 /* random numbers between one client's and the next's */
 #define OVERHEAD_NS 100000
 #define WRITE_PERCENT 30
 #define WARM_UP 4 /* rounds of all clients before the clock starts */
@@ -36,7 +39,7 @@ struct client {
 	struct ss_request rq;
 	u64 next_sector;
 	u32 sent;
-	u32 slot; /* loop: its place in the queue */
+	u32 slot; /* its number; loop: its place in the queue */
 };
 
 struct bench {
@@ -45,7 +48,6 @@ struct bench {
 	bool loop; /* without the core */
 	struct client *queue[MAX_CLIENTS];
 	u32 head, nr_clients;
-	u32 next_random;
 	u64 now_ns;
 };
 
@@ -66,10 +68,18 @@ static void make_random_numbers(void)
 	}
 }
 
+/* By client and request: each policy gets the same ones, in any order. */
+static u64 random_of(const struct client *client)
+{
+	u32 nth = client->slot * CLIENT_STEP + client->sent;
+
+	return random_number[nth % RANDOM_NUMBERS];
+}
+
 static void send(struct bench *b, struct client *client)
 {
 	struct ss_request *rq = &client->rq;
-	u64 random = random_number[b->next_random++ % RANDOM_NUMBERS];
+	u64 random = random_of(client);
 	u64 place = (random >> 32) * (SPAN_SECTORS - 1024) >> 32;
 	u32 at = client->sent++ % (2 * BURST);
 

@@ -769,8 +769,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	const struct ss_policy *inner = inner_of(policy);
 	const struct stream *s = all->held;
 	struct ss_request *late;
-	u64 until_ns;
-	bool in_time;
+	u64 until_ns = SS_FOREVER;
 
 	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
 		return inner->ops->choose(inner, now_ns, skip);
@@ -778,13 +777,14 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	if (late)
 		return ss_dispatch(late);
 
-	in_time = !nr_others(policy, s) || now_ns < slice_end_ns(policy, s);
-	if (!in_time)
-		return ss_dispatch(next_turn(policy, s, now_ns));
+	if (nr_others(policy, s)) {
+		until_ns = slice_end_ns(policy, s);
+		if (now_ns >= until_ns)
+			return ss_dispatch(next_turn(policy, s, now_ns));
+	}
 	if (s->nr_pending)
 		return ss_dispatch(list_first_entry(
 			&s->members, struct ss_request, member_node));
-	until_ns = slice_end_ns(policy, s);
 	if (all->away) {
 		/* Without a child by then, the turn is over. */
 		if (policy->sched->nr_in_flight)
