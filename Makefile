@@ -19,8 +19,8 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
-	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, fuzz (15 min)"
-	@echo "make test-all the same, and the network server and stock kernels under qemu (1 h)"
+	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, fuzz (20 min)"
+	@echo "make test-all the same, longer, and what is measured in real time and stock kernels under qemu (1 h)"
 	@echo "make lint     formatting, types and the project's own rules, nothing else"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
@@ -36,6 +36,7 @@ run: $(STAMP)-package
 
 test: $(STAMP)-dev
 	@tools/setup.sh rig
+	@tools/setup.sh nbdkit
 	@tools/run_tests.sh
 
 test-all: $(STAMP)-dev

@@ -319,7 +319,15 @@ static int set_emulate(const char *key, const char *value)
 
 static int set_size(const char *key, const char *value)
 {
-	return parse_bytes(key, value, &server.config.size);
+	struct config *config = &server.config;
+
+	if (set_text(key, value, &config->size_text) ||
+	    parse_bytes(key, value, &config->size))
+		return -1;
+	if (config->size)
+		return 0;
+	nbdkit_error("size=%s: a disk of no bytes cannot be served", value);
+	return -1;
 }
 
 static int set_chunk(const char *key, const char *value)
@@ -362,6 +370,17 @@ static int set_depth(const char *key, const char *value)
 static int set_direct(const char *key, const char *value)
 {
 	return parse_auto(key, value, &server.config.direct);
+}
+
+static int set_io(const char *key, const char *value)
+{
+	static const char *const words[] = { "threads", "uring", "auto", NULL };
+	int place;
+
+	if (parse_word(key, value, words, &place))
+		return -1;
+	server.config.uring = place == 2 ? -1 : place;
+	return 0;
 }
 
 static int set_rotational(const char *key, const char *value)
@@ -432,6 +451,7 @@ static const struct {
 	{ "queue-depth", set_depth },
 	{ "max-request", set_max_request },
 	{ "direct", set_direct },
+	{ "io", set_io },
 	{ "readonly", set_readonly },
 	{ "truncate", set_truncate },
 	{ "rotational", set_rotational },
@@ -666,8 +686,39 @@ static int find_size(void)
 			     first->name, bytes);
 		return -1;
 	}
+	if (server.member_bytes > S64_MAX / server.nr_members) {
+		nbdkit_error(
+			"%u members of %lu bytes are more than NBD can serve",
+			server.nr_members, server.member_bytes);
+		return -1;
+	}
 	server.bytes = server.member_bytes * server.nr_members;
 	return 0;
+}
+
+/* Disks are sold in powers of 1000, and sizes here count in powers of 1024. */
+static int refuse_size(u64 capacity)
+{
+	const struct config *config = &server.config;
+	const char *text = config->size_text;
+	size_t length = strlen(text);
+	char decimal[MAX_NAME] = "";
+	u64 bytes = U64_MAX;
+
+	if (length < sizeof(decimal) - 1 && isalpha(text[length - 1]) &&
+	    text[length - 1] != 'B') {
+		snprintf(decimal, sizeof(decimal), "%sB", text);
+		parse_bytes("size", decimal, &bytes);
+	}
+	if (bytes <= capacity)
+		nbdkit_error(
+			"size=%s: is %lu bytes (powers of 1024), but %s has %lu; write size=%s (powers of 1000), or leave out size= to have all of it",
+			text, config->size, config->emulate, capacity, decimal);
+	else
+		nbdkit_error(
+			"size=%s: is %lu bytes, but %s has %lu; leave out size= to have all of it",
+			text, config->size, config->emulate, capacity);
+	return -1;
 }
 
 static int check_emulation(void)
@@ -688,16 +739,55 @@ static int check_emulation(void)
 		}
 		return 0;
 	}
+	if (config->direct > 0) {
+		nbdkit_error(
+			"direct=yes: not with emulate=, which takes the model's time whatever the file does");
+		return -1;
+	}
 	if (config->size && config->nr_files) {
 		nbdkit_error(
 			"size: not together with file=; the file has the size it has");
 		return -1;
 	}
-	if (config->size > capacity) {
-		nbdkit_error("size: %lu bytes, but %s has only %lu",
-			     config->size, config->emulate, capacity);
+	return config->size > capacity ? refuse_size(capacity) : 0;
+}
+
+/* So that a server that cannot have io_uring says so while it still can. */
+static int check_uring(void)
+{
+	struct config *config = &server.config;
+	struct engine *engine;
+
+	if (config->emulate || !config->uring)
+		return 0;
+	engine = uring_new(1);
+	if (engine) {
+		engine_free(engine);
+		return 0;
+	}
+	if (config->uring > 0) {
+		nbdkit_error(
+			"io=uring: %s; allow it (sysctl kernel.io_uring_disabled=0, and the container's seccomp rules), or leave out io= to have threads instead",
+			strerror(errno));
 		return -1;
 	}
+	fprintf(stderr,
+		"nbdkit: streamsched: io_uring cannot be used here (%s), so threads move the bytes\n",
+		strerror(errno));
+	config->uring = 0;
+	return 0;
+}
+
+static int open_log(void)
+{
+	if (!server.config.log)
+		return 0;
+	server.log = fopen(server.config.log, "we");
+	if (!server.log) {
+		nbdkit_error("log=%s: %s", server.config.log, strerror(errno));
+		return -1;
+	}
+	server.log_began_ns = clock_ns();
 	return 0;
 }
 
@@ -742,18 +832,11 @@ int config_complete(void)
 	u64 capacity = server.config.disk.capacity_sectors * SECTOR_BYTES;
 	u32 i;
 
-	if (server.config.log) {
-		server.log = fopen(server.config.log, "we");
-		if (!server.log) {
-			nbdkit_error("log=%s: %s", server.config.log,
-				     strerror(errno));
-			return -1;
-		}
-		server.log_began_ns = clock_ns();
-	}
-	if (check_policy() || check_emulation() || open_members() ||
+	if (check_policy() || check_emulation() || open_log() ||
+	    stats_check("metrics", server.config.metrics) ||
+	    stats_check("stats", server.config.stats) || open_members() ||
 	    check_twice() || lock_members() || find_size() ||
-	    fault_check(server.nr_members))
+	    fault_check(server.nr_members) || check_uring())
 		return -1;
 	if (given_chunk && server.nr_members == 1) {
 		nbdkit_error("chunk: only with several files");

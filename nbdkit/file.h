@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A member's file or block device. file.c is compiled without compat/, like
- * ring.c, so only standard types are used here.
+ * engine.h's, so only standard types are used here.
  */
 #ifndef NBDKIT_FILE_H
 #define NBDKIT_FILE_H

@@ -185,8 +185,8 @@ static void kick(struct member *member)
 {
 	uint64_t one = 1;
 
-	if (member->ring)
-		ring_kick(member->ring);
+	if (member->engine)
+		engine_kick(member->engine);
 	else if (write(member->kick_fd, &one, sizeof(one)) < 0)
 		abort();
 }
@@ -320,39 +320,81 @@ void member_do(struct member *member, struct piece *leader)
 	}
 }
 
-int member_flush(struct member *member)
+/* The model's cache goes to its medium. */
+static void flush_disk(struct member *member)
 {
 	struct flush flush = { .cmd.op = HDD_FLUSH };
-	u64 number;
+
+	sem_init(&flush.done, 0, 0);
+	pthread_mutex_lock(&member->lock);
+	if (member->flush_first)
+		member->flush_last->next = &flush;
+	else
+		member->flush_first = &flush;
+	member->flush_last = &flush;
+	pump(member, NULL, clock_ns());
+	pthread_mutex_unlock(&member->lock);
+	while (sem_wait(&flush.done))
+		;
+	sem_destroy(&flush.done);
+}
+
+/*
+ * With the lock held: one flush of the file at a time, for all who came before
+ * it began. The kernel reports a failed write-back to one call and then
+ * forgets it, though the data is lost. So whoever flushes later must hear of
+ * it too, and nobody may flush between that call and the note of its error.
+ */
+static int flush_file(struct member *member)
+{
+	u64 mine = member->flushes_begun + 1;
+
+	while (member->flushes_ended < mine) {
+		int error;
+
+		if (member->flushes_begun > member->flushes_ended) {
+			pthread_cond_wait(&member->flush_ended, &member->lock);
+			continue;
+		}
+		member->flushes_begun++;
+		pthread_mutex_unlock(&member->lock);
+		error = transfer_flush(member, member->flushes_ended);
+		pthread_mutex_lock(&member->lock);
+		if (error)
+			member->lost = error;
+		member->flushes_ended++;
+		pthread_cond_broadcast(&member->flush_ended);
+	}
+	return member->lost;
+}
+
+int member_flush(struct member *member)
+{
 	int error;
 
-	if (member->hdd) {
-		sem_init(&flush.done, 0, 0);
-		pthread_mutex_lock(&member->lock);
-		if (member->flush_first)
-			member->flush_last->next = &flush;
-		else
-			member->flush_first = &flush;
-		member->flush_last = &flush;
-		pump(member, NULL, clock_ns());
-		pthread_mutex_unlock(&member->lock);
-		while (sem_wait(&flush.done))
-			;
-		sem_destroy(&flush.done);
-	}
+	if (member->hdd)
+		flush_disk(member);
 	pthread_mutex_lock(&member->lock);
-	number = member->stats.flushes++;
-	pthread_mutex_unlock(&member->lock);
-	error = transfer_flush(member, number);
-	pthread_mutex_lock(&member->lock);
-	/*
-	 * The kernel reports a failed write-back once and then forgets it,
-	 * though the data is lost: whoever flushes later must hear of it too.
-	 */
-	if (error)
-		member->lost = error;
-	error = member->lost;
+	error = flush_file(member);
+	member->stats.flushes++;
 	member->stats.flush_errors += error != 0;
+	pthread_mutex_unlock(&member->lock);
+	return error;
+}
+
+int member_finish_fua(struct member *member)
+{
+	int error;
+
+	/*
+	 * Direct writes carry the flag themselves. In the page cache the flag
+	 * would be a flush past flush_file(), and could be told what is to be
+	 * told there.
+	 */
+	if (member->file.direct || member->file.memory)
+		return 0;
+	pthread_mutex_lock(&member->lock);
+	error = flush_file(member);
 	pthread_mutex_unlock(&member->lock);
 	return error;
 }
@@ -383,10 +425,10 @@ static u64 sleep_for(struct member *member, u64 now_ns)
 
 static void add(struct member *member, struct transfer *transfer)
 {
-	struct ring_io io;
+	struct engine_io io;
 
 	transfer_ask(transfer, member, &io);
-	ring_add(member->ring, &io, transfer);
+	engine_add(member->engine, &io, transfer);
 }
 
 /* Ask the file's results, or go on where they want more. */
@@ -396,7 +438,7 @@ static u32 reap(struct member *member, struct piece **finished)
 	void *user;
 	int result;
 
-	while (nr < MAX_DEPTH && ring_next(member->ring, &user, &result)) {
+	while (nr < MAX_DEPTH && engine_next(member->engine, &user, &result)) {
 		struct transfer *transfer = user;
 
 		if (transfer_answer(transfer, member, result))
@@ -438,7 +480,7 @@ static void *file_thread(void *data)
 			add(member, transfer);
 		}
 		if (sleep_ns)
-			ring_wait(member->ring, sleep_ns);
+			engine_wait(member->engine, sleep_ns);
 		nr = reap(member, finished);
 	} while (!stop);
 	return NULL;
@@ -528,12 +570,27 @@ static int make_transfers(struct member *member)
 	return 0;
 }
 
+/*
+ * Held for a microsecond or less: to try again at once is cheaper than to
+ * sleep.
+ */
+static void init_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t adaptive;
+
+	pthread_mutexattr_init(&adaptive);
+	pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &adaptive);
+	pthread_mutexattr_destroy(&adaptive);
+}
+
 int member_init(struct member *member)
 {
 	const char *reason;
 	char why[160];
 
-	pthread_mutex_init(&member->lock, NULL);
+	init_lock(&member->lock);
+	pthread_cond_init(&member->flush_ended, NULL);
 	member->kick_fd = -1;
 	member->wake_ns = SS_FOREVER;
 	if (ss_sched_init(&member->sched, server.config.policy, member->sectors,
@@ -560,20 +617,36 @@ int member_init(struct member *member)
 	return hdd_set_queue_depth(member->hdd, member->depth);
 }
 
+static int start_engine(struct member *member)
+{
+	if (server.config.uring)
+		member->engine = uring_new(member->depth);
+	if (!member->engine && server.config.uring <= 0)
+		member->engine = threads_new(member->depth);
+	if (member->engine)
+		return 0;
+	nbdkit_error("%s: %s: %s", member->file.name,
+		     server.config.uring > 0 ? "io_uring" :
+					       "cannot start a thread",
+		     strerror(errno));
+	return -1;
+}
+
+static int start_model(struct member *member)
+{
+	member->kick_fd = eventfd(0, EFD_CLOEXEC);
+	if (member->kick_fd >= 0)
+		return 0;
+	nbdkit_error("%s: %s", member->file.name, strerror(errno));
+	return -1;
+}
+
 int member_start(struct member *member)
 {
 	int error;
 
-	if (member->hdd)
-		member->kick_fd = eventfd(0, EFD_CLOEXEC);
-	else
-		member->ring = ring_new(member->depth);
-	if (!member->ring && member->kick_fd < 0) {
-		nbdkit_error(
-			"%s: io_uring cannot be used: %s; it must be allowed (sysctl kernel.io_uring_disabled=0, and the container's rules)",
-			member->file.name, strerror(errno));
+	if (member->hdd ? start_model(member) : start_engine(member))
 		return -1;
-	}
 	error = pthread_create(&member->thread, NULL,
 			       member->hdd ? model_thread : file_thread,
 			       member);
@@ -601,11 +674,12 @@ void member_stop(struct member *member)
 		free(transfer->bounce);
 		free(transfer);
 	}
-	if (member->ring)
-		ring_free(member->ring);
+	if (member->engine)
+		engine_free(member->engine);
 	if (member->kick_fd >= 0)
 		close(member->kick_fd);
 	free(member->hdd);
 	file_close(&member->file);
+	pthread_cond_destroy(&member->flush_ended);
 	pthread_mutex_destroy(&member->lock);
 }

@@ -4,7 +4,7 @@
  *
  * An NBD command becomes one piece for each stretch of a member that it
  * touches (stripe.c); the pieces go through their member's scheduler
- * (member.c), to a file (transfer.c, ring.c) or to a disk model (disk.c), and
+ * (member.c), to a file (transfer.c, engine.h) or to a disk model (disk.c), and
  * the thread that nbdkit called sleeps until all are done.
  */
 #ifndef NBDKIT_SERVER_H
@@ -18,9 +18,9 @@
 
 #include "../core/sched.h"
 #include "../disk/hdd.h"
+#include "engine.h"
 #include "faults.h"
 #include "file.h"
-#include "ring.h"
 #include "stats.h"
 
 #define SECTOR_BYTES 512
@@ -88,6 +88,8 @@ struct member {
 	u64 wake_ns; /* the scheduler is to be asked again */
 	u64 sleep_ns; /* the disk thread sleeps until then; 0: it is awake */
 	bool stop;
+	u64 flushes_begun, flushes_ended; /* of the file, one at a time */
+	pthread_cond_t flush_ended;
 	int lost; /* errno of a failed flush: what it lost is unknown */
 
 	/* Constant while the server runs. */
@@ -95,7 +97,7 @@ struct member {
 	u64 sectors; /* in use */
 	u32 depth; /* requests in the disk at once */
 	struct hdd *hdd; /* NULL: the file is the disk */
-	struct ring *ring; /* unless emulated */
+	struct engine *engine; /* unless emulated */
 	int kick_fd; /* if emulated */
 	pthread_t thread;
 	bool thread_runs;
@@ -114,11 +116,13 @@ struct config {
 	const char *metrics; /* Prometheus text file, or NULL */
 	const char *log; /* every request, or NULL */
 	u32 metrics_s; /* how often it is written */
-	u64 size; /* of the emulated disk; 0: the model's own */
+	const char *size_text; /* of the emulated disk, as given, or NULL */
+	u64 size; /* the same in bytes; 0: the model's own */
 	u64 chunk;
 	u64 max_request;
 	u32 depth; /* 0: what the device has */
 	int direct; /* 0 no, 1 yes, -1 where it can be had */
+	int uring; /* the same, of io_uring; else threads move the bytes */
 	int rotational; /* 0 no, 1 yes, -1 find out */
 	bool readonly;
 	bool truncate;
@@ -168,6 +172,11 @@ struct piece *member_submit(struct member *member, struct piece *pieces, u32 nr,
 void member_do(struct member *member, struct piece *leader);
 /* All that was written before is on the medium afterwards; 0 or an errno. */
 int member_flush(struct member *member);
+/*
+ * A write with FUA has been done by member_submit(): what it still needs to be
+ * on the medium; 0 or an errno.
+ */
+int member_finish_fua(struct member *member);
 void member_owner_gone(struct member *member, u64 owner);
 
 /* ---- stripe.c ---- */
@@ -204,7 +213,7 @@ void transfer_begin(struct transfer *transfer, const struct member *member,
 		    struct piece *leader);
 /* What to ask of the file next. */
 void transfer_ask(struct transfer *transfer, const struct member *member,
-		  struct ring_io *io);
+		  struct engine_io *io);
 /* The file's answer; true when all is done and errors are in the pieces. */
 bool transfer_answer(struct transfer *transfer, const struct member *member,
 		     int result);
@@ -237,6 +246,8 @@ void config_dump(void);
 
 /* ---- statistics' thread, stats.c ---- */
 
+/* Whether the file @path of parameter @key can be written; 0, or -1. */
+int stats_check(const char *key, const char *path);
 int stats_start(void);
 void stats_stop(void);
 

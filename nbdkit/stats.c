@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,27 @@ static const struct {
 	  offsetof(struct ss_counters, expired) },
 };
 
+static void write_flushes(FILE *to, const struct picture *picture)
+{
+	u32 i;
+
+	head(to, "flushes_total", "counter", "Flushes.");
+	for (i = 0; i < server.nr_members; i++)
+		fprintf(to, "streamsched_flushes_total{member=\"%u\"} %lu\n", i,
+			picture->member[i].stats.flushes);
+	head(to, "flush_errors_total", "counter", "Flushes that failed.");
+	for (i = 0; i < server.nr_members; i++)
+		fprintf(to,
+			"streamsched_flush_errors_total{member=\"%u\"} %lu\n",
+			i, picture->member[i].stats.flush_errors);
+	head(to, "idle_seconds_total", "counter",
+	     "Time that the head was held with requests pending.");
+	for (i = 0; i < server.nr_members; i++)
+		fprintf(to,
+			"streamsched_idle_seconds_total{member=\"%u\"} %.9f\n",
+			i, (double)picture->member[i].counters.idle_ns / 1e9);
+}
+
 static void write_metrics(FILE *to, const struct picture *picture)
 {
 	u32 i, c;
@@ -301,6 +323,7 @@ static void write_metrics(FILE *to, const struct picture *picture)
 		histogram(to, "connection_service_seconds", "connection",
 			  picture->connection[i].owner,
 			  &picture->connection[i].stats.service);
+	write_flushes(to, picture);
 	for (c = 0; c < ARRAY_SIZE(counters); c++) {
 		head(to, counters[c].name, "counter", counters[c].help);
 		for (i = 0; i < server.nr_members; i++)
@@ -311,46 +334,79 @@ static void write_metrics(FILE *to, const struct picture *picture)
 	}
 }
 
-/* By way of a new file beside it, so that nobody reads half of it. */
-static void replace_file(const char *path, const struct picture *picture,
-			 void (*write)(FILE *, const struct picture *))
+/* The new file beside @path, so that nobody reads half of it; -1 with errno. */
+static int open_new(const char *path, char *name, size_t bytes)
 {
-	char name[4096];
+	snprintf(name, bytes, "%s.new", path);
+	return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+int stats_check(const char *key, const char *path)
+{
+	char name[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (!path)
+		return 0;
+	fd = open_new(path, name, sizeof(name));
+	if (fd < 0) {
+		nbdkit_error("%s=%s: %s: %s", key, path, name, strerror(errno));
+		return -1;
+	}
+	close(fd);
+	unlink(name);
+	if (stat(path, &st) || S_ISREG(st.st_mode))
+		return 0;
+	nbdkit_error("%s=%s: is there, and no regular file", key, path);
+	return -1;
+}
+
+static int replace_file(const char *path, const struct picture *picture,
+			void (*write)(FILE *, const struct picture *))
+{
+	char name[PATH_MAX];
 	FILE *to = NULL;
 	int fd;
 
-	snprintf(name, sizeof(name), "%s.new", path);
-	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	fd = open_new(path, name, sizeof(name));
 	if (fd >= 0)
 		to = fdopen(fd, "w");
 	if (!to) {
 		nbdkit_error("%s: %s", name, strerror(errno));
 		if (fd >= 0)
 			close(fd);
-		return;
+		return -1;
 	}
 	write(to, picture);
-	if (fclose(to) || rename(name, path))
+	if (fclose(to) || rename(name, path)) {
 		nbdkit_error("%s: %s", path, strerror(errno));
+		unlink(name);
+		return -1;
+	}
+	return 0;
 }
 
-static void report(bool text)
+static int report(bool text)
 {
 	struct picture *picture = calloc(1, sizeof(*picture));
+	int error = 0;
 
 	if (!picture || !take_picture(picture)) {
 		nbdkit_error("no memory for statistics");
 		free(picture);
-		return;
+		return -1;
 	}
 	if (server.config.metrics)
-		replace_file(server.config.metrics, picture, write_metrics);
+		error |= replace_file(server.config.metrics, picture,
+				      write_metrics);
 	if (text && server.config.stats)
-		replace_file(server.config.stats, picture, write_text);
+		error |= replace_file(server.config.stats, picture, write_text);
 	else if (text)
 		write_text(stderr, picture);
 	free(picture->connection);
 	free(picture);
+	return error;
 }
 
 static void *stats_thread(void *data)
@@ -379,6 +435,9 @@ int stats_start(void)
 	sigset_t signals;
 	int error;
 
+	/* Where this cannot be done it is better told now. */
+	if (server.config.metrics && report(false))
+		return -1;
 	/* Threads begun from here on leave the signal to stats_thread(). */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGUSR1);
@@ -389,8 +448,6 @@ int stats_start(void)
 		return -1;
 	}
 	thread_runs = true;
-	if (server.config.metrics)
-		report(false);
 	return 0;
 }
 

@@ -22,6 +22,7 @@ struct server server = {
 		.max_request = 1 << 20,
 		.metrics_s = 10,
 		.direct = -1,
+		.uring = -1,
 		.rotational = -1,
 		.sync_writes = true,
 	},
@@ -180,11 +181,35 @@ static int can_extents(void *handle)
 
 /* ---- commands ---- */
 
-/* To @error; with a message where the client has only the number. */
+/*
+ * What the client is told. The protocol has few numbers, and nbdkit calls all
+ * that it does not know invalid; but a disk that says ENODATA or ETIMEDOUT, or
+ * is gone (ENXIO, ENODEV), was asked nothing invalid.
+ */
+static int wire_error(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EROFS:
+	case ENOMEM:
+	case EINVAL:
+	case ENOSPC:
+	case EFBIG:
+	case EDQUOT:
+	case EOVERFLOW:
+	case ENOTSUP:
+	case ESHUTDOWN:
+		return error;
+	default:
+		return EIO;
+	}
+}
+
 static int answer(int error)
 {
 	if (!error)
 		return 0;
+	error = wire_error(error);
 	nbdkit_set_error(error);
 	errno = error;
 	return -1;
@@ -272,6 +297,8 @@ static int streamsched_trim(void *handle, uint32_t bytes, uint64_t offset,
 			    uint32_t flags)
 {
 	(void)handle;
+	if (check_blocks(bytes, offset))
+		return -1;
 	return on_members(bytes, offset, flags, trim_one);
 }
 
@@ -348,6 +375,7 @@ static const char config_help[] =
 	"max-request=<SIZE>  Most bytes in one request (default: 1M).\n"
 	"writes=sync|async   Whether somebody waits for writes (default: sync).\n"
 	"rotational=yes|no|auto  Whether there is a head to move (default: auto).\n"
+	"io=uring|threads|auto  Who moves the bytes (default: io_uring if it can be had).\n"
 	"direct=yes|no|auto  Past the page cache (default: auto).\n"
 	"readonly=yes|no     Open the files only for reading (default: no).\n"
 	"truncate=yes|no     Use what all members have (default: no).\n"

@@ -115,11 +115,11 @@ static void cut(struct pieces *pieces, u32 index, char *buffer, u32 bytes,
 	}
 }
 
-/* Count for the connection; the first error. */
-static int account(struct batch *batch, const struct pieces *pieces, u32 bytes)
+/* Count for the connection; @error, or else the pieces' first. */
+static int account(struct batch *batch, const struct pieces *pieces, u32 bytes,
+		   int error)
 {
 	struct stats_connection *stats = &batch->connection->stats;
-	int error = 0;
 	u32 i;
 
 	for (i = 0; i < pieces->nr && !error; i++)
@@ -168,6 +168,18 @@ static void perform(struct batch *batch, struct pieces *pieces, const u32 *end)
 			transfer_piece(server.member[i], &pieces->piece[j]);
 }
 
+/* Make durable what is not yet; the first error. */
+static int finish_fua(const u32 *end)
+{
+	u32 begin = 0, i;
+	int error = 0;
+
+	for (i = 0; i < server.nr_members; begin = end[i++])
+		if (end[i] > begin && !error)
+			error = member_finish_fua(server.member[i]);
+	return error;
+}
+
 int stripe_rw(struct connection *connection, u8 direction, void *buffer,
 	      u32 bytes, u64 offset, bool fua)
 {
@@ -198,7 +210,8 @@ int stripe_rw(struct connection *connection, u8 direction, void *buffer,
 			end[i] = pieces.nr;
 		}
 		perform(&batch, &pieces, end);
-		error = account(&batch, &pieces, bytes);
+		error = fua ? finish_fua(end) : 0;
+		error = account(&batch, &pieces, bytes, error);
 	}
 	if (most > 1) {
 		free(pieces.piece);

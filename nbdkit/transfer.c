@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The pieces that the call under way is about: @only, or all. */
 static struct piece *first_of(const struct transfer *transfer)
@@ -146,13 +145,14 @@ static u32 halve(struct transfer *transfer, const struct iovec **iov, u32 nr)
 }
 
 void transfer_ask(struct transfer *transfer, const struct member *member,
-		  struct ring_io *io)
+		  struct engine_io *io)
 {
 	const struct fault *fault = transfer->fault;
 
 	io->fd = member->file.fd;
 	io->write = transfer->leader->direction == SS_WRITE;
-	io->dsync = transfer->leader->led_fua;
+	/* Through the page cache the flush afterwards does it (stripe.c). */
+	io->dsync = transfer->leader->led_fua && member->file.direct;
 	io->nr_iov = segments(transfer, &io->iov);
 	io->offset = transfer->begin + transfer->moved;
 	io->delay_ns = fault && !transfer->moved ? fault->delay_ns : 0;
@@ -178,6 +178,17 @@ static int report(const struct transfer *transfer, const struct member *member,
 	return error;
 }
 
+/*
+ * Direct I/O ends within a block only where the member does, and cannot go on
+ * from there.
+ */
+static bool cut_short(const struct transfer *transfer,
+		      const struct member *member)
+{
+	return member->file.direct &&
+	       transfer->moved & (member->file.block_bytes - 1);
+}
+
 bool transfer_answer(struct transfer *transfer, const struct member *member,
 		     int result)
 {
@@ -188,8 +199,11 @@ bool transfer_answer(struct transfer *transfer, const struct member *member,
 		return false;
 	if (!error && result > 0) {
 		transfer->moved += (u64)result;
-		if (transfer->moved < transfer->bytes)
+		if (transfer->moved < transfer->bytes &&
+		    !cut_short(transfer, member))
 			return false;
+		if (transfer->moved < transfer->bytes)
+			error = EIO;
 	} else if (!error) {
 		/* 0: the member has become shorter than it was. */
 		error = result ? -result : EIO;
@@ -212,38 +226,13 @@ bool transfer_answer(struct transfer *transfer, const struct member *member,
 	return !transfer->only;
 }
 
-static void delay(u64 ns)
-{
-	struct timespec left = {
-		.tv_sec = (time_t)(ns / SS_SEC),
-		.tv_nsec = (long)(ns % SS_SEC),
-	};
-
-	while (ns && nanosleep(&left, &left) && errno == EINTR)
-		;
-}
-
-static int do_io(const struct ring_io *io)
-{
-	ssize_t moved;
-
-	delay(io->delay_ns);
-	if (io->write)
-		moved = pwritev2(io->fd, io->iov, (int)io->nr_iov,
-				 (off_t)io->offset, io->dsync ? RWF_DSYNC : 0);
-	else
-		moved = preadv2(io->fd, io->iov, (int)io->nr_iov,
-				(off_t)io->offset, 0);
-	return moved < 0 ? -errno : (int)moved;
-}
-
 static void run(struct transfer *transfer, const struct member *member)
 {
-	struct ring_io io;
+	struct engine_io io;
 
 	do
 		transfer_ask(transfer, member, &io);
-	while (!transfer_answer(transfer, member, do_io(&io)));
+	while (!transfer_answer(transfer, member, engine_do(&io)));
 }
 
 void transfer_run(struct transfer *transfer, const struct member *member,
@@ -278,7 +267,7 @@ int transfer_flush(const struct member *member, u64 number)
 	int error;
 
 	if (fault) {
-		delay(fault->delay_ns);
+		engine_delay(fault->delay_ns);
 		if (fault->error)
 			return fault->error;
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What all tests share: the compiled core, hypothesis' settings, the layers' totals.
 
-A test's layer is its marker (unit, property, golden, e2e). A test without one
+A test's layer is its marker (unit, property, golden, e2e, nbdkit). A test without one
 is placed by its file: test_property_*.py or tests/property/, and so on; what
 remains is a unit test.
 """
@@ -17,7 +17,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-LAYERS = {"unit": "unit", "property": "property", "golden": "golden", "e2e": "end-to-end"}
+LAYERS = {
+    "unit": "unit",
+    "property": "property",
+    "golden": "golden",
+    "e2e": "end-to-end",
+    "nbdkit": "network server",
+}
 
 # The same examples in every run: a failure seen once is seen again. HYPOTHESIS_PROFILE=search
 # looks at new ones instead.
@@ -42,8 +48,8 @@ def root() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
-# Layers with other programs and kernels, which take long: make test-all runs them too.
-LONG = ("test_nbdkit_*.py", "test_kernel_stock.py")
+# What measures in real time, and other kernels, takes long: make test-all runs them too.
+LONG = ("test_nbdkit_speed.py", "test_kernel_stock.py")
 collect_ignore_glob = [] if os.environ.get("STREAMSCHED_TESTS") == "all" else list(LONG)
 
 
@@ -80,9 +86,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if count
     ]
     for line in lines:
-        name, passed, failed, skipped = line.split()
+        name, passed, failed, skipped = line.rsplit(maxsplit=3)
         terminalreporter.write_line(
-            f"{name:<11} {passed:>5} passed {failed:>4} failed {skipped:>4} skipped"
+            f"{name:<14} {passed:>5} passed {failed:>4} failed {skipped:>4} skipped"
         )
     totals = os.environ.get("PYTEST_TOTALS")
     if totals:

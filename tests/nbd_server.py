@@ -20,7 +20,7 @@ import pytest
 from streamsched.errors import StreamschedError
 from streamsched.nbdhost import find_plugin
 
-START_S = 30.0
+START_S = 60.0
 STOP_S = 60.0
 
 
@@ -48,6 +48,9 @@ def missing() -> str | None:
         return f"{error}; tools/setup.sh nbdkit builds it"
     return None
 
+
+# make test-all: loads and kills in their long form.
+LONG_FORM = os.environ.get("STREAMSCHED_TESTS") == "all"
 
 needs_plugin = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -164,10 +167,10 @@ def connected(server: Server, nr: int = 1) -> Iterator[list[Any]]:
                 handle.shutdown()
 
 
-def refused(*parameters: str) -> str:
+def refused(*parameters: str, wrapper: tuple[str, ...] = ()) -> str:
     """What nbdkit says when it refuses to serve: one line, exit status 1."""
     done = subprocess.run(
-        ["nbdkit", "--unix", "-", find_plugin(), *parameters, "--run", "echo served"],
+        [*wrapper, "nbdkit", "--unix", "-", find_plugin(), *parameters, "--run", "echo served"],
         capture_output=True,
         text=True,
         check=False,

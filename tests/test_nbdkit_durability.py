@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the nbdkit plugin has acknowledged survives its death.
 
-NBDKIT_KILLS=200 is the long form: so often is the server killed, for each
-number of members.
+NBDKIT_KILLS=200, as in make test-all, is the long form: so often is the server
+killed, for each number of members.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import struct
+import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import Server, image, nbd, needs_plugin
+from nbd_server import LONG_FORM, Server, connected, image, nbd, needs_plugin
 
 pytestmark = needs_plugin
 
-KILLS = int(os.environ.get("NBDKIT_KILLS", "25"))
+KILLS = int(os.environ.get("NBDKIT_KILLS", "200" if LONG_FORM else "20"))
 BLOCK = 4096
 BLOCKS = 96
 MEMBER = 256 << 10
@@ -42,11 +44,13 @@ class Writer(threading.Thread):
         self.acknowledged: dict[int, int] = {}
         self.promised: dict[int, int] = {}  # by a flush or FUA
         self.flushes = 0
+        self.steps = 0
 
     def run(self) -> None:
         try:
             while True:
                 self.step()
+                self.steps += 1
         except nbd.Error:
             pass  # the server is gone
 
@@ -104,15 +108,20 @@ def test_promises_survive_a_kill(tmp_path: Path, members: int, emulate: bool) ->
             writers = [Writer(server, number, 3, kill * 10 + number) for number in range(3)]
             for writer in writers:
                 writer.start()
-            time.sleep(rnd.random() * 0.15)
+            # A moment that depends on how far they are, whatever the machine's speed.
+            enough = rnd.randrange(200)
+            while sum(writer.steps for writer in writers) < enough:
+                time.sleep(0.001)
+            time.sleep(rnd.random() * 0.005)
             server.kill()
             for writer in writers:
-                writer.join(20)
+                writer.join(60)
                 assert not writer.is_alive()
             with server:
                 promises += check(server.connect(), writers)
         flushes += sum(writer.flushes for writer in writers)
-    assert promises > KILLS and flushes > KILLS / 5
+    assert promises and flushes
+    print(f"{promises} promised blocks were there, after {flushes} flushes")
 
 
 def test_a_flush_covers_other_connections(tmp_path: Path) -> None:
@@ -140,3 +149,82 @@ def test_a_flush_covers_other_connections(tmp_path: Path) -> None:
         for handle in handles:
             handle.shutdown()
     assert "160 flushes 0 failed" in server.text()
+
+
+# What Linux does when it could not write back what was in the page cache: one call of fdatasync
+# is told, the next is not. Here the first one waits for a file before it is.
+FORGETFUL = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int calls;
+
+int fdatasync(int fd)
+{
+	(void)fd;
+	if (__atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST))
+		return 0;
+	close(open(getenv("BEGUN"), O_CREAT | O_WRONLY, 0600));
+	while (access(getenv("GO_ON"), F_OK))
+		usleep(1000);
+	errno = EIO;
+	return -1;
+}
+
+ssize_t pwritev2(int fd, const struct iovec *iov, int nr, off_t at, int flags)
+{
+	ssize_t (*real)(int, const struct iovec *, int, off_t, int) =
+		(ssize_t (*)(int, const struct iovec *, int, off_t, int))dlsym(
+			RTLD_NEXT, "pwritev2");
+
+	/* A flush by another name, which would be told instead. */
+	return flags ? (errno = ENOTSUP, -1) : real(fd, iov, nr, at, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("first", ["flush", "fua"])
+@pytest.mark.parametrize("second", ["flush", "fua"])
+def test_lost_data_is_told_to_all_that_flush(tmp_path: Path, first: str, second: str) -> None:
+    """Also to those that begin while the first is not yet answered."""
+    (tmp_path / "shim.c").write_text(FORGETFUL)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True
+    )
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    variables = (f"LD_PRELOAD={tmp_path / 'shim.so'}", f"BEGUN={begun}", f"GO_ON={go_on}")
+    disk = image(tmp_path / "disk", MEMBER)
+    errors: dict[str, int] = {}
+
+    def call(handle: Any, how: str, name: str) -> None:
+        try:
+            if how == "flush":
+                handle.flush()
+            else:
+                handle.pwrite(bytes(BLOCK), 0, nbd.CMD_FLAG_FUA)
+            errors[name] = 0
+        except nbd.Error as error:
+            errors[name] = error.errnum
+
+    server = Server(tmp_path, str(disk), "direct=no", wrapper=("env", *variables))
+    with server, connected(server, 2) as handles:
+        handles[0].pwrite(bytes(BLOCK), 0)
+        threads = [
+            threading.Thread(target=call, args=(handles[0], first, "first")),
+            threading.Thread(target=call, args=(handles[1], second, "second")),
+        ]
+        threads[0].start()
+        while not begun.exists():
+            time.sleep(0.001)
+        threads[1].start()
+        threads[1].join(0.3)  # it would be wrong if it were answered
+        go_on.touch()
+        for thread in threads:
+            thread.join()
+        call(handles[0], "flush", "later")
+    assert errors == {"first": errno.EIO, "second": errno.EIO, "later": errno.EIO}

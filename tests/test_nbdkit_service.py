@@ -25,6 +25,7 @@ SETS = {
     "one, depth 1": (1, ("queue-depth=1", "policy=stream:sptf")),
     "four": (4, ("chunk=4k",)),
     "three, large chunks": (3, ("chunk=256k", "max-request=64k")),
+    "four, threads": (4, ("chunk=4k", "io=threads", "queue-depth=3")),
     "two, buffered": (2, ("direct=no", "policy=cfq")),
     "emulated": (1, ("emulate=ssd",)),
     "two, emulated": (2, ("emulate=ssd", "chunk=16k")),

@@ -6,18 +6,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-LAYERS = ("lint", "unit", "property", "golden", "end-to-end", "fuzz")
+LAYERS = ("lint", "unit", "property", "golden", "end-to-end", "network server", "fuzz")
 
 
 def main() -> int:
     """Exit code 1 when anything failed, or a layer says nothing."""
     rows = dict.fromkeys(LAYERS, (0, 0, 0))
     for line in Path(sys.argv[1]).read_text().splitlines():
-        name, *counts = line.split()
+        name, *counts = line.rsplit(maxsplit=3)
         passed, failed, skipped = map(int, counts)
         rows[name] = (passed, failed, skipped)
     for layer, (passed, failed, skipped) in rows.items():
-        print(f"{layer:<11} {passed:6} passed {failed:4} failed {skipped:4} skipped")
+        print(f"{layer:<14} {passed:6} passed {failed:4} failed {skipped:4} skipped")
     silent = [layer for layer, counts in rows.items() if not any(counts)]
     for layer in silent:
         print(f"the {layer} layer ran no test, or not to its end")

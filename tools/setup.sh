@@ -34,8 +34,10 @@ apt_install() {
 	say "installing the Debian packages $*"
 	export DEBIAN_FRONTEND=noninteractive
 	{
-		apt-get install -qq -y "$@" ||
-			{ apt-get update -qq && apt-get install -qq -y "$@"; }
+		# Another installation may be at work: wait for it.
+		apt-get install -qq -y -o DPkg::Lock::Timeout=600 "$@" ||
+			{ apt-get update -qq && apt-get install -qq -y \
+				-o DPkg::Lock::Timeout=600 "$@"; }
 	} </dev/null >build/apt.log 2>&1
 }
 

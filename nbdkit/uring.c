@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* See ring.h. */
-#include "ring.h"
+/* See engine.h. */
+#include "engine.h"
 
 #include <errno.h>
 #include <liburing.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 struct ring {
+	struct engine engine;
 	struct io_uring uring;
 	int kick_fd;
 	uint64_t kicks; /* read from kick_fd into here */
@@ -17,6 +18,11 @@ struct ring {
 
 /* Results that are nobody's: those of a delay before a transfer. */
 static char no_user;
+
+static struct ring *ring_of(struct engine *engine)
+{
+	return (struct ring *)engine;
+}
 
 static struct io_uring_sqe *next_sqe(struct ring *ring)
 {
@@ -38,41 +44,19 @@ static void await_kick(struct ring *ring)
 	io_uring_sqe_set_data(sqe, ring);
 }
 
-struct ring *ring_new(unsigned int depth)
+static void uring_free(struct engine *engine)
 {
-	struct ring *ring = calloc(1, sizeof(*ring));
-	int error;
+	struct ring *ring = ring_of(engine);
 
-	if (!ring)
-		return NULL;
-	ring->kick_fd = eventfd(0, EFD_CLOEXEC);
-	if (ring->kick_fd < 0)
-		goto fail;
-	/* Each transfer may have a delay; and the kick. */
-	error = io_uring_queue_init(2 * depth + 1, &ring->uring, 0);
-	if (error) {
-		close(ring->kick_fd);
-		errno = -error;
-		goto fail;
-	}
-	await_kick(ring);
-	return ring;
-fail:
-	error = errno;
-	free(ring);
-	errno = error;
-	return NULL;
-}
-
-void ring_free(struct ring *ring)
-{
 	io_uring_queue_exit(&ring->uring);
 	close(ring->kick_fd);
 	free(ring);
 }
 
-void ring_add(struct ring *ring, const struct ring_io *io, void *user)
+static void uring_add(struct engine *engine, const struct engine_io *io,
+		      void *user)
 {
+	struct ring *ring = ring_of(engine);
 	struct __kernel_timespec delay = {
 		.tv_sec = (int64_t)(io->delay_ns / 1000000000),
 		.tv_nsec = (long long)(io->delay_ns % 1000000000),
@@ -103,8 +87,9 @@ void ring_add(struct ring *ring, const struct ring_io *io, void *user)
 		io_uring_submit(&ring->uring);
 }
 
-void ring_wait(struct ring *ring, uint64_t timeout_ns)
+static void uring_wait(struct engine *engine, uint64_t timeout_ns)
 {
+	struct ring *ring = ring_of(engine);
 	struct __kernel_timespec timeout = {
 		.tv_sec = (int64_t)(timeout_ns / 1000000000),
 		.tv_nsec = (long long)(timeout_ns % 1000000000),
@@ -118,8 +103,9 @@ void ring_wait(struct ring *ring, uint64_t timeout_ns)
 						 &timeout, NULL);
 }
 
-bool ring_next(struct ring *ring, void **user, int *result)
+static bool uring_next(struct engine *engine, void **user, int *result)
 {
+	struct ring *ring = ring_of(engine);
 	struct io_uring_cqe *cqe;
 
 	while (!io_uring_peek_cqe(&ring->uring, &cqe)) {
@@ -139,11 +125,47 @@ bool ring_next(struct ring *ring, void **user, int *result)
 	return false;
 }
 
-void ring_kick(struct ring *ring)
+static void uring_kick(struct engine *engine)
 {
+	const struct ring *ring = ring_of(engine);
 	uint64_t one = 1;
 
 	/* Cannot fail: the counter never comes near its limit. */
 	if (write(ring->kick_fd, &one, sizeof(one)) < 0)
 		abort();
+}
+
+static const struct engine_ops uring_ops = {
+	.free = uring_free,
+	.add = uring_add,
+	.wait = uring_wait,
+	.next = uring_next,
+	.kick = uring_kick,
+};
+
+struct engine *uring_new(unsigned int depth)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+	int error;
+
+	if (!ring)
+		return NULL;
+	ring->kick_fd = eventfd(0, EFD_CLOEXEC);
+	if (ring->kick_fd < 0)
+		goto fail;
+	/* Each transfer may have a delay; and the kick. */
+	error = io_uring_queue_init(2 * depth + 1, &ring->uring, 0);
+	if (error) {
+		close(ring->kick_fd);
+		errno = -error;
+		goto fail;
+	}
+	ring->engine.ops = &uring_ops;
+	await_kick(ring);
+	return &ring->engine;
+fail:
+	error = errno;
+	free(ring);
+	errno = error;
+	return NULL;
 }
