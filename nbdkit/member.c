@@ -570,26 +570,12 @@ static int make_transfers(struct member *member)
 	return 0;
 }
 
-/*
- * Held for a microsecond or less: to try again at once is cheaper than to
- * sleep.
- */
-static void init_lock(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t adaptive;
-
-	pthread_mutexattr_init(&adaptive);
-	pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(lock, &adaptive);
-	pthread_mutexattr_destroy(&adaptive);
-}
-
 int member_init(struct member *member)
 {
 	const char *reason;
 	char why[160];
 
-	init_lock(&member->lock);
+	pthread_mutex_init(&member->lock, NULL);
 	pthread_cond_init(&member->flush_ended, NULL);
 	member->kick_fd = -1;
 	member->wake_ns = SS_FOREVER;

@@ -115,6 +115,19 @@ static void cut(struct pieces *pieces, u32 index, char *buffer, u32 bytes,
 	}
 }
 
+/* All within one unit, so on one member: what most commands are. */
+static void cut_one(struct pieces *pieces, u32 *end, char *buffer, u32 bytes,
+		    u64 offset, const struct piece *like)
+{
+	u64 at, left;
+	u32 index, i;
+
+	stripe_map(offset, &index, &at, &left);
+	append(pieces, 0, buffer, at / SECTOR_BYTES, bytes, like);
+	for (i = 0; i < server.nr_members; i++)
+		end[i] = i >= index;
+}
+
 /* Count for the connection; @error, or else the pieces' first. */
 static int account(struct batch *batch, const struct pieces *pieces, u32 bytes,
 		   int error)
@@ -194,7 +207,9 @@ int stripe_rw(struct connection *connection, u8 direction, void *buffer,
 	struct iovec one_iov;
 	struct pieces pieces = { .piece = &one, .iov = &one_iov };
 	u64 unit = unit_bytes();
-	u64 most = (offset + bytes - 1) / unit - offset / unit + 1;
+	/* Units are powers of two: no slow division. */
+	u32 shift = (u32)__builtin_ctzll(unit);
+	u64 most = ((offset + bytes - 1) >> shift) - (offset >> shift) + 1;
 	u32 end[MAX_MEMBERS], i;
 	int error = ENOMEM;
 
@@ -205,7 +220,9 @@ int stripe_rw(struct connection *connection, u8 direction, void *buffer,
 		pieces.iov = calloc(most, sizeof(*pieces.iov));
 	}
 	if (pieces.piece && pieces.iov) {
-		for (i = 0; i < server.nr_members; i++) {
+		if (most == 1)
+			cut_one(&pieces, end, buffer, bytes, offset, &like);
+		for (i = 0; most > 1 && i < server.nr_members; i++) {
 			cut(&pieces, i, buffer, bytes, offset, &like);
 			end[i] = pieces.nr;
 		}

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_S 1000000000
 
@@ -81,9 +82,12 @@ int engine_do(const struct engine_io *io)
 	if (io->write)
 		moved = pwritev2(io->fd, io->iov, (int)io->nr_iov,
 				 (off_t)io->offset, io->dsync ? RWF_DSYNC : 0);
+	else if (io->nr_iov == 1) /* the kernel has less to look at */
+		moved = pread(io->fd, io->iov->iov_base, io->iov->iov_len,
+			      (off_t)io->offset);
 	else
-		moved = preadv2(io->fd, io->iov, (int)io->nr_iov,
-				(off_t)io->offset, 0);
+		moved = preadv(io->fd, io->iov, (int)io->nr_iov,
+			       (off_t)io->offset);
 	return moved < 0 ? -errno : (int)moved;
 }
 

@@ -68,8 +68,14 @@ REFUSED = {
     "fault": (["{0}", "fault=0:eat:EIO"], "fault=0:eat:EIO: must be MEMBER:"),
     "fault of none": (["{0}", "fault=1:read:EIO"], "there is no such member"),
     "engine": (["{0}", "io=aio"], "io=aio: must be threads, uring or auto"),
-    "metrics": (["{0}", "metrics=/nowhere/m"], "metrics=/nowhere/m: /nowhere/m.new: No such file or directory"),
-    "stats": (["{0}", "stats=/nowhere/s"], "stats=/nowhere/s: /nowhere/s.new: No such file or directory"),
+    "metrics": (
+        ["{0}", "metrics=/nowhere/m"],
+        "metrics=/nowhere/m: /nowhere/m.new: No such file or directory",
+    ),
+    "stats": (
+        ["{0}", "stats=/nowhere/s"],
+        "stats=/nowhere/s: /nowhere/s.new: No such file or directory",
+    ),
     "metrics, a folder": (["{0}", "metrics={folder}"], "is there, and no regular file"),
     "log": (["{0}", "log=/nowhere/log"], "log=/nowhere/log: No such file or directory"),
 }

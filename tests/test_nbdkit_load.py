@@ -29,7 +29,10 @@ BLOCK = 16384  # several chunks
 BLOCKS = 16  # of each connection
 DEPTH = 4
 SANITIZERS = {
-    "address": ("libasan.so", "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:quarantine_size_mb=16"),
+    "address": (
+        "libasan.so",
+        "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:quarantine_size_mb=16",
+    ),
     "thread": ("libtsan.so", "TSAN_OPTIONS=exitcode=99:history_size=4"),
 }
 

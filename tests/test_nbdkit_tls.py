@@ -11,11 +11,14 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbd_server import Server, image, nbd, needs_plugin
+
+from streamsched.nbdhost import find_plugin
 
 pytestmark = [
     needs_plugin,
@@ -130,6 +133,53 @@ def test_tls_with_certificates(tmp_path: Path) -> None:
         for wrong in (tmp_path / "stranger", None):
             with pytest.raises(nbd.Error):
                 connect(wrong)
+
+
+def test_systemds_own_tool_hands_over_a_socket(tmp_path: Path) -> None:
+    if not shutil.which("systemd-socket-activate"):
+        pytest.skip("systemd-socket-activate is missing: install the Debian package systemd")
+    disk = image(tmp_path / "disk", 1 << 20)
+    path = tmp_path / "socket"
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [
+                *("systemd-socket-activate", f"--listen={path}"),
+                *("nbdkit", "--foreground", find_plugin(), disk),
+            ],
+            stderr=said,
+            stdin=subprocess.DEVNULL,
+        )
+    try:
+        while "Listening on" not in (tmp_path / "said").read_text():
+            assert process.poll() is None
+            time.sleep(0.01)
+        handle = nbd.NBD()
+        handle.connect_unix(str(path))  # with it the server starts
+        handle.pwrite(b"activated" + bytes(503), 0)
+        assert handle.pread(512, 0)[:9] == b"activated"
+        process.terminate()
+        handle.shutdown()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "write 1 requests 512 bytes" in (tmp_path / "said").read_text()
+
+
+def test_systemd_understands_the_units(root: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is missing: install the Debian package systemd")
+    units = sorted((root / "nbdkit" / "systemd").iterdir())
+    assert len(units) == 2
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Of other units on this machine it complains, too.
+    assert "streamsched" not in done.stderr, done.stderr
 
 
 def test_a_socket_that_only_its_group_may_use(tmp_path: Path) -> None:
