@@ -153,7 +153,7 @@ FROM_RAM = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t devtmpfs none /dev
 sh /load
-until mount -t ext4 /dev/vda /new; do sleep 0.1; done
+mount -t ext4 /dev/vda /new || poweroff -f
 mount --move /dev /new/dev
 exec switch_root /new /init
 """

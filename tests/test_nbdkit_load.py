@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import threading
@@ -131,6 +132,18 @@ def memory_kib(pid: int) -> int:
     return int(text.partition("VmRSS:")[2].split()[0])
 
 
+def wait_until_closed(server: Server, stats: Path) -> None:
+    """No connection is left: those that are at the end nbdkit neither closes nor frees."""
+    while True:
+        stats.unlink(missing_ok=True)
+        os.kill(server.pid, signal.SIGUSR1)
+        while not stats.exists():
+            time.sleep(0.05)
+        if "connection " not in stats.read_text():
+            break
+    time.sleep(0.5)
+
+
 @pytest.mark.parametrize("io", ["uring", "threads"])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: str) -> None:
@@ -154,6 +167,7 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
         "queue-depth=4",
         "rotational=yes",
         f"io={io}",
+        f"stats={tmp_path / 'stats'}",
         plugin=plugin,
         wrapper=("setarch", "-R", "env", f"LD_PRELOAD={found}", f"{name}={value}"),
         options=("--threads=8",),
@@ -168,6 +182,7 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
         for client in clients:
             client.join(LOAD_S + 120)
         end = memory_kib(server.pid)
+        wait_until_closed(server, tmp_path / "stats")
         status = server.stop()
     said = server.text()
     assert [client.problem for client in clients if client.problem] == []

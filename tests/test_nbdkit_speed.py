@@ -146,7 +146,8 @@ def test_four_readers_get_nearly_the_disks_speed(tmp_path: Path, client: str) ->
         others = max(sum(rates["noop"]), sum(rates["deadline"]))
         gain = sum(rates["stream:deadline"]) / others
         tried.append((round(efficiency, 3), round(gain, 2)))
-        if efficiency >= EFFICIENCY and gain >= GAIN:
+        # More than all there is: the reader alone was disturbed, so this tells nothing.
+        if EFFICIENCY <= efficiency <= 1.02 and gain >= GAIN:
             print(f"{client}: efficiency {efficiency:.3f}, gain {gain:.1f}")
             return
     raise AssertionError(f"(efficiency, gain) of each attempt: {tried}")
