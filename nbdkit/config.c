@@ -300,6 +300,7 @@ static int set_path(const char *key, const char *value, const char **path)
 		nbdkit_error("%s=: a file's name is missing", key);
 		return -1;
 	}
+	free((void *)*path); /* given before */
 	*path = nbdkit_absolute_path(value);
 	return *path ? 0 : -1;
 }

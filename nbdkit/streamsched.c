@@ -75,6 +75,9 @@ static void streamsched_unload(void)
 		free((void *)server.config.file[i]);
 	if (server.log && fclose(server.log))
 		nbdkit_error("%s: %s", server.config.log, strerror(errno));
+	free((void *)server.config.log);
+	free((void *)server.config.metrics);
+	free((void *)server.config.stats);
 }
 
 /* ---- a connection's ---- */

@@ -16,7 +16,7 @@ failed=
 echo "==> lint: formatting, types, the project's own rules (about 20 s)"
 LINT_TOTALS=$totals tools/lint.sh || failed=1
 
-echo "==> pytest: unit, property, golden and end-to-end tests"
+echo "==> pytest: unit, property, golden, end-to-end and network server tests"
 CI=1 PYTEST_TOTALS=$totals "$bin/pytest" --numprocesses auto --quiet || failed=1
 
 FUZZ_TOTALS=$totals tests/fuzz/run.sh || failed=1
