@@ -86,8 +86,9 @@ def main() -> int:
         worst = float("inf")
         for work, (rw, bs) in WORK.items():
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in plugins}
-            for _ in range(options.rounds):
-                for name, plugin in plugins.items():
+            for turn in range(options.rounds):
+                # Each is first as often as the other.
+                for name, plugin in list(plugins.items())[:: -1 if turn % 2 else 1]:
                     found[name].append(measure(plugin, Path(file.name), rw, bs, options.seconds))
             rate = {n: statistics.median(r for r, _ in rows) for n, rows in found.items()}
             cost = {n: statistics.median(c for _, c in rows) for n, rows in found.items()}

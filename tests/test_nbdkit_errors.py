@@ -384,8 +384,10 @@ def test_statistics(tmp_path: Path) -> None:
             while not stats.exists() and time.monotonic() < until:
                 time.sleep(0.02)
             assert "connection 1: read 3 requests 393216 bytes" in stats.read_text()
-        until = time.monotonic() + 10
-        while 'direction="read"} 3' not in metrics.read_text() and time.monotonic() < until:
+        # Only when it is closed does it count among those that are gone.
+        until = time.monotonic() + 60
+        gone = 'connection="0",direction="read"} 3'
+        while gone not in metrics.read_text() and time.monotonic() < until:
             time.sleep(0.1)
     text = metrics.read_text()
     for member in range(2):
