@@ -34,11 +34,14 @@
  *   workload that looks like streams and is none costs little.
  * - What far requests really took, against the curve: where the drive answers
  *   them from its cache, waiting is not credited with what the curve says.
+ * - Trials (trial.h): now and then the inner policy has the disk to itself,
+ *   and keeps it where the disk served no less that way.
  * - stream_time_slice=auto: the slice follows from wait_target and from how
  *   many streams take turns.
  */
 #include "policies.h"
 #include "sched.h"
+#include "trial.h"
 
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -131,6 +134,9 @@ static const struct ss_tunable stream_tunables[] = {
 /* A round of turns leaves this part of a switch as slack. */
 #define SWITCH_SHARE 4
 
+/* With the inner policy alone, turns may last for this many slices. */
+#define ALONE_SLICES 16
+
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
@@ -192,6 +198,8 @@ struct stream_state_all {
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
+	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
 };
 
@@ -219,6 +227,15 @@ static u64 recent_ns(struct ss_curve *curve, u64 from_sector, u64 to_sector)
 static u64 transfer_ns(const struct ss_policy *policy, u64 nr_sectors)
 {
 	return div_u64(policy->sched->curve.transfer_ps * nr_sectors, 1000);
+}
+
+/*
+ * The inner policy alone decides. What is seen then says nothing about how
+ * waiting would end: scores and running means stay as they are.
+ */
+static bool is_alone(const struct stream_state_all *all)
+{
+	return ss_trial_is_alone(&all->trial);
 }
 
 static struct ss_policy *inner_of(const struct ss_policy *policy)
@@ -283,8 +300,11 @@ static struct score *score_of(const struct ss_policy *policy,
 static void score_add(const struct ss_policy *policy, const struct stream *s,
 		      u64 won_ns, u64 lost_ns)
 {
+	const struct stream_state_all *all = policy->state;
 	struct score *score = score_of(policy, s);
 
+	if (is_alone(all))
+		return;
 	score->won_ns += won_ns - score->won_ns / SCORE_MEMORY;
 	score->lost_ns += lost_ns - score->lost_ns / SCORE_MEMORY;
 	score->children -= score->children / SCORE_MEMORY;
@@ -714,6 +734,26 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	return choice.rq;
 }
 
+/*
+ * With the inner policy alone: the oldest request, if none was the oldest when
+ * it was dispatched for the time of a long turn (rule 5), or NULL.
+ */
+static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
+				   const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 turn_ns = ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
+	struct ss_request *oldest;
+
+	if (now_ns < all->oldest_served_ns + turn_ns)
+		return NULL;
+	oldest = list_first_entry(&all->age, struct ss_request, age_node);
+	if (oldest == skip || now_ns < oldest->arrival_ns + turn_ns)
+		return NULL;
+	/* What is late goes first, and the inner policy knows which (rule 4). */
+	return overdue(policy, now_ns) ? NULL : oldest;
+}
+
 /* ---- the policy interface ---- */
 
 static void stream_tuned(struct ss_policy *policy, u64 now_ns)
@@ -721,11 +761,12 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	struct stream_state_all *all = policy->state;
 	u32 i;
 
-	(void)now_ns;
 	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
 	for (i = 0; i < NR_STREAMS; i++)
 		set_patience(policy, &all->stream[i]);
 	all->next_broken_ns = 0;
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && is_alone(all))
+		trial_change(&all->trial, false, now_ns);
 }
 
 static void stream_init(struct ss_policy *policy)
@@ -739,6 +780,7 @@ static void stream_init(struct ss_policy *policy)
 	INIT_LIST_HEAD(&all->parents);
 	INIT_LIST_HEAD(&all->waiting);
 	INIT_LIST_HEAD(&all->age);
+	ss_trial_init(&all->trial);
 	for (i = 0; i < NR_STREAMS; i++) {
 		INIT_LIST_HEAD(&all->stream[i].members);
 		list_add_tail(&all->stream[i].node, &all->free);
@@ -771,6 +813,11 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	struct ss_request *late;
 	u64 until_ns = SS_FOREVER;
 
+	if (is_alone(all) && !policy->sched->curve.flat) {
+		late = starving(policy, now_ns, skip);
+		return late ? ss_dispatch(late) :
+			      inner->ops->choose(inner, now_ns, skip);
+	}
 	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
 		return inner->ops->choose(inner, now_ns, skip);
 	late = overdue(policy, now_ns);
@@ -851,6 +898,8 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	u64 cost_ns;
 
 	inner->ops->arrived(inner, rq, now_ns);
+	ss_trial_arrived(&all->trial, policy->sched->curve.mean_random_ns,
+			 now_ns);
 	list_add_tail(&rq->age_node, &all->age);
 	rq->stream = NULL;
 	rq->stream_size = 1;
@@ -883,7 +932,8 @@ static void truth_add(const struct ss_policy *policy, u8 direction, u64 took_ns,
 	u32 *truth = &all->truth[direction];
 	u64 sample;
 
-	if (expected_ns <= policy->sched->curve.mean_random_ns / 4)
+	if (expected_ns <= policy->sched->curve.mean_random_ns / 4 ||
+	    is_alone(all))
 		return;
 	sample = min_t(u64, TRUTH_MOST, div64_u64(took_ns * 1000, expected_ns));
 	*truth += (u32)sample / TRUTH_MEMORY;
@@ -943,7 +993,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	}
 	all->away = false;
 	turn_ends(policy);
-	all->held = s && is_established(policy, s) ? s : NULL;
+	all->held = s && is_established(policy, s) && !is_alone(all) ? s : NULL;
 	all->slice_start_ns = now_ns;
 	all->first_of_turn = all->held ? rq : NULL;
 }
@@ -970,6 +1020,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 
 	rq->expected_ns = expected_ns(policy->sched, rq);
 	inner->ops->dispatched(inner, rq, now_ns);
+	if (all->age.next == &rq->age_node)
+		all->oldest_served_ns = now_ns;
 	list_del_init(&rq->age_node);
 	if (s) {
 		list_del_init(&rq->member_node);
@@ -1023,6 +1075,29 @@ static bool was_cached(const struct ss_policy *policy,
 			       policy->sched->curve.mean_random_ns / 8;
 }
 
+/*
+ * @rq is done: what does that say of holding and of the inner policy alone?
+ * With a target for waits, that comes first, and nothing is tried.
+ */
+static void note_trial(const struct ss_policy *policy,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO) {
+		all->trial.last_ns = now_ns;
+		return;
+	}
+	ss_trial_completed(&all->trial, rq, transfer_ns(policy, rq->nr_sectors),
+			   !sched->nr_pending && !sched->nr_in_flight, now_ns);
+	if (all->held && is_alone(all)) {
+		turn_ends(policy);
+		all->held = NULL;
+		all->away = false;
+	}
+}
+
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			     u64 now_ns)
 {
@@ -1035,10 +1110,12 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 		inner->ops->completed(inner, rq, now_ns);
 	took_ns = now_ns - max_t(u64, all->last_completion_ns, rq->dispatch_ns);
 	/* With others in it still, it was busy since the last one. */
-	if (policy->sched->nr_in_flight)
+	if (policy->sched->nr_in_flight && !is_alone(all))
 		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
-	if (!policy->sched->curve.flat)
+	if (!policy->sched->curve.flat) {
 		compare_with_curve(policy, rq, took_ns);
+		note_trial(policy, rq, now_ns);
+	}
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;
 		mean_add(&all->switch_ns, now_ns - rq->dispatch_ns,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 
 import pytest
@@ -14,7 +15,9 @@ from streamsched.simulate import Run, Setup, run_jobs
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 US, MS = 1_000, 1_000_000
-SLICE_MOST_NS = 60_000 * MS
+
+# A workload is repeated until it lasts so long, in a few steps.
+LASTS_NS, MORE_OFTEN, MORE_AT_ONCE = 20_000 * MS, 4, 100
 
 MECHANICAL = ("wd5000aaks", "st2000dm006", "exos-x18")
 INNER = ("noop", "deadline", "cscan", "sptf")
@@ -95,16 +98,33 @@ class Workload:
     def setup(self, policy: str) -> Setup:
         return Setup(disk_of(self.disk), policy, owners=self.owners, queue_depth=self.depth)
 
-    def ratio(self, slice_ns: int | None = None) -> float:
+    def lasting(self) -> Workload:
+        """As many times its work that the inner policy needs LASTS_NS for it, or about.
+
+        Throughput is a rate: of half a second, nothing can be learned in time. What
+        stream makes of it is not looked at.
+        """
+        times, took = 1, self.run(self.inner).duration_ns
+        for _ in range(MORE_OFTEN):
+            if took >= LASTS_NS:
+                break
+            times = math.ceil(times * 1.05 * min(LASTS_NS / took, MORE_AT_ONCE))
+            took = self.more(times).run(self.inner).duration_ns
+        return self.more(times)
+
+    def more(self, times: int) -> Workload:
+        longer = tuple(
+            dataclasses.replace(each, io_bytes=times * each.io_bytes) for each in self.processes
+        )
+        return dataclasses.replace(self, processes=longer)
+
+    def ratio(self) -> float:
         """Throughput under stream over that under the inner policy, for the same work."""
-        stream = self.run(f"stream:{self.inner}", slice_ns)
+        stream = self.run(f"stream:{self.inner}")
         return self.run(self.inner).duration_ns / stream.duration_ns
 
-    def run(self, policy: str, slice_ns: int | None = None) -> Run:
-        setup = self.setup(policy)
-        if slice_ns is not None:
-            setup = dataclasses.replace(setup, tunables=(("stream_time_slice", slice_ns),))
-        return run_jobs(setup, list(self.processes))
+    def run(self, policy: str) -> Run:
+        return run_jobs(self.setup(policy), list(self.processes))
 
 
 def disk_of(name: str) -> Disk:
@@ -213,44 +233,50 @@ def workload(seed: int) -> Workload:
     )
 
 
-# The aim is that stream keeps KEPT of the inner policy's throughput on every workload. It does not
-# yet. BOUNDED: what is lost is the price of the slice (rule 5); where one turn may last for a
-# minute, they keep it. MISSED: stream is worse for other reasons. A seed may leave these lists, and
-# none may join them.
-WORKLOADS, BATCHES = 1000, 4
+# The aim is that stream keeps KEPT of the inner policy's throughput on every workload. On these it
+# does not yet (docs/ARCHITECTURE.md says why). A seed may leave the list, and none may join it.
+WORKLOADS, BATCHES = 1000, 8
 KEPT = 0.97
-LEAST = 0.75
-BOUNDED = {88, 178, 336, 393, 441, 517, 532, 613, 614, 829, 866, 867, 968, 970, 978}
-MISSED = {39, 47, 49, 170, 185, 234, 245, 264, 266, 276, 290, 490, 563, 770, 839, 943, 959}
+LEAST = 0.92
+MISSED = {178, 234, 533, 638, 843, 909, 982}
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_stream_costs_no_throughput(batch: int) -> None:
     seeds = range(batch, WORKLOADS, BATCHES)
-    ratios = {seed: workload(seed).ratio() for seed in seeds}
+    ratios = {seed: workload(seed).lasting().ratio() for seed in seeds}
     low = {seed: round(ratio, 3) for seed, ratio in ratios.items() if ratio < KEPT}
-    assert low.keys() <= BOUNDED | MISSED, {s: low[s] for s in low.keys() - BOUNDED - MISSED}
+    assert low.keys() <= MISSED, {seed: low[seed] for seed in low.keys() - MISSED}
     assert min(ratios.values()) >= LEAST, low
-    unbounded = {seed: workload(seed).ratio(SLICE_MOST_NS) for seed in low.keys() & BOUNDED}
-    assert all(ratio >= KEPT for ratio in unbounded.values()), unbounded
     # It is there to gain, and does.
-    assert sum(ratio > 1.5 for ratio in ratios.values()) > len(seeds) / 10
+    assert sum(ratio > 1.5 for ratio in ratios.values()) > len(seeds) / 6
 
 
 def test_how_many_do_not_keep_it() -> None:
-    """The figures of docs/ARCHITECTURE.md."""
-    assert (len(BOUNDED), len(MISSED)) == (15, 17)
+    """The figure of docs/ARCHITECTURE.md."""
+    assert len(MISSED) == 7
 
 
-# The worst of seeds 1000 to 2999, which nothing was tuned on. 1917, 2587 and 2806: readers that
-# think for 1 ms, all of which the drive's cache serves at once; stream lets the others wait while
-# one thinks. 1957: one process's reads and writes, mixed, 16 outstanding; the cause is not known.
-WORST = {1917: 0.55, 1957: 0.2, 2587: 0.3, 2806: 0.4}
+# The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:
+# readers that think for 1 ms, all of which the drive's cache serves at once. 1957: one process's
+# reads and writes, mixed, 16 outstanding.
+ONCE_WORST = {1917: 0.57, 1957: 0.22, 2587: 0.32, 2806: 0.45}
 
 
-@pytest.mark.parametrize("seed", WORST)
-def test_the_worst_known_get_no_worse(seed: int) -> None:
-    assert workload(seed).ratio() >= WORST[seed]
+@pytest.mark.parametrize("seed", ONCE_WORST)
+def test_what_was_worst_is_better(seed: int) -> None:
+    assert workload(seed).lasting().ratio() >= 0.88 > ONCE_WORST[seed]
+
+
+def test_workloads_last() -> None:
+    """Nearly all of them as long as is meant, none much longer than it was or is meant."""
+    taken = []
+    for seed in range(0, 200, 4):
+        one = workload(seed)
+        before, after = (each.run(each.inner).duration_ns for each in (one, one.lasting()))
+        assert after == before or after <= 2 * LASTS_NS
+        taken.append(after)
+    assert sum(each >= 0.9 * LASTS_NS for each in taken) >= 0.95 * len(taken)
 
 
 def test_workloads_are_general() -> None:

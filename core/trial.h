@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Trials: is holding the head worth it, by what the disk really did?
+ *
+ * What waiting wins is an estimate by the curve. What the inner policy by
+ * itself would make of the same requests can be far better than the curve
+ * says: a drive may serve many readers out of its cache, or put a full queue
+ * into an order that needs no holding. So the two are compared, as two modes:
+ * holding, and the inner policy alone.
+ *
+ * Each mode's prices are what requests cost in it: the time from completion
+ * to completion, less the transfer, by direction, size and whether the request
+ * continued a stream. While one mode is tried, what it serves is priced by the
+ * other: the difference is its loss. So a mode does not look better because
+ * it serves what is cheap and leaves the rest.
+ *
+ * A trial that has lost its stake ends at once, so trying costs little where
+ * it is clearly worse; where nothing is lost it goes on until it can be told.
+ * The mode that lost is tried again after pauses that double, or grow by
+ * TRIAL_BACK_OFF where it had clearly lost. Where holding serves at nearly the
+ * rate at which the surface passes under the head there is nothing to win,
+ * and nothing is tried.
+ */
+#ifndef SS_TRIAL_H
+#define SS_TRIAL_H
+
+#include "request.h"
+#include "tunable.h"
+
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+
+enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
+
+/* Classes of requests: 4 sizes, in a stream or not, read or write. */
+#define TRIAL_SIZES 4
+#define TRIAL_CLASSES (TRIAL_SIZES * 2 * SS_DIRECTIONS)
+/* Fewer requests than this tell no price. */
+#define TRIAL_FEW 4
+/* Prices are means of about this many requests at most. */
+#define TRIAL_MEMORY 8192
+/* So long a mode lasts before its prices count; the drive's cache holds what
+ * the other mode brought into it.
+ */
+#define TRIAL_HOLD_BEGINS (200 * SS_MSEC)
+#define TRIAL_ALONE_BEGINS (60 * SS_MSEC)
+/* Pauses before a mode is tried: the shortest ones, and the longest. */
+#define TRIAL_ALONE_PAUSE (600 * SS_MSEC)
+#define TRIAL_HOLD_PAUSE (3 * SS_SEC)
+#define TRIAL_MOST_PAUSE (30 * SS_SEC)
+#define TRIAL_BACK_OFF 4
+/* Of the pause before it, a trial lasts a fourth and may lose a sixteenth. */
+#define TRIAL_LENGTH 4
+#define TRIAL_LEAST_LENGTH (600 * SS_MSEC)
+#define TRIAL_MOST_LENGTH (2400 * SS_MSEC)
+#define TRIAL_STAKE 16
+#define TRIAL_LEAST_STAKE (100 * SS_MSEC)
+#define TRIAL_MOST_STAKE (200 * SS_MSEC)
+/*
+ * In thousandths of a trial's time: the inner policy alone may lose this, for
+ * it makes nobody wait, and holding must win this.
+ */
+#define TRIAL_ALONE_LOSES 40
+#define TRIAL_HOLD_WINS 150
+/* From this share of the time spent transferring on there is no trial. */
+#define TRIAL_MEDIA 900
+
+/* What requests of one class cost beyond their transfer. */
+struct ss_trial_price {
+	s64 sum_ns;
+	u32 requests; /* as they came, before they were merged */
+};
+
+struct ss_trial {
+	u8 mode; /* enum ss_trial_mode */
+	bool open; /* this mode is on trial */
+	bool begun; /* it has lasted long enough to count */
+	bool idle; /* nothing was to be done since last_ns */
+	u64 since_ns; /* when the mode began */
+	u64 last_ns; /* up to when time is accounted for */
+	u64 counted_ns; /* this mode's time, or this trial's */
+	u64 media_ns; /* of which transfer */
+	s64 loss_ns; /* against the other mode's prices */
+	s64 begun_loss_ns; /* of which before the trial counted */
+	u64 pause_ns[SS_TRIAL_MODES]; /* before this mode is tried */
+	struct ss_trial_price seen[SS_TRIAL_MODES][TRIAL_CLASSES];
+	u32 nr_seen[SS_TRIAL_MODES];
+	s64 price_ns[TRIAL_CLASSES]; /* by the other mode; S64_MAX: unknown */
+};
+
+static inline void ss_trial_init(struct ss_trial *trial)
+{
+	trial->pause_ns[SS_TRIAL_HOLD] = TRIAL_HOLD_PAUSE;
+	trial->pause_ns[SS_TRIAL_ALONE] = TRIAL_ALONE_PAUSE;
+	trial->idle = true;
+}
+
+/* The inner policy has the disk to itself. */
+static inline bool ss_trial_is_alone(const struct ss_trial *trial)
+{
+	return trial->mode == SS_TRIAL_ALONE;
+}
+
+/* Of how many requests, as they came, @rq consists. */
+static inline u32 trial_weight(const struct ss_request *rq)
+{
+	return 1 + rq->host_merges;
+}
+
+static inline u32 trial_class(const struct ss_request *rq)
+{
+	u32 nr = trial_weight(rq), sectors = rq->nr_sectors;
+	u32 size = (sectors > 16 * nr) + (sectors > 64 * nr) +
+		   (sectors > 128 * nr);
+
+	return size + TRIAL_SIZES * ((rq->stream_size > 1) +
+				     2 * (rq->direction == SS_WRITE));
+}
+
+/* The class's price, or that of the most similar one of its direction. */
+static inline s64 trial_price(const struct ss_trial_price *seen, u32 class)
+{
+	u32 kind, by, size = class % TRIAL_SIZES;
+
+	for (kind = 0; kind < 2; kind++, class ^= TRIAL_SIZES) {
+		const struct ss_trial_price *at = &seen[class - size];
+
+		for (by = 0; by < TRIAL_SIZES; by++) {
+			if (size >= by && at[size - by].requests >= TRIAL_FEW)
+				return div_s64(at[size - by].sum_ns,
+					       at[size - by].requests);
+			if (size + by < TRIAL_SIZES &&
+			    at[size + by].requests >= TRIAL_FEW)
+				return div_s64(at[size + by].sum_ns,
+					       at[size + by].requests);
+		}
+	}
+	return S64_MAX;
+}
+
+/* The other mode's turn: on trial, or because this one's trial was lost. */
+static inline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
+{
+	u32 i, mode = !trial->mode;
+
+	for (i = 0; i < TRIAL_CLASSES; i++)
+		trial->price_ns[i] = trial_price(trial->seen[trial->mode], i);
+	for (i = 0; open && i < TRIAL_CLASSES; i++)
+		trial->seen[mode][i] = (struct ss_trial_price){ 0 };
+	if (open)
+		trial->nr_seen[mode] = 0;
+	trial->mode = mode;
+	trial->open = open;
+	trial->begun = false;
+	trial->since_ns = now_ns;
+	trial->counted_ns = 0;
+	trial->media_ns = 0;
+	trial->loss_ns = 0;
+}
+
+/*
+ * A request has come. Idling counts, for closed loops go on only then; but no
+ * more of it than @most_ns, what could have been waited.
+ */
+static inline void ss_trial_arrived(struct ss_trial *trial, u64 most_ns,
+				    u64 now_ns)
+{
+	if (trial->idle && now_ns > trial->last_ns + most_ns)
+		trial->last_ns = now_ns - most_ns;
+	trial->idle = false;
+}
+
+/* @rq cost @cost_ns beyond its transfer: remember it as a price. */
+static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
+			      s64 cost_ns)
+{
+	struct ss_trial_price *seen = trial->seen[trial->mode];
+	u32 i;
+
+	seen[class].sum_ns += cost_ns;
+	seen[class].requests += weight;
+	trial->nr_seen[trial->mode] += weight;
+	if (trial->nr_seen[trial->mode] <= TRIAL_MEMORY)
+		return;
+	for (i = 0; i < TRIAL_CLASSES; i++) {
+		seen[i].sum_ns /= 2;
+		seen[i].requests /= 2;
+	}
+	trial->nr_seen[trial->mode] /= 2;
+}
+
+/* No trial is under way: is it time for one? */
+static inline void trial_due(struct ss_trial *trial, u64 now_ns)
+{
+	bool hold = trial->mode == SS_TRIAL_HOLD;
+
+	if (trial->counted_ns <= trial->pause_ns[!trial->mode])
+		return;
+	if (hold && trial->media_ns * 1000 > trial->counted_ns * TRIAL_MEDIA) {
+		trial->counted_ns = 0;
+		trial->media_ns = 0;
+		return;
+	}
+	trial_change(trial, true, now_ns);
+}
+
+static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
+{
+	u64 *pause = &trial->pause_ns[trial->mode];
+	bool clearly = trial->begun &&
+		       2 * trial->loss_ns > (s64)trial->counted_ns;
+
+	*pause *= clearly || trial->mode == SS_TRIAL_HOLD ? TRIAL_BACK_OFF : 2;
+	*pause = min_t(u64, *pause, TRIAL_MOST_PAUSE);
+	trial_change(trial, false, now_ns);
+}
+
+static inline void trial_won(struct ss_trial *trial)
+{
+	trial->open = false;
+	trial->counted_ns = 0;
+	trial->media_ns = 0;
+	trial->pause_ns[trial->mode] = trial->mode == SS_TRIAL_HOLD ?
+					       TRIAL_HOLD_PAUSE :
+					       TRIAL_ALONE_PAUSE;
+}
+
+/* A trial is under way: has it been decided? */
+static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
+{
+	bool hold = trial->mode == SS_TRIAL_HOLD;
+	u64 pause = trial->pause_ns[trial->mode];
+	u64 stake = min_t(u64, TRIAL_MOST_STAKE,
+			  max_t(u64, TRIAL_LEAST_STAKE, pause / TRIAL_STAKE));
+	u64 length = min_t(u64, TRIAL_MOST_LENGTH,
+			   max_t(u64, TRIAL_LEAST_LENGTH,
+				 pause / TRIAL_LENGTH));
+	s64 loss_ns, allowed;
+
+	if (trial->loss_ns > (s64)stake) {
+		trial_lost(trial, now_ns);
+		return;
+	}
+	if (!trial->begun || trial->counted_ns < length)
+		return;
+	/* What was won before it counted was in the drive's cache. */
+	loss_ns = trial->loss_ns - min_t(s64, trial->begun_loss_ns, 0);
+	allowed = hold ? -TRIAL_HOLD_WINS : TRIAL_ALONE_LOSES;
+	if (loss_ns * 1000 > (s64)trial->counted_ns * allowed)
+		trial_lost(trial, now_ns);
+	else
+		trial_won(trial);
+}
+
+/*
+ * The disk has done @rq, whose data took @transfer_ns to pass its head. @idle:
+ * that was the last one for now.
+ */
+static inline void ss_trial_completed(struct ss_trial *trial,
+				      const struct ss_request *rq,
+				      u64 transfer_ns, bool idle, u64 now_ns)
+{
+	u64 took_ns = now_ns - trial->last_ns;
+	s64 cost_ns = (s64)took_ns - (s64)transfer_ns;
+	u32 class = trial_class(rq), weight = trial_weight(rq);
+	u64 begins = ss_trial_is_alone(trial) ? TRIAL_ALONE_BEGINS :
+						TRIAL_HOLD_BEGINS;
+
+	trial->last_ns = now_ns;
+	trial->idle = idle;
+	/* From before: the mode did not choose it. */
+	if (rq->dispatch_ns < trial->since_ns)
+		return;
+	trial->counted_ns += took_ns;
+	trial->media_ns += transfer_ns;
+	if (trial->begun)
+		trial_note(trial, class, weight, cost_ns);
+	if (trial->open && trial->price_ns[class] != S64_MAX)
+		trial->loss_ns += cost_ns - trial->price_ns[class] * weight;
+	if (!trial->begun && trial->counted_ns > begins) {
+		trial->begun = true;
+		trial->begun_loss_ns = trial->loss_ns;
+		if (trial->open)
+			trial->counted_ns = 0;
+	}
+	if (trial->open)
+		trial_judge(trial, now_ns);
+	else
+		trial_due(trial, now_ns);
+}
+
+#endif

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""stream's trials (core/trial.h): the inner policy alone, where the disk serves more that way.
+
+The scheduler is told a curve by which a switch costs 10 ms. What the disk here
+really takes is another matter.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from policy_driver import Driver
+
+Core = tuple[Any, Any]
+Cost = Callable[[int, int], float]  # positioning in ms, from a sector to another
+
+MS = 1_000_000
+SPAN = 1_000_000_000
+FAR = 50_000_000
+SECTORS = 64
+TRANSFER_MS = 0.2
+READERS = 4
+SLICE_MS = 124
+LONG_TURN_MS = 16 * SLICE_MS
+
+
+def by_the_curve(head: int, sector: int) -> float:
+    return 0 if sector == head else 10
+
+
+def out_of_the_cache(head: int, sector: int) -> float:
+    return 0
+
+
+class Readers:
+    """Each reads on @think_ms after its last request was done. One command at a time."""
+
+    def __init__(self, core: Core, spec: str, cost: Cost, think_ms: float, **tunables: int) -> None:
+        self.d = Driver(core, spec, **tunables)
+        points = self.d.ffi.new("struct ss_curve_point[]", [(0, 0), (1_000, MS), (10**6, 10 * MS)])
+        curve = self.d.ffi.addressof(self.d.sched, "curve")
+        assert self.d.lib.ss_curve_set(curve, points, 3, SPAN) == 0
+        self.cost, self.think_ms = cost, think_ms
+        self.due = [(0.1 * n, n, n * FAR) for n in range(READERS)]  # ms, reader, sector
+        self.done: list[tuple[float, float]] = []  # ms, its wait
+        self.pending: dict[int, Any] = {}
+        self.head = 0
+
+    def ask(self) -> float:
+        """Serve what is chosen, or say when to ask again."""
+        d, lib = self.d, self.d.lib
+        said = lib.ss_sched_choose(d.sched, d.now_ns)
+        if said.verdict != lib.SS_DISPATCH:
+            times = [self.due[0][0]] if self.due else []
+            if said.verdict == lib.SS_WAIT:
+                times.append(said.until_ns / MS)
+            return min(times)
+        rq = said.rq
+        waited = d.now - rq.arrival_ns / MS
+        lib.ss_sched_dispatched(d.sched, rq, d.now_ns)
+        self.pending.pop(rq.owner)
+        self.arrive(d.now + self.cost(self.head, rq.sector) + TRANSFER_MS)
+        lib.ss_sched_completed(d.sched, rq, d.now_ns)
+        self.head = rq.sector + rq.nr_sectors
+        self.done.append((d.now, waited))
+        heapq.heappush(self.due, (d.now + self.think_ms, rq.owner, self.head))
+        return d.now
+
+    def arrive(self, until_ms: float) -> None:
+        while self.due and self.due[0][0] <= until_ms:
+            at_ms, owner, sector = heapq.heappop(self.due)
+            self.pending[owner] = self.d.at(at_ms).send(owner, sector, SECTORS)
+        self.d.at(until_ms)
+
+    def run(self, until_ms: float) -> Readers:
+        while self.d.now < until_ms:
+            self.arrive(self.ask())
+            self.forget()
+        return self
+
+    def forget(self) -> None:
+        """Each has one request: what is not pending is done."""
+        self.d.pending.clear()
+        self.d.keep = list(self.pending.values())
+
+    def rate(self, from_ms: float, to_ms: float) -> float:
+        """Requests per ms."""
+        return sum(from_ms <= at < to_ms for at, _ in self.done) / (to_ms - from_ms)
+
+
+def test_readers_that_the_drives_cache_serves_are_not_held_for(core: Core) -> None:
+    """Each thinks for 1 ms; held for, one keeps the others waiting meanwhile."""
+    alone = Readers(core, "cscan", out_of_the_cache, 1).run(12_000)
+    stream = Readers(core, "stream:cscan", out_of_the_cache, 1).run(12_000)
+    assert stream.rate(0, 600) < 0.5 * alone.rate(0, 600)
+    assert stream.rate(0, 12_000) >= 0.93 * alone.rate(0, 12_000)
+    assert stream.rate(5000, 12_000) >= 0.97 * alone.rate(5000, 12_000)
+
+
+def test_where_the_head_must_move_it_is_held(core: Core) -> None:
+    """Trials cost little there: one switch in a slice is 13 ms for 124."""
+    stream = Readers(core, "stream:noop", by_the_curve, 0.3).run(12_000)
+    alone = Readers(core, "noop", by_the_curve, 0.3).run(3000)
+    assert stream.rate(0, 12_000) >= 10 * alone.rate(0, 3000)
+    possible = (1 - 10.2 / SLICE_MS) / (TRANSFER_MS + 0.3)
+    assert stream.rate(2000, 12_000) >= 0.95 * possible
+
+
+def test_with_a_target_for_waits_nothing_is_tried(core: Core) -> None:
+    targets = {"stream_time_slice": 0, "wait_target": 500 * MS}
+    stream = Readers(core, "stream:noop", by_the_curve, 0.3, **targets).run(6000)
+    turns = stream.d.count("seeks") - 4 * READERS
+    assert turns <= 3 * 6000 / 500 * 1.12 + 2
+
+
+@pytest.mark.parametrize(("inner", "turn_ms"), [("noop", SLICE_MS), ("cscan", LONG_TURN_MS)])
+def test_rule_5_bounds_waits_also_with_the_inner_policy_alone(
+    core: Core, inner: str, turn_ms: float
+) -> None:
+    """noop by itself takes turns; cscan would serve one reader for ever."""
+    stream = Readers(core, f"stream:{inner}", by_the_curve, 0).run(30_000)
+    longest = max(waited for at, waited in stream.done if at > 1000)
+    assert longest <= (turn_ms + TRANSFER_MS) * (READERS - 1) + 10.2
+    served = {int(at // (4 * LONG_TURN_MS)) for at, waited in stream.done if waited > SLICE_MS}
+    assert len(served) >= 3  # over and over
