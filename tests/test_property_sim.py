@@ -274,7 +274,7 @@ def test_workloads_last() -> None:
     for seed in range(0, 200, 4):
         one = workload(seed)
         before, after = (each.run(each.inner).duration_ns for each in (one, one.lasting()))
-        assert after == before or after <= 2 * LASTS_NS
+        assert after == before or after <= 3 * LASTS_NS
         taken.append(after)
     assert sum(each >= 0.9 * LASTS_NS for each in taken) >= 0.95 * len(taken)
 
