@@ -750,7 +750,7 @@ static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
 	oldest = list_first_entry(&all->age, struct ss_request, age_node);
 	if (oldest == skip || now_ns < oldest->arrival_ns + turn_ns)
 		return NULL;
-	/* What is late goes first, and the inner policy knows which (rule 4). */
+	/* What is late goes first; the inner policy knows which (rule 4). */
 	return overdue(policy, now_ns) ? NULL : oldest;
 }
 
