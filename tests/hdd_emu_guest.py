@@ -297,7 +297,7 @@ def other_attributes() -> None:
             for value in (str(least - 1), str(most + 1), "on", "\n", "1 1"):
                 refused(emu.folder / name, value)
         good = {
-            "bad_ranges": ["0 1 read EIO", "8 16 write timeout\n99 1 both EIO", ""],
+            "bad_ranges": ["0 1 read EIO", "8 16 write timeout\n99 1 both EIO\n7 1 read busy", ""],
             "delays": ["0 1 read 0", "5 281474976710656 both 3600000000000", "\n"],
         }
         bad = {
@@ -822,6 +822,13 @@ def faults() -> dict[str, float]:
         code = error_of(emu.read, 5000, 8)
         timeout = time.monotonic() - begin
         expect(code, "ETIMEDOUT")
+        # Busy: sent again, and served.
+        emu.put("bad_ranges", "7000 8 both busy")
+        emu.write(7000, b"b" * SECTOR)
+        expect(emu.read(7000, 1), b"b" * SECTOR)
+        emu.discard(7000, 8)
+        expect(emu.read(7000, 1), bytes(SECTOR))
+        emu.put("bad_ranges", "5000 8 read timeout")
         # Others meanwhile, and longer than the limit: not given up.
         codes: list[str] = []
         thread = threading.Thread(target=lambda: codes.append(error_of(emu.read, 5004, 1)))
