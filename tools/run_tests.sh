@@ -13,7 +13,7 @@ mkdir -p build
 : >"$totals"
 
 failed=
-echo "==> lint: formatting, types, the project's own rules (about 20 s)"
+echo "==> lint: formatting, types, the project's own rules, sparse, checkpatch (about 40 s)"
 LINT_TOTALS=$totals tools/lint.sh || failed=1
 
 echo "==> pytest: unit, property, golden and end-to-end tests"

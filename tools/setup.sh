@@ -9,6 +9,7 @@
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
+#   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh stock    Debian's kernels, and what boots them (kernel/qemu)
 #   tools/setup.sh rig      the kernels that tests boot (docs/RIG.md)
@@ -121,6 +122,13 @@ setup_fuzz() {
 			"install the Debian packages clang and libclang-rt-14-dev"
 }
 
+# Where they cannot be had, their lines of make lint are skipped and say so.
+setup_lint() {
+	command -v sparse >/dev/null || apt_install sparse || true
+	"$venv/bin/python" tools/check_kernel.py --find >/dev/null ||
+		kernel/qemu/fetch.sh checkpatch >/dev/null || true
+}
+
 # The plugin goes into the virtual environment, where streamsched finds it.
 setup_nbdkit() {
 	local missing='' program
@@ -194,8 +202,9 @@ tools) setup_tools ;;
 package) setup_package ;;
 dev | plots) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
+lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
 rig) setup_rig ;;
 stock) setup_stock ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|nbdkit|rig|stock" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|stock" ;;
 esac
