@@ -20,7 +20,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, fuzz (15 min)"
-	@echo "make test-all the same, and the network server and stock kernels under qemu (1 h)"
+	@echo "make test-all the same, and the network server, stock kernels under qemu, a kernel with checks (2 h)"
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
@@ -40,7 +40,7 @@ test: $(STAMP)-dev
 	@tools/run_tests.sh
 
 test-all: $(STAMP)-dev
-	@tools/setup.sh rig
+	@tools/setup.sh rig kasan newest
 	@tools/setup.sh lint
 	@tools/setup.sh nbdkit
 	@tools/setup.sh stock
