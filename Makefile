@@ -20,8 +20,8 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, fuzz (20 min)"
-	@echo "make test-all the same, longer, and what is measured in real time and stock kernels under qemu (1 h)"
-	@echo "make lint     formatting, types and the project's own rules, nothing else"
+	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks (2 h)"
+	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
@@ -37,15 +37,18 @@ run: $(STAMP)-package
 test: $(STAMP)-dev
 	@tools/setup.sh rig
 	@tools/setup.sh nbdkit
+	@tools/setup.sh lint
 	@tools/run_tests.sh
 
 test-all: $(STAMP)-dev
-	@tools/setup.sh rig
+	@tools/setup.sh rig kasan newest
+	@tools/setup.sh lint
 	@tools/setup.sh nbdkit
 	@tools/setup.sh stock
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 
 lint: $(STAMP)-dev
+	@tools/setup.sh lint
 	@tools/lint.sh
 
 format: $(STAMP)-dev

@@ -681,7 +681,7 @@ static void as_arrived(struct ss_policy *policy, struct ss_request *rq,
 	as_learn_request(as, owner, rq, now_ns);
 	ss_owner_pin(&owner->base);
 	owner->nr_pending++;
-	rq->expires_ns = now_ns + policy->value[as_expire[kind]];
+	rq->expires_ns = rq->arrival_ns + policy->value[as_expire[kind]];
 	list_add_tail(&rq->fifo_node, &as->fifo[kind]);
 	ss_sorted_add(&as->sorted[kind], rq);
 	as->next[kind] = as_better(as, rq, as->next[kind]);

@@ -825,7 +825,7 @@ static void cfq_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_owner_pin(&owner->base);
 	queue = cfq_queue_of(cfq, rq);
 	rq->expires_ns =
-		now_ns +
+		rq->arrival_ns +
 		policy->value[cfq_is_sync(queue) ? CFQ_FIFO_EXPIRE_SYNC :
 						   CFQ_FIFO_EXPIRE_ASYNC];
 	cfq_add(policy, rq, now_ns);

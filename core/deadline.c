@@ -88,7 +88,8 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	struct deadline_state *dl = policy->state;
 	u32 dir = rq->direction;
 
-	rq->expires_ns = now_ns +
+	(void)now_ns;
+	rq->expires_ns = rq->arrival_ns +
 			 policy->value[dir == SS_READ ? DEADLINE_READ_EXPIRE :
 							DEADLINE_WRITE_EXPIRE];
 	list_add_tail(&rq->fifo_node, &dl->fifo[dir]);

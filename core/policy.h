@@ -63,6 +63,7 @@ struct ss_policy_ops {
 	/* A tunable has a new, valid value. Optional. */
 	void (*tuned)(struct ss_policy *policy, u64 now_ns);
 
+	/* @rq->arrival_ns is earlier than @now_ns if it was taken over. */
 	void (*arrived)(struct ss_policy *policy, struct ss_request *rq,
 			u64 now_ns);
 	/*

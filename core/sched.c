@@ -211,12 +211,19 @@ static void index_del(struct ss_request *rq)
 
 void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 {
+	rq->arrival_ns = now_ns;
+	rq->host_merges = 0;
+	ss_sched_taken_over(sched, rq, now_ns);
+}
+
+void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
+			 u64 now_ns)
+{
 	struct ss_policy *policy = &sched->policy[0];
 
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(!rq->nr_sectors || rq->direction >= SS_DIRECTIONS);
-	rq->arrival_ns = now_ns;
-	rq->host_merges = 0;
+	WARN_ON_ONCE(rq->arrival_ns > now_ns);
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
 	sched->counters.arrivals++;

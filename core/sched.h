@@ -88,6 +88,12 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 
 void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);
+/*
+ * As arrived, for @rq that arrived at another scheduler, from which this one
+ * takes over: its age stays. Oldest first, after which those come that arrive.
+ */
+void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
+			 u64 now_ns);
 struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns);
 void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 			 u64 now_ns);

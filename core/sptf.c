@@ -41,7 +41,8 @@ static void sptf_arrived(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct sptf_state *sptf = policy->state;
 
-	rq->expires_ns = now_ns + policy->value[SPTF_AGE_LIMIT];
+	(void)now_ns;
+	rq->expires_ns = rq->arrival_ns + policy->value[SPTF_AGE_LIMIT];
 	list_add_tail(&rq->fifo_node, &sptf->fifo);
 	ss_sorted_add(&sptf->sorted, rq);
 }

@@ -10,6 +10,12 @@
 
 #define MAX_SECTORS (1ULL << 48)
 
+static const char *const kinds[] = {
+	[HDD_EMU_EIO] = "EIO",
+	[HDD_EMU_TIMEOUT] = "timeout",
+	[HDD_EMU_BUSY] = "busy",
+};
+
 static int parse_direction(struct hdd_emu_fault *fault, const char *word)
 {
 	fault->read = !strcmp(word, "read") || !strcmp(word, "both");
@@ -20,18 +26,18 @@ static int parse_direction(struct hdd_emu_fault *fault, const char *word)
 static int parse_kind(struct hdd_emu_fault *fault, const char *word,
 		      bool delays)
 {
+	int kind;
+
 	if (delays) {
 		fault->kind = HDD_EMU_DELAY;
 		if (kstrtoull(word, 10, &fault->delay_ns))
 			return -EINVAL;
 		return fault->delay_ns <= MAX_DELAY_NS ? 0 : -EINVAL;
 	}
-	if (!strcmp(word, "EIO"))
-		fault->kind = HDD_EMU_EIO;
-	else if (!strcmp(word, "timeout"))
-		fault->kind = HDD_EMU_TIMEOUT;
-	else
+	kind = match_string(kinds, ARRAY_SIZE(kinds), word);
+	if (kind < 0)
 		return -EINVAL;
+	fault->kind = kind;
 	return 0;
 }
 
@@ -51,7 +57,7 @@ static int parse_line(struct hdd_emu_fault *fault, char *line, bool delays,
 		word[nr++] = next;
 	}
 	*why = delays ? "must be START LENGTH read|write|both NANOSECONDS" :
-			"must be START LENGTH read|write|both EIO|timeout";
+			"must be START LENGTH read|write|both EIO|timeout|busy";
 	if (nr != ARRAY_SIZE(word))
 		return -EINVAL;
 	*why = "the first sector must be a number below 2^48";
@@ -66,7 +72,7 @@ static int parse_line(struct hdd_emu_fault *fault, char *line, bool delays,
 	if (parse_direction(fault, word[2]))
 		return -EINVAL;
 	*why = delays ? "the delay must be from 0 to 3600000000000 ns" :
-			"the last word must be EIO or timeout";
+			"the last word must be EIO, timeout or busy";
 	return parse_kind(fault, word[3], delays);
 }
 
@@ -112,8 +118,7 @@ ssize_t hdd_emu_faults_show(const struct hdd_emu_faults *faults, char *page)
 					fault->delay_ns);
 		else
 			at += scnprintf(page + at, PAGE_SIZE - at, "%s\n",
-					fault->kind == HDD_EMU_EIO ? "EIO" :
-								     "timeout");
+					kinds[fault->kind]);
 	}
 	return at;
 }

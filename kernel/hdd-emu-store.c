@@ -132,8 +132,7 @@ void hdd_emu_store_free(struct hdd_emu_store *store)
 	struct hdd_emu_block *block;
 	unsigned long index;
 
-	xa_for_each(&store->blocks, index, block)
-	{
+	xa_for_each(&store->blocks, index, block) {
 		kfree(block->medium);
 		kfree(block->cache);
 		kfree(block);

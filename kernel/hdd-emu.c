@@ -11,7 +11,8 @@
  *
  * Commands that are to be late, because of a range in `delays`, stay on a list
  * of their own when they leave the model; the mechanism goes on meanwhile. One
- * that is to time out is kept until the block layer asks after it.
+ * that is to time out is kept until the block layer asks after it. One for
+ * which the drive is busy goes back to the block layer, once.
  *
  * disk->lock guards the model, the lists and the data. The timer runs in
  * softirq context, as do completions, so it is taken with those off.
@@ -52,6 +53,9 @@ struct hdd_emu_cmd {
 	u64 delay_ns;
 	bool cached; /* a write that the drive's cache takes */
 	bool prepared; /* a write that has memory in the store */
+	bool lost; /* the drive will never answer */
+	bool send_back; /* to the block layer, which is to send it again */
+	bool was_sent_back; /* before; the only one that outlives a sending */
 };
 
 static struct workqueue_struct *hdd_emu_workqueue;
@@ -173,8 +177,14 @@ static void hdd_emu_complete_all(struct list_head *done)
 {
 	struct hdd_emu_cmd *cmd, *next;
 
-	list_for_each_entry_safe(cmd, next, done, node)
-		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
+	list_for_each_entry_safe(cmd, next, done, node) {
+		struct request *rq = blk_mq_rq_from_pdu(cmd);
+
+		if (cmd->send_back)
+			blk_mq_requeue_request(rq, true);
+		else
+			blk_mq_complete_request(rq);
+	}
 }
 
 static enum hrtimer_restart hdd_emu_timer(struct hrtimer *timer)
@@ -195,6 +205,7 @@ static void hdd_emu_complete(struct request *rq)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 
+	cmd->was_sent_back = false;
 	blk_mq_end_request(rq, cmd->status);
 }
 
@@ -293,9 +304,11 @@ static bool hdd_emu_cacheable(const struct hdd_emu *disk,
 static blk_status_t hdd_emu_translate(struct hdd_emu *disk, struct request *rq)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
+	bool was_sent_back = cmd->was_sent_back;
 
 	memset(cmd, 0, sizeof(*cmd));
 	INIT_LIST_HEAD(&cmd->node);
+	cmd->was_sent_back = was_sent_back;
 	cmd->cmd.sector = blk_rq_pos(rq);
 	cmd->cmd.nr_sectors = blk_rq_sectors(rq);
 	switch (req_op(rq)) {
@@ -323,25 +336,27 @@ static blk_status_t hdd_emu_translate(struct hdd_emu *disk, struct request *rq)
 	return BLK_STS_OK;
 }
 
-/* What the ranges say of it. True: it is lost. */
-static bool hdd_emu_inject(struct hdd_emu *disk, struct request *rq)
+/* What the ranges say of it. */
+static void hdd_emu_inject(struct hdd_emu *disk, struct request *rq)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 	bool write = op_is_write(req_op(rq));
 	const struct hdd_emu_fault *fault;
 
 	if (req_op(rq) == REQ_OP_FLUSH)
-		return false;
+		return;
 	fault = hdd_emu_faults_find(&disk->delays, blk_rq_pos(rq),
 				    blk_rq_sectors(rq), write);
 	if (fault)
 		cmd->delay_ns = fault->delay_ns;
 	fault = hdd_emu_faults_find(&disk->bad_ranges, blk_rq_pos(rq),
 				    blk_rq_sectors(rq), write);
-	if (!fault)
-		return false;
+	if (!fault || (fault->kind == HDD_EMU_BUSY && cmd->was_sent_back))
+		return;
 	cmd->status = BLK_STS_IOERR;
-	return fault->kind == HDD_EMU_TIMEOUT;
+	cmd->lost = fault->kind == HDD_EMU_TIMEOUT;
+	cmd->send_back = fault->kind == HDD_EMU_BUSY;
+	cmd->was_sent_back = cmd->send_back;
 }
 
 /* The drive takes it at @now_ns. */
@@ -349,11 +364,12 @@ static void hdd_emu_take(struct hdd_emu *disk, struct request *rq, u64 now_ns)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 
-	if (hdd_emu_inject(disk, rq)) {
+	hdd_emu_inject(disk, rq);
+	if (cmd->lost) {
 		cmd->state = HDD_EMU_HUNG;
 		list_add_tail(&cmd->node, &disk->hung);
-	} else if (req_op(rq) == REQ_OP_DISCARD) {
-		/* A matter of the drive's tables. */
+	} else if (cmd->send_back || req_op(rq) == REQ_OP_DISCARD) {
+		/* Nothing for the mechanism; a matter of the drive's tables. */
 		cmd->state = HDD_EMU_HELD;
 		cmd->due_ns = now_ns + disk->params.command_overhead_ns +
 			      cmd->delay_ns;
@@ -376,6 +392,7 @@ static blk_status_t hdd_emu_queue_rq(struct blk_mq_hw_ctx *hctx,
 {
 	struct hdd_emu *disk = hctx->queue->queuedata;
 	struct request *rq = bd->rq;
+	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 	blk_status_t status;
 	LIST_HEAD(done);
 	u64 now_ns;
@@ -394,6 +411,8 @@ static blk_status_t hdd_emu_queue_rq(struct blk_mq_hw_ctx *hctx,
 		hdd_emu_reap(disk, now_ns, &done);
 		hdd_emu_take(disk, rq, now_ns);
 		hdd_emu_arm(disk);
+	} else if (status != BLK_STS_RESOURCE) {
+		cmd->was_sent_back = false;
 	}
 	spin_unlock_bh(&disk->lock);
 	hdd_emu_complete_all(&done);
@@ -417,6 +436,7 @@ static u32 hdd_emu_fail_all(struct hdd_emu *disk, struct list_head *list,
 
 	list_for_each_entry_safe(cmd, next, list, node) {
 		cmd->status = BLK_STS_IOERR;
+		cmd->send_back = false;
 		hdd_emu_finish(disk, cmd, now_ns, done);
 		nr++;
 	}

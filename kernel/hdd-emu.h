@@ -109,6 +109,7 @@ void hdd_emu_store_cut(struct hdd_emu_store *store, const struct hdd *hdd,
 enum hdd_emu_fault_kind {
 	HDD_EMU_EIO,
 	HDD_EMU_TIMEOUT,
+	HDD_EMU_BUSY,
 	HDD_EMU_DELAY,
 };
 
@@ -127,7 +128,7 @@ struct hdd_emu_faults {
 };
 
 /*
- * One line per range: "START LENGTH read|write|both EIO|timeout", or with
+ * One line per range: "START LENGTH read|write|both EIO|timeout|busy", or with
  * @delays "START LENGTH read|write|both NS". 0, or -EINVAL with the number
  * of the line and what is wrong with it. @text is taken apart.
  */

@@ -570,7 +570,7 @@ static void take_over(struct stream_data *sd, int class, struct ss_sched *fresh)
 		struct stream_rq *slot = slot_of(rq);
 
 		slot->epoch = sd->epoch;
-		ss_sched_arrived(fresh, &slot->ss, now_ns);
+		ss_sched_taken_over(fresh, &slot->ss, now_ns);
 	}
 }
 
@@ -683,8 +683,7 @@ static void stream_depth_updated(struct request_queue *q)
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
-	queue_for_each_hw_ctx(q, hctx, i)
-	{
+	queue_for_each_hw_ctx(q, hctx, i) {
 		struct stream_hctx *sh = hctx->sched_data;
 		u32 depth, nr_tags;
 		struct stream_rq *slot;

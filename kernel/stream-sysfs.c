@@ -199,8 +199,8 @@ static const char *disk_name(const struct stream_data *sd)
 }
 
 #define refuse(sd, file, format, ...)                                          \
-	pr_err_ratelimited("stream: %s: %s: " format "\n", disk_name(sd),      \
-			   file, ##__VA_ARGS__)
+	pr_err("stream: %s: %s: " format "\n", disk_name(sd), file,            \
+	       ##__VA_ARGS__)
 
 /* ---- tunables ---- */
 

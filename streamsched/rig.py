@@ -259,15 +259,21 @@ def _private_headers(root: Path, kernel: Path) -> Path:
     return target / "private.h"
 
 
-def build_modules(variant: str = "base") -> Path:
-    """A folder with the project's modules, compiled for the variant unless that was done before."""
+def stage_modules(variant: str, folder: Path) -> Path:
+    """Lay out the modules' sources in @folder; the KERNEL for `make -C KERNEL M=FOLDER`."""
     root = source_root()
     kernel = kernel_folder(variant)
+    _call([root / "kernel" / "stage.sh", folder], "kernel/stage.sh")
+    if (root / "kernel" / "btf" / "private-headers.sh").is_file():
+        shutil.copy(_private_headers(root, kernel), folder / "kernel" / "private.h")
+    return kernel
+
+
+def build_modules(variant: str = "base") -> Path:
+    """A folder with the project's modules, compiled for the variant unless that was done before."""
     with tempfile.TemporaryDirectory(prefix="streamsched-modules-") as name:
         staged = Path(name)
-        _call([root / "kernel" / "stage.sh", staged], "kernel/stage.sh")
-        if (root / "kernel" / "btf" / "private-headers.sh").is_file():
-            shutil.copy(_private_headers(root, kernel), staged / "kernel" / "private.h")
+        kernel = stage_modules(variant, staged)
         target = kernel / "modules" / _content_hash(staged)
         if not target.is_dir():
             jobs = f"-j{os.cpu_count() or 1}"

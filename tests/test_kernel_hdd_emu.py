@@ -1,54 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The emulated disk of the kernel (kernel/hdd-emu.c), in the rig's real kernel and virtual time.
 
-What runs there is in hdd_emu_guest.py. RIG_VARIANT=kasan in the environment runs all of it on
-the rig's kernel with checks.
+What runs there is in hdd_emu_guest.py, on the kernel that RIG_VARIANT names (rig_driver.py).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hdd_emu_guest as guest
 import pytest
 from hdd_emu_guest import OTHERS, RANGES, READ_ONLY, U32, U64, small
+from rig_driver import ROOT, in_rig
 
-from streamsched import hddemu, rig
+from streamsched import hddemu
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import StreamschedError, UsageError
 
-ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.e2e
-
-
-def in_rig(function: Callable[..., Any], *arguments: Any, timeout_s: int = 600) -> Any:
-    """Run a function of hdd_emu_guest.py in the rig; what it returned, or this test fails."""
-    variant = os.environ.get("RIG_VARIANT", "base")
-    try:
-        rig.kernel_folder(variant)
-    except StreamschedError as error:
-        pytest.skip(str(error))
-    call = json.dumps([function.__name__, *arguments])
-    command = [sys.executable, "-B", guest.__file__, call]
-    result = rig.run_in_rig(
-        f"exec {shlex.join(command)}\n",
-        variant=variant,
-        timeout_s=timeout_s,
-        show=[ROOT, Path(sys.prefix)],
-    )
-    said = f"{result.stdout}\n{result.stderr}\n{result.console[-3000:]}"
-    found = re.search(r"^RESULT (.*)$", result.stdout, re.MULTILINE)
-    assert result.status == 0 and found, said
-    assert not result.complaints(), said
-    return json.loads(found[1])
 
 
 def model_times(core: tuple[Any, Any], disk: Disk, commands: list[list[int]]) -> list[int]:

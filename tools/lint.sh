@@ -43,17 +43,31 @@ fi
 
 passed=0
 failed=0
+skipped=0
+# A check whose tool is missing ends with 77 and says what to install.
 check() {
-	local name=$1 output
+	local name=$1 output status=0
 
 	shift
-	if output=$("$@" 2>&1); then
+	output=$("$@" 2>&1) || status=$?
+	case $status in
+	0)
 		printf 'ok      %s\n' "$name"
 		passed=$((passed + 1))
-	else
+		;;
+	77)
+		printf 'skipped %s: %s\n' "$name" "$output"
+		skipped=$((skipped + 1))
+		;;
+	*)
 		printf 'FAILED  %s\n%s\n' "$name" "$output"
 		failed=$((failed + 1))
-	fi
+		;;
+	esac
+}
+
+kernel_check() {
+	check "$1" "$bin/python" tools/check_kernel.py "$2"
 }
 
 # Which files are not formatted; where and how is what make format shows.
@@ -74,8 +88,11 @@ check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools
 check "clang-format" formatted "${c_files[@]}"
 check "C rules, licence lines, includes" "$bin/python" tools/check_style.py
 check "shellcheck" "$bin/shellcheck" "${shell_files[@]}"
+kernel_check "sparse, core/ and disk/" sparse-shared
+kernel_check "sparse, the kernel modules" sparse-modules
+kernel_check "checkpatch, core/, disk/ and kernel/" checkpatch
 
 if [ -n "${LINT_TOTALS-}" ]; then
-	echo "lint $passed $failed 0" >>"$LINT_TOTALS"
+	echo "lint $passed $failed $skipped" >>"$LINT_TOTALS"
 fi
 [ "$failed" = 0 ]

@@ -15,7 +15,8 @@ def main() -> int:
     for line in Path(sys.argv[1]).read_text().splitlines():
         name, *counts = line.rsplit(maxsplit=3)
         passed, failed, skipped = map(int, counts)
-        rows[name] = (passed, failed, skipped)
+        before = rows.get(name, (0, 0, 0))
+        rows[name] = (before[0] + passed, before[1] + failed, before[2] + skipped)
     for layer, (passed, failed, skipped) in rows.items():
         print(f"{layer:<14} {passed:6} passed {failed:4} failed {skipped:4} skipped")
     silent = [layer for layer, counts in rows.items() if not any(counts)]

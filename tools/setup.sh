@@ -9,9 +9,10 @@
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
+#   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh stock    Debian's kernels, and what boots them (kernel/qemu)
-#   tools/setup.sh rig      the kernels that tests boot (docs/RIG.md)
+#   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -123,6 +124,13 @@ setup_fuzz() {
 			"install the Debian packages clang and libclang-rt-14-dev"
 }
 
+# Where they cannot be had, their lines of make lint are skipped and say so.
+setup_lint() {
+	command -v sparse >/dev/null || apt_install sparse || true
+	"$venv/bin/python" tools/check_kernel.py --find >/dev/null ||
+		kernel/qemu/fetch.sh checkpatch >/dev/null || true
+}
+
 # The plugin goes into the virtual environment, where streamsched finds it.
 setup_nbdkit() {
 	local missing='' program
@@ -175,14 +183,18 @@ setup_stock() {
 	done
 }
 
-# Outside the tree, once for each configuration. Its tests are skipped where it
-# cannot be built, and say so. The kernel with checks is built by hand (docs/RIG.md).
+# Outside the tree, once for each configuration: base, and the variants named.
+# Their tests are skipped where they cannot be built, and say so.
 setup_rig() {
+	local variant
+
 	kernel/rig/build.sh --where base >/dev/null 2>&1 ||
 		apt_install flex bison bc pahole perl xz-utils kmod libelf-dev \
 			zlib1g-dev fio dmsetup mdadm || true
-	kernel/rig/build.sh base >/dev/null ||
-		say "without the rig: its tests are skipped"
+	for variant in base "$@"; do
+		kernel/rig/build.sh "$variant" >/dev/null ||
+			say "without the rig's $variant kernel: its tests are skipped"
+	done
 }
 
 mkdir -p build
@@ -196,8 +208,9 @@ tools) setup_tools ;;
 package) setup_package ;;
 dev | plots) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
+lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
-rig) setup_rig ;;
+rig) setup_rig "${@:2}" ;;
 stock) setup_stock ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|nbdkit|rig|stock" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|stock" ;;
 esac

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Functions that run inside the rig, called by tests outside.
+
+RIG_VARIANT=kasan (or newest) in the environment has the kernel tests run on that kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamsched import rig
+from streamsched.errors import StreamschedError
+
+ROOT = Path(__file__).resolve().parents[1]
+VARIANT = os.environ.get("RIG_VARIANT", "base")
+
+
+def need_rig(variant: str = VARIANT) -> None:
+    """Skip this test where the variant's kernel is not built."""
+    try:
+        rig.kernel_folder(variant)
+    except StreamschedError as error:
+        pytest.skip(str(error))
+
+
+def in_rig(
+    function: Callable[..., Any], *arguments: Any, variant: str = VARIANT, timeout_s: int = 600
+) -> Any:
+    """Run a function of a guest module in the rig; what it returned, or this test fails."""
+    need_rig(variant)
+    call = json.dumps([function.__name__, *arguments])
+    command = [sys.executable, "-B", function.__code__.co_filename, call]
+    result = rig.run_in_rig(
+        f"exec {shlex.join(command)}\n",
+        variant=variant,
+        timeout_s=timeout_s,
+        show=[ROOT, Path(sys.prefix)],
+    )
+    said = f"{result.stdout}\n{result.stderr}\n{result.console[-3000:]}"
+    found = re.search(r"^RESULT (.*)$", result.stdout, re.MULTILINE)
+    assert result.status == 0 and found, said
+    assert not result.complaints(), said
+    return json.loads(found[1])
