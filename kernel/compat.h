@@ -153,10 +153,11 @@ static inline u32 compat_sched_depth(struct blk_mq_hw_ctx *hctx)
 }
 
 /* Tell the tags the least shallow depth that there will be. */
-static inline void compat_min_async_depth(struct blk_mq_hw_ctx *hctx, u32 depth)
+static inline void compat_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
+					    u32 shallow)
 {
 	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-					compat_shallow_depth(hctx, depth));
+					shallow);
 }
 
 #endif

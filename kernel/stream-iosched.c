@@ -693,7 +693,8 @@ static void stream_depth_updated(struct request_queue *q)
 		depth = compat_sched_depth(hctx);
 		/* A quarter stays for readers. */
 		sd->async_depth = max_t(u32, depth - depth / 4, 1);
-		compat_min_async_depth(hctx, sd->async_depth);
+		sd->shallow_depth = compat_shallow_depth(hctx, sd->async_depth);
+		compat_min_shallow_depth(hctx, sd->shallow_depth);
 		nr_tags = hctx->sched_tags->nr_tags;
 		if (nr_tags <= sh->nr_slots)
 			continue;
@@ -747,7 +748,8 @@ static void stream_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (!op_is_write(opf) && op_is_sync(opf))
 		return;
-	data->shallow_depth = compat_shallow_depth(data->hctx, sd->async_depth);
+	/* Not computed here: older kernels ask before they know the hctx. */
+	data->shallow_depth = READ_ONCE(sd->shallow_depth);
 }
 
 COMPAT_ELEVATOR_WRAPPERS

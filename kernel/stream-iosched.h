@@ -78,6 +78,7 @@ struct stream_data {
 	u64 setting[STREAM_SETTINGS];
 	u64 prio_aging_ns;
 	u32 async_depth; /* scheduler tags for all but readers */
+	u32 shallow_depth; /* the same as the tags want it said */
 
 	u64 wait_histogram[SS_DIRECTIONS][STREAM_WAITS];
 	u64 aged; /* sent by age, past a higher class */

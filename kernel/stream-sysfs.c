@@ -353,7 +353,8 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 	int at = 0;
 	u32 i;
 
-	curve = kmalloc(sizeof(*curve), GFP_KERNEL);
+	/* The queue may be frozen: memory must be had without it. */
+	curve = kmalloc(sizeof(*curve), GFP_NOIO);
 	if (!curve)
 		return -ENOMEM;
 	spin_lock_irqsave(&sd->lock, irq);
@@ -421,7 +422,7 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 		set_curve(sd, NULL, 0);
 		return count;
 	}
-	point = kcalloc(SS_CURVE_POINTS, sizeof(*point), GFP_KERNEL);
+	point = kcalloc(SS_CURVE_POINTS, sizeof(*point), GFP_NOIO);
 	if (!point)
 		return -ENOMEM;
 	nr = parse_curve(page, point);
