@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What all tests share: the compiled core, hypothesis' settings, the layers' totals.
 
-A test's layer is its marker (unit, property, golden, e2e, nbdkit). A test without one
-is placed by its file: test_property_*.py or tests/property/, and so on; what
-remains is a unit test.
+A test's layer is its marker (unit, property, golden, e2e, nbdkit, stock). A test
+without one is placed by its file: test_property_*.py or tests/property/, and so on;
+what remains is a unit test. Of those marked long make test runs none, make test-all all.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ LAYERS = {
     "golden": "golden",
     "e2e": "end-to-end",
     "nbdkit": "network server",
+    "stock": "stock kernel",
 }
 
 # The same examples in every run: a failure seen once is seen again. HYPOTHESIS_PROFILE=search
@@ -48,13 +48,18 @@ def root() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
-# What measures in real time, and other kernels, takes long: make test-all runs them too.
-LONG = ("test_nbdkit_speed.py", "test_kernel_stock.py")
-collect_ignore_glob = [] if os.environ.get("STREAMSCHED_TESTS") == "all" else list(LONG)
+# What measures in real time takes long, and what is marked so: make test-all runs it too.
+LONG = ("test_nbdkit_speed.py",)
+ALL = os.environ.get("STREAMSCHED_TESTS") == "all"
+collect_ignore_glob = [] if ALL else list(LONG)
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Give each test without a layer the marker of the layer it is in."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out long tests; give each without a layer the marker of the layer it is in."""
+    left_out = [item for item in items if item.get_closest_marker("long") and not ALL]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if any(item.get_closest_marker(layer) for layer in LAYERS):
             continue

@@ -6,7 +6,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-LAYERS = ("lint", "unit", "property", "golden", "end-to-end", "network server", "fuzz")
+LAYERS = (
+    "lint",
+    "unit",
+    "property",
+    "golden",
+    "end-to-end",
+    "network server",
+    "stock kernel",
+    "fuzz",
+)
 
 
 def main() -> int:

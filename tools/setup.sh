@@ -11,7 +11,8 @@
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
-#   tools/setup.sh stock    Debian's kernels, and what boots them (kernel/qemu)
+#   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
+#   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
 #   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
 set -eu
 cd "$(dirname "$0")/.."
@@ -165,22 +166,34 @@ setup_nbdkit() {
 
 # Outside the tree, once. Its tests are skipped where this cannot be had.
 setup_stock() {
-	local what program missing=
+	local program missing=
 
-	for program in mmdebstrap qemu-system-x86_64 cpio modprobe pahole; do
+	for program in mmdebstrap qemu-system-x86_64 cpio modprobe unshare pahole; do
 		command -v "$program" >/dev/null || missing+=" $program"
 	done
 	if [ -n "$missing" ]; then
-		apt_install mmdebstrap qemu-system-x86 cpio kmod pahole || {
+		apt_install mmdebstrap qemu-system-x86 cpio kmod util-linux pahole || {
 			say "without stock kernels, their tests are skipped:" \
 				"missing are$missing"
 			return
 		}
 	fi
-	for what in bookworm trixie sid checkpatch; do
-		kernel/qemu/fetch.sh "$what" >/dev/null ||
-			say "the tests that need $what are skipped"
+	fetch_stock bookworm
+}
+
+fetch_stock() {
+	kernel/qemu/fetch.sh "$@" >/dev/null ||
+		say "the tests that need ${*: -1} are skipped"
+}
+
+setup_stock_all() {
+	local suite
+
+	setup_stock
+	for suite in bookworm trixie sid; do
+		fetch_stock --tools "$suite"
 	done
+	fetch_stock checkpatch
 }
 
 # Outside the tree, once for each configuration: base, and the variants named.
@@ -212,5 +225,6 @@ lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
 rig) setup_rig "${@:2}" ;;
 stock) setup_stock ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|stock" ;;
+stock-all) setup_stock_all ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|stock|stock-all" ;;
 esac

@@ -22,6 +22,12 @@ here=$(dirname "$(realpath "$0")")
 # What a sound kernel does not say.
 TROUBLE='WARNING:|BUG:|Oops|general protection|Call Trace|blocked for more than|lockup|detected stall|self-detected|UBSAN|refcount_t|list_(add|del) corruption|Kernel panic'
 
+# The kernel's own watchdogs measure time; where other programs have the
+# processors it passes without anything being wrong.
+# But a kernel that has gone wrong stops at once.
+CHECKS="rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
+	sysctl.kernel.hung_task_timeout_secs=600 oops=panic"
+
 usage() {
 	fail "usage: boot.sh [--with DIR] [--share DIR] [--memory MB]" \
 		"[--timeout S] [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]"
@@ -104,7 +110,7 @@ run_qemu() {
 		-cpu Nehalem -smp 2 -m "$memory" -nodefaults -no-user-config \
 		-display none -no-reboot -serial "file:$work/console" \
 		-kernel "$image" -initrd "$work/initramfs.cpio" \
-		-append "console=ttyS0 panic=-1 printk.time=1 mitigations=off" \
+		-append "console=ttyS0 panic=-1 printk.time=1 mitigations=off ${CHECKS//[[:space:]]/ }" \
 		-virtfs "local,path=$root,mount_tag=system,security_model=none,readonly=on,multidevs=remap" \
 		-virtfs "local,path=$work/control,mount_tag=control,security_model=none" \
 		-virtfs "local,path=$share,mount_tag=share,security_model=none" \
@@ -113,6 +119,12 @@ run_qemu() {
 	trap 'kill "$qemu" 2>/dev/null || true' EXIT
 	ended=0
 	wait "$qemu" || ended=$?
+}
+
+# What the kernel complained of; not 0 when it did not.
+trouble() {
+	grep -q -E "$TROUBLE" "$work/console" || return
+	grep -E -A 30 "$TROUBLE" "$work/console" | head -n 120 >&2 || true
 }
 
 # In the mount namespace of inside.sh, which gives $STOCK_ROOT.
@@ -127,14 +139,13 @@ boot() {
 	[ ! -f "$work/control/output" ] || cat "$work/control/output"
 	[ -z "$console" ] || cp "$work/console" "$console"
 	if [ ! -f "$work/control/status" ]; then
-		tail -n 40 "$work/console" >&2
+		trouble || tail -n 40 "$work/console" >&2
 		cat "$work/qemu" >&2
 		[ "$ended" != 124 ] ||
-			fail "kernel $release was not done after $limit s (its last words are above)"
-		fail "kernel $release stopped before the script ended (its last words are above)"
+			fail "kernel $release was not done after $limit s (its words are above)"
+		fail "kernel $release stopped before the script ended (its words are above)"
 	fi
-	if grep -q -E "$TROUBLE" "$work/console"; then
-		grep -E -A 30 "$TROUBLE" "$work/console" | head -n 120 >&2
+	if trouble; then
 		echo "boot.sh: kernel $release warned (its words are above)" >&2
 		exit 125
 	fi

@@ -7,12 +7,13 @@
 # ${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/stock/RELEASE/:
 #
 #   root/      a fresh system of that suite with its kernel image, and fio
-#   tools/     what is added to it to build modules (an overlay's upper layer)
 #   packages/  the packages that docs/INSTALL.md installs, so that it can be
 #              tried without a network
-#   contents   the names of all that
+#   tools/     with --tools: what is added to it to build modules with sparse
+#              (an overlay's upper layer)
+#   contents, tools.contents     the names of all that
 #
-#   fetch.sh [--update] SUITE    SUITE: bookworm, trixie or sid
+#   fetch.sh [--update] [--tools] SUITE    SUITE: bookworm, trixie or sid
 #   fetch.sh checkpatch          the kernel's checkpatch.pl, of Debian 12's
 #                                source: prints its path
 #
@@ -61,7 +62,7 @@ logged() {
 }
 
 fetch_root() {
-	local release valid
+	local release valid started=$SECONDS
 
 	# The mirror is this machine's own, and so is the rule how old its lists
 	# may be.
@@ -73,46 +74,63 @@ fetch_root() {
 		--skip=cleanup/apt/lists --include="${SYSTEM//[[:space:]]/ }" \
 		--aptopt='Apt::Install-Recommends "false"' \
 		--aptopt="Acquire::Check-Valid-Until \"${valid:-true}\"" \
+		--dpkgopt=force-unsafe-io \
 		--dpkgopt='path-exclude=/usr/share/doc/*' \
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
 		"$suite" "$work/root" "$work/sources.list"
 	release=$(basename "$work"/root/lib/modules/*)
 	[ -d "$work/root/lib/modules/$release" ] ||
 		fail "$suite has no kernel, or more than one: $release"
-	mkdir -p "$work/tools" "$work/packages/partial"
+	mkdir -p "$work/packages/partial"
 	rm -rf "${stock:?}/$release"
 	mkdir "$work/done"
-	echo "$contents" >"$work/done/contents"
-	mv "$work/root" "$work/tools" "$work/packages" "$work/done"
+	mv "$work/root" "$work/packages" "$work/done"
 	mv "$work/done" "$stock/$release"
 	ln -sfn "$release" "$stock/$suite.new"
-}
-
-fetch_tools() {
-	say "fetching what builds modules for it (some 200 MB)"
+	say "fetching the packages that its instructions install (some 100 MB)"
 	# The words are packages.
-	# shellcheck disable=SC2086
-	logged "$here/inside.sh" --layer "$stock/$suite.new/tools" \
-		"$suite.new" apt-get install -q -y --no-install-recommends $TOOLS
 	# shellcheck disable=SC2086
 	logged "$here/inside.sh" \
 		--bind "$stock/$suite.new/packages:/var/cache/apt/archives" \
 		"$suite.new" apt-get install -q -y --download-only $INSTALLED
+	echo "$1" >"$stock/$release/contents"
+	mv -T "$stock/$suite.new" "$stock/$suite"
+	say "kernel $release is there after $((SECONDS - started)) s"
+}
+
+fetch_tools() {
+	local tree
+
+	tree=$(realpath "$stock/$suite")
+	say "fetching what builds modules for $suite with sparse (some 200 MB)"
+	rm -rf "$tree/tools"
+	# The words are packages.
+	# shellcheck disable=SC2086
+	logged "$here/inside.sh" --layer "$work/tools" \
+		"$suite" apt-get install -q -y --no-install-recommends $TOOLS
+	mv "$work/tools" "$tree/"
+	echo "$1" >"$tree/tools.contents"
+}
+
+# Whether the file $1 of the suite's folder says $2.
+holds() {
+	[ "$2" = "$(cat "$stock/$suite/$1" 2>/dev/null)" ]
 }
 
 fetch_suite() {
+	local contents wanted
+
 	[ "$(uname -m)" = x86_64 ] ||
 		fail "this machine is $(uname -m): only x86_64 kernels are tried"
-	contents=$(echo "$SYSTEM; $TOOLS; $INSTALLED" | tr -s '[:space:]' ' ')
-	if [ "$update" = no ] &&
-		[ "$contents" = "$(cat "$stock/$suite/contents" 2>/dev/null)" ]; then
-		basename "$(realpath "$stock/$suite")"
-		return
+	contents=$(echo "$SYSTEM; $INSTALLED" | tr -s '[:space:]' ' ')
+	wanted=$(echo "$TOOLS" | tr -s '[:space:]' ' ')
+	if [ "$update" = yes ] || ! holds contents "$contents"; then
+		need mmdebstrap mmdebstrap
+		fetch_root "$contents"
 	fi
-	need mmdebstrap mmdebstrap
-	fetch_root
-	fetch_tools
-	mv -T "$stock/$suite.new" "$stock/$suite"
+	if [ "$tools" = yes ] && ! holds tools.contents "$wanted"; then
+		fetch_tools "$wanted"
+	fi
 	basename "$(realpath "$stock/$suite")"
 }
 
@@ -145,10 +163,15 @@ fetch_checkpatch() {
 }
 
 update=no
-if [ "${1-}" = --update ]; then
-	update=yes
+tools=no
+while :; do
+	case ${1-} in
+	--update) update=yes ;;
+	--tools) tools=yes ;;
+	*) break ;;
+	esac
 	shift
-fi
+done
 suite=${1-}
 need apt-get apt
 mkdir -p "$stock"
@@ -163,5 +186,5 @@ bookworm | trixie | sid)
 	fetch_suite
 	;;
 checkpatch) fetch_checkpatch ;;
-*) fail "usage: fetch.sh [--update] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
+*) fail "usage: fetch.sh [--update] [--tools] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
 esac

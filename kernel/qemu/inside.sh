@@ -61,7 +61,12 @@ parse() {
 run_inside() {
 	local lower=$tree/root root=$work/root bind
 
-	[ "$tools" = no ] || lower=$tree/tools:$lower
+	if [ "$tools" = yes ]; then
+		[ -d "$tree/tools" ] ||
+			fail "what builds modules is not there: get it with" \
+				"kernel/qemu/fetch.sh --tools SUITE"
+		lower=$tree/tools:$lower
+	fi
 	lower=$below$lower
 	mount -t overlay overlay -o \
 		"lowerdir=$lower,upperdir=${layer:-$work/layer},workdir=$work_dir" \

@@ -15,12 +15,19 @@ set -u
 
 seconds=$1
 seed=$2
-end=$((SECONDS + seconds))
+end=0 # of this round
 notes=/tmp/notes
 mkdir -p $notes
 hold=/tmp/hold # while it is there nobody chooses stream
 
 disks="emu0 emu1 nullb0 nullb1"
+things="switched resized inner discarded errors unloaded"
+
+# However slow the machine is: rounds of 30 s follow until each thing has
+# happened, but no more than so many.
+more_rounds=20
+# Everything is stuck when no command ended for so many seconds.
+patience=300
 
 note() {
 	echo "$1" >>"$notes/$2"
@@ -130,7 +137,7 @@ make_jobs() {
 		[global]
 		direct=1
 		thread=1
-		runtime=$seconds
+		runtime=$((end - SECONDS))
 		randseed=$seed
 		ioengine=libaio
 	END
@@ -160,6 +167,7 @@ load_disks() {
 	nice fio --output-format=terse --output=/tmp/fio.terse /tmp/jobs.fio \
 		>/tmp/fio.out 2>&1 ||
 		fail "fio: $(head -n 8 /tmp/fio.out /tmp/fio.terse | cut -c 1-300)"
+	cat /tmp/fio.terse >>/tmp/all.terse
 }
 
 switch() {
@@ -256,44 +264,87 @@ count() {
 # How many KiB the jobs whose names begin with $1 read of $2.
 read_kib() {
 	awk -F ';' -v name="^$1.*-$2$" '$3 ~ name { sum += $6 } END { print sum + 0 }' \
-		/tmp/fio.terse
+		/tmp/all.terse
+}
+
+# Whether each thing has happened and data was verified on each disk.
+enough() {
+	local what disk
+
+	for what in $things; do
+		[ "$(count "$what")" -gt 0 ] || return
+	done
+	for disk in $disks; do
+		[ "$(read_kib verify "$disk")" -gt 0 ] || return
+	done
+}
+
+# What changes whenever a command ends.
+progress() {
+	local disk
+
+	for disk in $disks; do
+		cat "/sys/block/$disk/stat"
+	done
+}
+
+# After a round all commands come back, and so all that was begun ends.
+finish() {
+	local disk reads writes now before='' since=$SECONDS
+
+	while [ -n "$(jobs -pr)" ]; do
+		now=$(progress)
+		[ "$now" = "$before" ] || since=$SECONDS
+		before=$now
+		if [ $((SECONDS - since)) -gt $patience ]; then
+			fail "nothing has ended for $patience s"
+			echo w >/proc/sysrq-trigger
+			break
+		fi
+		sleep 1
+	done
+	for disk in $disks; do
+		read -r reads writes <"/sys/block/$disk/inflight"
+		[ "$reads" = 0 ] && [ "$writes" = 0 ] ||
+			fail "$disk has lost commands: $reads read, $writes write"
+	done
+	[ -z "$(jobs -pr)" ] || exit 1
+}
+
+one_round() {
+	local disk
+
+	end=$((SECONDS + $1))
+	begin load_disks
+	for disk in $disks; do
+		begin switch "$disk"
+		begin tune "$disk"
+	done
+	# Two at once on the same disk.
+	begin switch emu0
+	begin inject
+	begin reload
+	while going; do
+		sleep 1
+	done
+	finish
 }
 
 make_disks
-begin load_disks
-fio=$!
-for disk in $disks; do
-	begin switch "$disk"
-	begin tune "$disk"
+one_round "$seconds"
+for ((i = 0; i < more_rounds; i++)); do
+	enough && break
+	echo "stress: not everything has happened yet: 30 s more"
+	one_round 30
 done
-# Two at once on the same disk.
-begin switch emu0
-begin inject
-begin reload
-
-while going; do
-	sleep 1
-done
-# All commands come back, and so fio ends; it needs a while to say so.
-for ((try = 0; try < 120; try++)); do
-	[ -d "/proc/$fio" ] || break
-	sleep 1
-done
-for disk in $disks; do
-	read -r reads writes <"/sys/block/$disk/inflight"
-	[ "$reads" = 0 ] && [ "$writes" = 0 ] ||
-		fail "$disk has lost commands: $reads read, $writes write"
-done
-[ ! -d "/proc/$fio" ] || { fail "fio does not end"; exit 1; }
-wait
 
 for disk in $disks; do
 	verified=$(read_kib verify "$disk")
 	echo "$disk: $verified KiB verified, $(read_kib read "$disk") KiB read"
 	[ "$verified" -gt 0 ] || fail "$disk: nothing was verified"
 done
-for what in switched resized inner discarded errors unloaded; do
-	times=$(count $what)
+for what in $things; do
+	times=$(count "$what")
 	echo "$what: $times times"
 	[ "$times" -gt 0 ] || fail "nothing was $what"
 done
