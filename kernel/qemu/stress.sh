@@ -3,14 +3,15 @@
 #
 # What boot.sh runs to wear out the modules: data is written and verified on
 # several disks for SECONDS while schedulers, numbers of requests and tunables
-# change at random, commands fail, and the modules are unloaded and loaded.
+# change at random, commands fail, a disk is torn out, and the modules are unloaded
+# and loaded.
 #
 #   stress.sh SECONDS SEED
 #
 # /share has stream-iosched.ko, hdd-emu.ko unless they are installed, and
-# emu0.sh, emu1.sh, which make the emulated disks emu0 and emu1. The last lines
-# tell how often each thing was done; the exit status is not 0 when data was
-# wrong, a command was lost, or one of the things did not happen at all.
+# emu0.sh, emu1.sh, emu2.sh, which make the emulated disks emu0 to emu2. The
+# last lines tell how often each thing was done; the exit status is not 0 when
+# data was wrong, a command was lost, or one of the things did not happen at all.
 set -u
 
 seconds=$1
@@ -21,7 +22,7 @@ mkdir -p $notes
 hold=/tmp/hold # while it is there nobody chooses stream
 
 disks="emu0 emu1 nullb0 nullb1"
-things="switched resized inner discarded errors unloaded"
+things="switched resized inner discarded errors unplugged unloaded"
 
 # However slow the machine is: rounds of 30 s follow until each thing has
 # happened, but no more than so many.
@@ -234,7 +235,7 @@ reload() {
 	while going; do
 		pause 5
 		touch $hold
-		for disk in $disks; do
+		for disk in $disks emu2; do
 			pick none mq-deadline
 			set_file "/sys/block/$disk/queue/scheduler" "$REPLY"
 		done
@@ -254,6 +255,20 @@ begin() {
 		RANDOM=$((seed * 1000 + jobs_begun))
 		"$@"
 	} &
+}
+
+# A disk that is torn out while it is read and written.
+unplug() {
+	while going; do
+		sh -e /share/emu2.sh || { fail "emu2 cannot be made"; return; }
+		[ -e $hold ] || set_file /sys/block/emu2/queue/scheduler stream
+		dd if=/dev/emu2 of=/dev/null bs=64k iflag=direct 2>/dev/null &
+		dd if=/dev/emu2 of=/dev/null bs=16k skip=2048 2>/dev/null &
+		dd if=/dev/zero of=/dev/emu2 bs=256k oflag=direct 2>/dev/null &
+		pause 1
+		rmdir /sys/kernel/config/hdd-emu/emu2 && note emu2 unplugged
+		wait
+	done
 }
 
 count() {
@@ -323,6 +338,7 @@ one_round() {
 	# Two at once on the same disk.
 	begin switch emu0
 	begin inject
+	begin unplug
 	begin reload
 	while going; do
 		sleep 1
