@@ -35,8 +35,8 @@ LD_PRELOAD=$IN/fio-start.so fio --name=a --filename=/dev/nullb0 --direct=1 --ioe
 	--iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16 --bs=4k --rw=$RW \\
 	--norandommap --number_ios=$REQUESTS --size=4g --gtod_reduce=1 --clocksource=clock_gettime \\
 	--output=/dev/null
-read -r reads _ _ _ writes _ <../stat
-[ $((reads + writes)) -ge $REQUESTS ]
+read -r reads read_merges _ _ writes write_merges _ <../stat
+[ $((reads + read_merges + writes + write_merges)) -ge $REQUESTS ]
 """
 BASE = ("mq-deadline", 1)
 KINDS = {

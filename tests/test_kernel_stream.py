@@ -152,6 +152,7 @@ def test_what_is_written_is_read_back() -> None:
 def test_counters_agree_with_tracepoints_and_debugfs() -> None:
     job = (JOBS / "direct-readers.fio").read_text().replace("128m", "8m")
     result = guest(
+        "echo 50ms >iosched/stream_time_slice\n"
         "cd /sys/kernel/tracing; echo 20000 >buffer_size_kb; echo 1 >events/stream/enable\n"
         f"cat >/tmp/job.fio <<'J'\n{job}\nJ\n"
         "STREAMSCHED_DISK=/dev/hdd0 fio --clocksource=clock_gettime /tmp/job.fio >/dev/null\n"
@@ -211,7 +212,14 @@ def test_many_times_faster_behind_a_loop_device() -> None:
 
 @pytest.mark.parametrize("depth", [1, 32])
 @pytest.mark.parametrize(
-    "name", ["direct-readers", "thinking-readers", "random-regions", "random-disk"]
+    "name",
+    [
+        "buffered-readers",
+        "direct-readers",
+        "thinking-readers",
+        "random-regions",
+        "random-disk",
+    ],
 )
 def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
     """Issue 3: within 5 % for the jobs that both can run."""
@@ -222,21 +230,21 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
         file,
         DISK,
         processes,
-        parse_policies("mq-deadline,stream"),
+        parse_policies("none,mq-deadline,stream"),
         queue_depth=depth,
         variant=VARIANT,
     )
     simulated = compare(
         [
-            Setup(DISK, "deadline", owners="none", queue_depth=depth, curve="learned"),
             Setup(
                 DISK,
-                "stream:deadline",
+                policy,
                 owners="none",
                 queue_depth=depth,
                 curve="learned",
-                tunables=(("stream_time_slice", 0),),
-            ),
+                tunables=(("stream_time_slice", 0),) if policy.startswith("stream") else (),
+            )
+            for policy in ("noop", "deadline", "stream:deadline")
         ],
         processes,
     )
