@@ -222,7 +222,10 @@ def test_many_times_faster_behind_a_loop_device() -> None:
     ],
 )
 def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
-    """Issue 3: within 5 % for the jobs that both can run."""
+    """Issue 3: within 5 % for the jobs that both can run.
+
+    At depth 1 not without a scheduler: docs/VALIDATION.md says why.
+    """
     need_rig()
     file = JOBS / f"{name}.fio"
     processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
@@ -230,7 +233,7 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
         file,
         DISK,
         processes,
-        parse_policies("none,mq-deadline,stream"),
+        parse_policies("none,mq-deadline,stream" if depth > 1 else "mq-deadline,stream"),
         queue_depth=depth,
         variant=VARIANT,
     )
@@ -245,6 +248,7 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
                 tunables=(("stream_time_slice", 0),) if policy.startswith("stream") else (),
             )
             for policy in ("noop", "deadline", "stream:deadline")
+            if depth > 1 or policy != "noop"
         ],
         processes,
     )
