@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the scheduler costs on a device that does nothing: IOPS, stream against mq-deadline.
+"""What the scheduler costs on a device that does nothing: stream against mq-deadline.
 
-On the rig's kernel with time as it really passes. The schedulers take turns in one run and each
-pair of neighbours gives a ratio, so that what else the machine does falls on both.
+On the rig's kernel, which is a process of this machine: each run has a rig of its own that sends
+a fixed number of requests, and what counts is the processor time of that process, not how long
+it took: other work on the machine falls on it much less. The device answers at once, so requests
+per second are one over the processor time for each. Time is virtual, so every run of a kind does
+the same. The schedulers take turns, and each round gives a ratio; what a rig needs to start, the
+same with one request, is subtracted.
+
+The requests come by 16, as from a plugged list, and nobody reads the clock for each: otherwise
+a User Mode Linux would mostly be busy with system calls, under any scheduler.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import resource
 import statistics
 import sys
 
 from rich.console import Console
+from rich.progress import Progress
 
 from streamsched import rig
 from streamsched.errors import StreamschedError
@@ -22,68 +30,84 @@ SCRIPT = """
 set -e
 insmod $MODULES/null_blk.ko nr_devices=1 queue_mode=2 irqmode=0 gb=4 hw_queue_depth=128
 cd /sys/block/nullb0/queue
-one() {  # NAME SCHEDULER ROTATIONAL RW
-	echo none >scheduler; echo $3 >rotational; echo $2 >scheduler
-	fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio --iodepth=32 --bs=4k \\
-		--rw=$4 --norandommap --runtime=$SECONDS_EACH --time_based --clocksource=clock_gettime \\
-		--output-format=json --output=$OUT/$1
-}
-for i in $(seq $ROUNDS); do
-	for rw in randread randwrite; do
-		one $rw.mq-deadline.$i mq-deadline 1 $rw
-		one $rw.flat.$i stream 0 $rw
-		one $rw.stream.$i stream 1 $rw
-	done
-done
+echo none >scheduler; echo $ROTATIONAL >rotational; echo $SCHEDULER >scheduler
+LD_PRELOAD=$IN/fio-start.so fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio \\
+	--iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16 --bs=4k --rw=$RW \\
+	--norandommap --number_ios=$REQUESTS --size=4g --gtod_reduce=1 --clocksource=clock_gettime \\
+	--output=/dev/null
+read -r reads read_merges _ _ writes write_merges _ <../stat
+[ $((reads + read_merges + writes + write_merges)) -ge $REQUESTS ]
 """
+BASE = ("mq-deadline", 1)
 KINDS = {
-    "stream": "stream, as on a rotating disk",
-    "flat": "stream, not rotating",
+    "stream, as on a rotating disk": ("stream", 1),
+    "stream, not rotating": ("stream", 0),
 }
+PATTERNS = ("randread", "randwrite", "read")
 
 
-def measure(rounds: int, seconds: int) -> dict[tuple[str, str], list[float]]:
-    """Per direction and kind, stream's IOPS over mq-deadline's of the same round."""
-    rig.build()
+def _processor_s(kind: tuple[str, int], rw: str, requests: int) -> float:
+    """Processor time of one rig and all in it."""
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = used()
     result = rig.run_in_rig(
         SCRIPT,
-        clock=rig.Clock.real,
-        environment={"ROUNDS": str(rounds), "SECONDS_EACH": str(seconds)},
-        timeout_s=60 + rounds * seconds * 12,
+        memory_mb=256,
+        files={"fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes()},
+        environment={
+            "SCHEDULER": kind[0],
+            "ROTATIONAL": str(kind[1]),
+            "RW": rw,
+            "REQUESTS": str(requests),
+        },
     )
     if result.status != 0:
-        raise StreamschedError(f"the rig: {result.stderr.strip()}")
+        raise StreamschedError(f"the rig: {(result.stdout + result.stderr).strip()}")
+    return used() - before
 
-    def iops(name: str) -> float:
-        job = json.loads(result.files[name])["jobs"][0]
-        return float(job["read"]["iops"] + job["write"]["iops"])
 
-    return {
-        (rw, kind): [
-            iops(f"{rw}.{kind}.{i}") / iops(f"{rw}.mq-deadline.{i}") for i in range(1, rounds + 1)
-        ]
-        for rw in ("randread", "randwrite")
-        for kind in KINDS
-    }
+def measure(rounds: int, requests: int, console: Console) -> dict[tuple[str, str], list[float]]:
+    """Per pattern and kind: mq-deadline's processor time over stream's, of each round."""
+    rig.build()
+    rig.build_modules()
+    ratios: dict[tuple[str, str], list[float]] = {}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("rounds", total=rounds * len(PATTERNS) + 1)
+        start = statistics.median(_processor_s(BASE, "read", 1) for _ in range(3))
+        progress.advance(task)
+        for _ in range(rounds):
+            for rw in PATTERNS:
+                base = _processor_s(BASE, rw, requests) - start
+                for name, kind in KINDS.items():
+                    own = _processor_s(kind, rw, requests) - start
+                    ratios.setdefault((rw, name), []).append(base / own)
+                progress.advance(task)
+    return ratios
 
 
 def main() -> int:
     """What `python bench/bench_kernel.py` does."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=int, default=2, help="per scheduler and round")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--requests", type=int, default=200_000, help="of each run")
     options = parser.parse_args()
     try:
-        ratios = measure(options.rounds, options.seconds)
+        ratios = measure(options.rounds, options.requests, Console(stderr=True))
     except StreamschedError as error:
         print(f"bench_kernel: {error}", file=sys.stderr)
         return error.exit_code
-    table = plain_table("4 KiB on a null device, 32 at once: IOPS over those of mq-deadline")
+    table = plain_table(
+        "4 KiB on a null device, 32 at once: requests per processor second over mq-deadline's"
+    )
     for column in ("", "work", "median", "least", "most"):
         table.add_column(column, justify="left" if column in ("", "work") else "right")
-    for (rw, kind), values in ratios.items():
+    for (rw, name), values in ratios.items():
         table.add_row(
-            KINDS[kind],
+            name,
             rw,
             f"{statistics.median(values):.3f}",
             f"{min(values):.3f}",

@@ -31,6 +31,10 @@
 #define SETTING_NAME(name) #name,
 static const char *const setting_name[] = { SETTINGS(SETTING_NAME) };
 
+/* SETTINGS as numbers, to find the row by. */
+#define SETTING_INDEX(name) SETTING_##name,
+enum { SETTINGS(SETTING_INDEX) };
+
 /* The row of each, found when the module is loaded. */
 static const struct ss_tunable *setting_row[ARRAY_SIZE(setting_name)];
 
@@ -75,6 +79,12 @@ void stream_settings_default(struct stream_data *sd)
 
 	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
 		sd->setting[i] = setting_row[i]->initial;
+	/*
+	 * Not the paper's slice: here programs wait, and how long they may is
+	 * what wait_target says.
+	 */
+	sd->setting[SETTING_stream_time_slice] =
+		setting_row[SETTING_stream_time_slice]->word_value;
 	sd->prio_aging_ns = STREAM_PRIO_AGING_NS;
 }
 
@@ -250,10 +260,6 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 	stream_kick(sd);
 	return count;
 }
-
-/* SETTINGS as numbers, to find the row by. */
-#define SETTING_INDEX(name) SETTING_##name,
-enum { SETTINGS(SETTING_INDEX) };
 
 #define SETTING_FUNCTIONS(name)                                                \
 	static ssize_t name##_show(struct elevator_queue *eq, char *page)      \

@@ -77,6 +77,7 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
 # ---- what runs inside ----
 
 FIO_WORK = """\
+export LD_PRELOAD=$IN/fio-start.so
 fio --clocksource=clock_gettime --output-format=json --output="$OUT/fio.json" "$IN/job.fio"
 """
 
@@ -97,7 +98,12 @@ def boot(
     @work finds the top of the layers in $DEV; see kernel/rig/workload.sh.
     """
     emulated = dataclasses.replace(disk, queue_depth=queue_depth)
-    inside = {"disk.sh": hddemu.script("hdd0", emulated), "work.sh": work, **(files or {})}
+    inside: dict[str, bytes | str] = {
+        "disk.sh": hddemu.script("hdd0", emulated),
+        "work.sh": work,
+        "fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes(),
+        **(files or {}),
+    }
     if prepare is not None:
         inside["prepare.sh"] = prepare
     result = rig.run_in_rig(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The table of docs/KERNEL.md: the kernel's schedulers and ours, on the real kernel.
 
-`python -m streamsched.kerneltable` (make kernel-table) measures it all anew:
-fio jobs of jobs/kernel/, and real programs (grep, cat, find) on ext4, straight
-on the emulated disk, through a loop device and through dm-crypt.
+`python -m streamsched.kerneltable` (make kernel-table) measures it all anew, or
+what is named, and writes each workload and path when it is done: fio jobs of
+jobs/kernel/, and real programs (grep, cat, find) on ext4, straight on the
+emulated disk, through a loop device and through dm-crypt.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamsched import rig
-from streamsched.blocktrace import BlockTrace
+from streamsched.blocktrace import Request
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import StreamschedError
 from streamsched.jobfile import load_jobs
@@ -42,23 +43,58 @@ FIO_JOBS = {
     "random-disk": "4 KiB at random over the disk, 32 at once",
 }
 
-# Real programs that read less than this from the disk did not measure it.
-LEAST_READ = 20_000_000
+# The smallest tree is 14 MB: programs that read less than this from the disk did not measure it.
+LEAST_READ = 12_000_000
 
-# Both trees are copies of part of the kernel's source, in directories that ext4 puts apart.
-PREPARE_TREES = """
-mkfs.ext4 -q -E nodiscard "$DEV" && mkdir -p /run/fs && mount "$DEV" /run/fs || exit 1
+# A journal of the usual size, 1 GB, would be kept in memory as soon as it is encrypted.
+# Inode tables must not be written while others measure, and nothing of what is read may be in
+# the page cache.
+_MAKE = """
+mkfs.ext4 -q -E nodiscard -J size=64 "$DEV" && mkdir -p /run/fs || exit 1
+mount -o noinit_itable "$DEV" /run/fs || exit 1
 mkdir /run/fs/a /run/fs/b /run/fs/c || exit 1
-cp -r "$TREE" /run/fs/a/tree && cp -r "$TREE" /run/fs/b/tree || exit 1
-sync; echo 3 >/proc/sys/vm/drop_caches
 """
-PREPARE_LOVE = """
-mkfs.ext4 -q -E nodiscard "$DEV" && mkdir -p /run/fs && mount "$DEV" /run/fs || exit 1
-mkdir /run/fs/a /run/fs/b /run/fs/c || exit 1
+_FORGET = """
+umount /run/fs && mount -o noinit_itable "$DEV" /run/fs || exit 1
+echo 3 >/proc/sys/vm/drop_caches
+"""
+# Both trees are copies of part of the kernel's source, in directories that ext4 puts apart.
+PREPARE_TREES = (
+    _MAKE
+    + """
+cp -r "$TREE" /run/fs/a/tree && cp -r "$TREE" /run/fs/b/tree || exit 1
+"""
+    + _FORGET
+)
+PREPARE_LOVE = (
+    _MAKE
+    + """
 cp -r "$TREE" /run/fs/a/tree || exit 1
 head -c 200M /dev/zero | tr '\\0' x >/run/fs/b/file200 || exit 1
-head -c 400M /dev/zero | tr '\\0' y >/run/fs/c/big || exit 1
-sync; echo 3 >/proc/sys/vm/drop_caches
+head -c 256M /dev/zero | tr '\\0' y >/run/fs/c/big || exit 1
+"""
+    + _FORGET
+)
+# Who streams: writes or reads the whole of a file again and again. SIGUSR1: count from now on;
+# SIGTERM: tell how many bytes it were.
+STREAMER = """
+import os, signal
+block, done, before = b"z" * (1 << 20), 0, 0
+def count(*_):
+    global before
+    before = done
+def tell(*_):
+    with open(os.environ["OUT"] + "/streamed", "w") as file:
+        file.write(str(done - before))
+    os._exit(0)
+signal.signal(signal.SIGUSR1, count)
+signal.signal(signal.SIGTERM, tell)
+while True:
+    fd = os.open("/run/fs/c/big", os.O_RDWR)
+    while os.lseek(fd, 0, os.SEEK_CUR) < 256 << 20:
+        done += os.write(fd, block) if os.environ["RW"] == "write" else len(os.read(fd, 1 << 20))
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
 """
 _TIMED = """
 now() { cut -d' ' -f1 /proc/uptime; }
@@ -77,29 +113,26 @@ wait $first; wait $!
 """
     + _END
 )
+
+
+def _beside(rw: str, work: str) -> str:
+    """@work, timed, while somebody streams for two seconds already.
+
+    What is written may be in the page cache for a second or so, not for the whole of @work.
+    """
+    return (
+        "echo 32000000 >/proc/sys/vm/dirty_background_bytes\n"
+        "echo 64000000 >/proc/sys/vm/dirty_bytes\n"
+        f"RW={rw} python3 -I $IN/streamer.py &\n"
+        "sleep 2; kill -USR1 $!\n"
+        f"{_TIMED}{work} >/dev/null\n{_END}"
+        "kill $!; wait $!\n"
+    )
+
+
 # Love, "Interactive kernel performance", tests 1 and 2.
-WORK_WRITE_READ = (
-    """
-while :; do dd if=/dev/zero of=/run/fs/c/stream bs=1M count=256 conv=notrunc 2>/dev/null; done &
-writer=$!
-sleep 2
-"""
-    + _TIMED
-    + "cat /run/fs/b/file200 >/dev/null\n"
-    + _END
-    + "kill $writer\nwait $writer 2>/dev/null\ntrue\n"
-)
-WORK_READ_TREE = (
-    """
-while :; do dd if=/run/fs/c/big iflag=nocache of=/dev/null bs=1M 2>/dev/null; done &
-reader=$!
-sleep 1
-"""
-    + _TIMED
-    + "find /run/fs/a/tree -type f -exec cat '{}' ';' >/dev/null\n"
-    + _END
-    + "kill $reader\nwait $reader 2>/dev/null\ntrue\n"
-)
+WORK_WRITE_READ = _beside("write", "cat /run/fs/b/file200")
+WORK_READ_TREE = _beside("read", "find /run/fs/a/tree -type f -exec cat {} +")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,15 +143,20 @@ class Program:
     prepare: str
     work: str
     foreground: str  # what its time is the time of
+    background: str | None = None  # who streams meanwhile
 
 
 PROGRAMS = {
     "two-greps": Program("two greps over a source tree", PREPARE_TREES, WORK_GREPS, "both greps"),
     "love-1": Program(
-        "streaming write, 200 MB read", PREPARE_LOVE, WORK_WRITE_READ, "reading 200 MB"
+        "streaming write, 200 MB read", PREPARE_LOVE, WORK_WRITE_READ, "reading 200 MB", "writer"
     ),
     "love-2": Program(
-        "streaming read, source tree read", PREPARE_LOVE, WORK_READ_TREE, "reading the tree"
+        "streaming read, source tree read",
+        PREPARE_LOVE,
+        WORK_READ_TREE,
+        "reading the tree",
+        "streaming reader",
     ),
 }
 
@@ -135,7 +173,7 @@ class Cell:
     seconds: float
     p99_ms: float  # wait of the disk's requests
     longest_ms: float
-    write_mb_s: float | None = None
+    background_mb_s: float | None = None
 
 
 def _quantile(values: Sequence[int], part: float) -> float:
@@ -143,8 +181,8 @@ def _quantile(values: Sequence[int], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6 if ordered else 0.0
 
 
-def _response(trace: BlockTrace) -> tuple[float, float]:
-    times = [r.wait_ns + r.service_ns for r in trace.requests if not r.write]
+def _response(requests: Sequence[Request]) -> tuple[float, float]:
+    times = [r.wait_ns + r.service_ns for r in requests if not r.write]
     return _quantile(times, 0.99), _quantile(times, 1.0)
 
 
@@ -183,29 +221,31 @@ def program_cell(name: str, path: str, disk: Disk, policy: KernelPolicy, tree: P
         path=path,
         queue_depth=QUEUE_DEPTH,
         prepare=head + program.prepare,
+        files={"streamer.py": STREAMER},
     )
     begin, end = map(float, result.files["times"].split())
     trace = block_trace(result)
     inside = [r for r in trace.requests if begin * 1e9 <= r.issue_ns <= end * 1e9]
     seconds = end - begin
     read = sum(r.sectors for r in inside if not r.write) * 512
-    written = sum(r.sectors for r in inside if r.write) * 512
+    moved = sum(r.sectors for r in inside) * 512
+    streamed = result.files.get("streamed")
     if read < LEAST_READ:
         raise StreamschedError(
             f"{name}, {path}, {policy.label}: only {read / 1e6:.1f} MB were read from the disk; "
             "the page cache had the rest"
         )
-    p99, longest = _response(trace)
+    p99, longest = _response(inside)
     return Cell(
         name,
         path,
         policy.label,
-        (read + written) / 1e6 / seconds,
+        moved / 1e6 / seconds,
         None,
         seconds,
         p99,
         longest,
-        written / 1e6 / seconds,
+        int(streamed) / 1e6 / seconds if streamed else None,
     )
 
 
@@ -215,14 +255,14 @@ def measure(
     policies: Sequence[KernelPolicy],
     *,
     jobs: int = 2,
-    note: Callable[[Cell], None] = lambda cell: None,
+    note: Callable[[Sequence[Cell]], None] = lambda cells: None,
 ) -> list[Cell]:
-    """All cells, in the order of the arguments."""
+    """All cells, in the order of the arguments; @note is told of each workload and path."""
     disk = load_disk(DISK)
     rig.build()
     rig.build_modules()
-    tree = next((rig.cache() / "source").glob("*/fs"), None)
-    if tree is None:
+    tree = (rig.kernel_folder("base") / "source" / "kernel").resolve()
+    if not tree.is_dir():
         raise StreamschedError("the rig's kernel source is gone; `streamsched rig build` gets it")
     cells: list[Cell] = []
     for workload in workloads:
@@ -239,9 +279,8 @@ def measure(
                             policies,
                         )
                     )
-            for cell in found:
-                note(cell)
             cells += found
+            note(cells)
     return cells
 
 
@@ -256,19 +295,22 @@ def markdown(cells: Sequence[Cell]) -> str:
             out.append("| path | scheduler | MB/s | efficiency | p99 ms | longest ms |")
             out.append("|---|---|---:|---:|---:|---:|")
         else:
+            program = PROGRAMS[workload]
+            streamer = f"{program.background}, MB/s | " if program.background else ""
             out.append(
-                f"| path | scheduler | {PROGRAMS[workload].foreground}, s | disk MB/s "
-                "| of it written | p99 ms | longest ms |"
+                f"| path | scheduler | {program.foreground}, s | {streamer}disk MB/s "
+                "| p99 ms | longest ms |"
             )
-            out.append("|---|---|---:|---:|---:|---:|---:|")
+            out.append("|---|---|---:|---:|---:|---:|" + ("---:|" if streamer else ""))
         for cell in cells:
             if cell.workload != workload:
                 continue
-            middle = (
-                f"{cell.mb_s:.2f} | {cell.efficiency:.3f}"
-                if cell.efficiency is not None
-                else f"{cell.seconds:.2f} | {cell.mb_s:.1f} | {cell.write_mb_s or 0.0:.1f}"
-            )
+            if cell.efficiency is not None:
+                middle = f"{cell.mb_s:.2f} | {cell.efficiency:.3f}"
+            elif cell.background_mb_s is not None:
+                middle = f"{cell.seconds:.2f} | {cell.background_mb_s:.1f} | {cell.mb_s:.1f}"
+            else:
+                middle = f"{cell.seconds:.2f} | {cell.mb_s:.1f}"
             out.append(
                 f"| {cell.path} | {cell.policy} | {middle} "
                 f"| {cell.p99_ms:.1f} | {cell.longest_ms:.1f} |"
@@ -283,16 +325,25 @@ def marks(workload: str) -> tuple[str, str]:
 
 
 def write_into(document: Path, cells: Sequence[Cell]) -> None:
-    """Replace the tables of the workloads that were measured on every path."""
+    """Replace the rows of the paths that were measured, and leave those of others."""
     text = document.read_text()
     for workload in dict.fromkeys(cell.workload for cell in cells):
         begin, end = marks(workload)
-        own = [cell for cell in cells if cell.workload == workload]
-        if {cell.path for cell in own} != set(PATHS):
-            continue
         head, rest = text.split(begin, 1)
-        tail = rest.split(end, 1)[1]
-        text = f"{head}{begin}\n\n{markdown(own)}\n{end}{tail}"
+        old, tail = rest.split(end, 1)
+        new = markdown([cell for cell in cells if cell.workload == workload]).splitlines()
+        rows = {path: f"| {path} |" for path in PATHS}
+        measured = {cell.path for cell in cells if cell.workload == workload}
+        table = "\n".join(
+            [row for row in new if not row.startswith(tuple(rows.values()))]
+            + [
+                row
+                for path in PATHS
+                for row in (new if path in measured else old.splitlines())
+                if row.startswith(rows[path])
+            ]
+        )
+        text = f"{head}{begin}\n\n{table}\n\n{end}{tail}"
     document.write_text(text)
 
 
@@ -319,14 +370,18 @@ def main(arguments: Sequence[str]) -> int:
         console=console,
     )
     task = progress.add_task("kernel table", total=len(workloads) * len(paths) * len(policies))
+    document = rig.source_root() / "docs" / "KERNEL.md"
+
+    def keep(cells: Sequence[Cell]) -> None:
+        progress.advance(task, len(policies))
+        write_into(document, cells)
+
     try:
         with progress:
-            cells = measure(workloads, paths, policies, note=lambda _: progress.advance(task))
+            measure(workloads, paths, policies, note=keep)
     except StreamschedError as error:
         print(f"kernel-table: {error}", file=sys.stderr)
         return error.exit_code
-    print(markdown(cells))
-    write_into(rig.source_root() / "docs" / "KERNEL.md", cells)
     return 0
 
 

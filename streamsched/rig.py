@@ -300,14 +300,17 @@ def _forget_old(folder: Path, keep: int = 10, days: float = 7) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _first_process(root: Path) -> Path:
-    """kernel/rig/run.c, compiled."""
-    source = root / "kernel" / "rig" / "run.c"
-    target = cache() / f"run-{_content_hash(source)}"
+def compiled(name: str, *options: str) -> Path:
+    """The C file kernel/rig/@name, compiled with the further @options; kept in the cache."""
+    source = source_root() / "kernel" / "rig" / name
+    target = cache() / f"{source.stem}-{_content_hash(source)}"
     if not target.is_dir():
         with _made_whole(target) as new:
-            _call(["gcc", "-O2", "-Wall", "-o", new / "run", source], "compiling kernel/rig/run.c")
-    return target / "run"
+            _call(
+                ["gcc", "-O2", "-Wall", *options, "-o", new / source.stem, source],
+                f"compiling kernel/rig/{name}",
+            )
+    return target / source.stem
 
 
 # ---- a run ----
@@ -439,7 +442,7 @@ def _lay_out(
     first = "" if script.startswith("#!") else "#!/bin/bash\n"
     _write(folder / "script", first + script)
     shutil.copy(root / "kernel" / "rig" / "init.sh", folder)
-    shutil.copy(_first_process(root), folder / "run")
+    shutil.copy(compiled("run.c"), folder / "run")
     for name in ("script", "init.sh", "run"):
         (folder / name).chmod(0o755)
     return kernel

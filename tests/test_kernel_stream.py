@@ -69,11 +69,14 @@ def guest(script: str, depth: int = 32, timeout_s: int = 300) -> rig.RigResult:
 
 
 def test_a_file_for_each_tunable_with_its_default() -> None:
-    """The files are the core's rows: names, defaults, units."""
+    """The files are the core's rows: names, units, defaults; only the slice has another one."""
     result = guest("cd iosched; for f in *; do echo $f=$(cat $f); done")
     shown = dict(line.split("=", 1) for line in result.stdout.splitlines())
     assert set(shown) == {*TUNABLES, *OWN_FILES}
+    assert shown["stream_time_slice"] == "auto"
     for name, row in TUNABLES.items():
+        if name == "stream_time_slice":
+            continue
         assert shown[name] == row.show(row.initial).rstrip("%").removesuffix(" sectors")
     assert shown["inner"] == "noop [deadline] cscan sptf"
     assert shown["prio_aging_expire"] == "10s"
@@ -133,14 +136,15 @@ def test_what_is_refused_changes_nothing() -> None:
 def test_what_is_written_is_read_back() -> None:
     result = guest(
         "put() { echo $2 >iosched/$1; cat iosched/$1; }\n"
-        "put stream_time_slice auto; put wait_target 1000ms; put read_expire 1500us\n"
+        "put stream_time_slice 124ms; put stream_time_slice auto; put wait_target 1000ms\n"
+        "put read_expire 1500us\n"
         "put tolerance_factor 75%; put stream_threshold ' 6 '; put service_curve "
         "'0:0 100:2000000'\n"
         "put service_curve learn | head -c 4; echo; put age_limit 250ms; put inner sptf\n"
         "cat iosched/age_limit iosched/stream_threshold"
     )
     assert result.stdout.splitlines() == [
-        *("auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
+        *("124ms", "auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
         *("noop deadline cscan [sptf]", "250ms", "6"),
     ]
 
@@ -148,6 +152,7 @@ def test_what_is_written_is_read_back() -> None:
 def test_counters_agree_with_tracepoints_and_debugfs() -> None:
     job = (JOBS / "direct-readers.fio").read_text().replace("128m", "8m")
     result = guest(
+        "echo 50ms >iosched/stream_time_slice\n"
         "cd /sys/kernel/tracing; echo 20000 >buffer_size_kb; echo 1 >events/stream/enable\n"
         f"cat >/tmp/job.fio <<'J'\n{job}\nJ\n"
         "STREAMSCHED_DISK=/dev/hdd0 fio --clocksource=clock_gettime /tmp/job.fio >/dev/null\n"
@@ -201,13 +206,26 @@ def test_many_times_faster_behind_a_loop_device() -> None:
     bfq, stream = runs.runs
     assert stream.mb_s > 10 * bfq.mb_s
     assert (runs.efficiency(stream) or 0) > 0.85
-    assert stream.wait.max < 500
+    # It goes when it has waited for the target, and the trace counts whole microseconds.
+    assert stream.wait.max <= 500.001
 
 
 @pytest.mark.parametrize("depth", [1, 32])
-@pytest.mark.parametrize("name", ["direct-readers", "random-regions", "random-disk"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "buffered-readers",
+        "direct-readers",
+        "thinking-readers",
+        "random-regions",
+        "random-disk",
+    ],
+)
 def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
-    """Issue 3: within 5 % for the jobs that both can run."""
+    """Issue 3: within 5 % for the jobs that both can run.
+
+    At depth 1 not without a scheduler: docs/VALIDATION.md says why.
+    """
     need_rig()
     file = JOBS / f"{name}.fio"
     processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
@@ -215,14 +233,22 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
         file,
         DISK,
         processes,
-        parse_policies("mq-deadline,stream"),
+        parse_policies("none,mq-deadline,stream" if depth > 1 else "mq-deadline,stream"),
         queue_depth=depth,
         variant=VARIANT,
     )
     simulated = compare(
         [
-            Setup(DISK, policy, owners="none", queue_depth=depth, curve="learned")
-            for policy in ("deadline", "stream:deadline")
+            Setup(
+                DISK,
+                policy,
+                owners="none",
+                queue_depth=depth,
+                curve="learned",
+                tunables=(("stream_time_slice", 0),) if policy.startswith("stream") else (),
+            )
+            for policy in ("noop", "deadline", "stream:deadline")
+            if depth > 1 or policy != "noop"
         ],
         processes,
     )
