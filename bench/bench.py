@@ -47,6 +47,7 @@ IN_CORE = (
     "deadline",
     "cscan",
     "sptf",
+    "linus",
     "anticipatory",
     "cfq",
     "stream:noop",

@@ -9,6 +9,7 @@ extern const struct ss_policy_ops ss_noop_ops; /* noop.c */
 extern const struct ss_policy_ops ss_deadline_ops; /* deadline.c */
 extern const struct ss_policy_ops ss_cscan_ops; /* cscan.c */
 extern const struct ss_policy_ops ss_sptf_ops; /* sptf.c */
+extern const struct ss_policy_ops ss_linus_ops; /* linus.c */
 extern const struct ss_policy_ops ss_anticipatory_ops; /* anticipatory.c */
 extern const struct ss_policy_ops ss_cfq_ops; /* cfq.c */
 extern const struct ss_policy_ops ss_stream_ops; /* stream.c */

@@ -672,7 +672,16 @@ def test_lists() -> None:
     """What there is, with units and defaults."""
     lists = {name: streamsched(name) for name in COMMANDS[3:]}
     assert all(done.returncode == 0 and done.stderr == "" for done in lists.values())
-    for policy in ("noop", "deadline", "cscan", "sptf", "anticipatory", "cfq", "stream:POLICY"):
+    for policy in (
+        "noop",
+        "deadline",
+        "cscan",
+        "sptf",
+        "linus",
+        "anticipatory",
+        "cfq",
+        "stream:POLICY",
+    ):
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
         assert disk in lists["disks"].stdout

@@ -33,12 +33,14 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "deadline": ("deadline", {}),
     "cscan": ("cscan", {}),
     "sptf": ("sptf", {}),
+    "linus": ("linus", {}),
     "anticipatory": ("anticipatory", {}),
     "cfq": ("cfq", {}),
     "stream-noop": ("stream:noop", {}),
     "stream-deadline": ("stream:deadline", {}),
     "stream-cscan": ("stream:cscan", {}),
     "stream-sptf": ("stream:sptf", {}),
+    "stream-linus": ("stream:linus", {}),
     "stream-deadline-auto": ("stream:deadline", {"stream_time_slice": 0}),
 }
 

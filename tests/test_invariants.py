@@ -24,12 +24,14 @@ SPECS = [
     "deadline",
     "cscan",
     "sptf",
+    "linus",
     "anticipatory",
     "cfq",
     "stream:noop",
     "stream:deadline",
     "stream:cscan",
     "stream:sptf",
+    "stream:linus",
 ]
 STREAMS = [spec for spec in SPECS if spec.startswith("stream:")]
 US = 1000
@@ -366,7 +368,7 @@ def test_the_disk_idles_no_longer_than_the_choice_is_worth(
 # Others.
 
 
-@pytest.mark.parametrize("spec", ["noop", "deadline", "cscan", "sptf"])
+@pytest.mark.parametrize("spec", ["noop", "deadline", "cscan", "sptf", "linus"])
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=30)
 def test_a_work_conserving_policy_never_waits(

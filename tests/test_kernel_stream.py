@@ -36,7 +36,7 @@ DISK = load_disk("wd5000aaks")
 TUNABLES = {
     row.name: row
     for policy in all_policies().values()
-    if policy.flags & WRAPPER or policy.name in ("noop", "deadline", "cscan", "sptf")
+    if policy.flags & WRAPPER or policy.name in ("noop", "deadline", "cscan", "sptf", "linus")
     for row in policy.tunables
 }
 OWN_FILES = {"inner", "service_curve", "prio_aging_expire"}
@@ -75,7 +75,7 @@ def test_a_file_for_each_tunable_with_its_default() -> None:
     assert set(shown) == {*TUNABLES, *OWN_FILES}
     for name, row in TUNABLES.items():
         assert shown[name] == row.show(row.initial).rstrip("%").removesuffix(" sectors")
-    assert shown["inner"] == "noop [deadline] cscan sptf"
+    assert shown["inner"] == "noop [deadline] cscan sptf linus"
     assert shown["prio_aging_expire"] == "10s"
     assert shown["service_curve"].startswith("0:0 ")
 
@@ -141,7 +141,7 @@ def test_what_is_written_is_read_back() -> None:
     )
     assert result.stdout.splitlines() == [
         *("auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
-        *("noop deadline cscan [sptf]", "250ms", "6"),
+        *("noop deadline cscan [sptf] linus", "250ms", "6"),
     ]
 
 

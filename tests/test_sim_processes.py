@@ -28,7 +28,7 @@ COPY_NS = simulate.PAGE_COPY_NS
 
 SSD = load_disk("ssd")
 PAPERS = load_disk("wd5000aaks")
-INNER = ("noop", "deadline", "cscan", "sptf")
+INNER = ("noop", "deadline", "cscan", "sptf", "linus")
 
 
 class Row(NamedTuple):
