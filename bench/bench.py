@@ -49,6 +49,7 @@ IN_CORE = (
     "sptf",
     "linus",
     "anticipatory",
+    "cooperative",
     "cfq",
     "stream:noop",
     "stream:deadline",

@@ -49,7 +49,7 @@ struct ss_request {
 	struct list_head fifo_node; /* the policy's order by age */
 	struct list_head age_node; /* stream: all pending, oldest first */
 	u64 expires_ns; /* when the policy calls it expired */
-	void *stream; /* stream: the stream it extended or began */
+	void *stream; /* the stream, group or owner it is of */
 	struct list_head member_node; /* stream: pending ones of one stream */
 	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
 	void *queue; /* the policy's queue it stands in */

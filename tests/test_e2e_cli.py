@@ -679,6 +679,7 @@ def test_lists() -> None:
         "sptf",
         "linus",
         "anticipatory",
+        "cooperative",
         "cfq",
         "stream:POLICY",
     ):

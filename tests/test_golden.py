@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every policy's decisions on one fixed workload, byte for byte.
 
-The workload is golden/arrivals.txt, the disk a fixed function of distance. Each
+The workload is golden/arrivals.txt (golden/chunks.txt for what tells groups of
+processes), the disk a fixed function of distance. Each
 line of a log is a time in ns and what the policy said then, unless it had just
 said the same; the counters end it. A change of a policy that is meant changes
 its logs: UPDATE_GOLDEN=1 pytest tests/test_golden.py writes them anew, and the
@@ -35,6 +36,9 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "sptf": ("sptf", {}),
     "linus": ("linus", {}),
     "anticipatory": ("anticipatory", {}),
+    "cooperative": ("cooperative", {}),
+    "anticipatory-chunks": ("anticipatory", {}),
+    "cooperative-chunks": ("cooperative", {}),
     "cfq": ("cfq", {}),
     "stream-noop": ("stream:noop", {}),
     "stream-deadline": ("stream:deadline", {}),
@@ -47,7 +51,7 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
 
 @dataclass
 class Source:
-    """A line of arrivals.txt: who sends what, and when the next."""
+    """A line of the workload: who sends what, and when the next."""
 
     how: str
     name: str
@@ -62,11 +66,18 @@ class Source:
     sent: int = 0
     out: int = 0
 
+    def sender(self) -> int:
+        """Who sends the next request."""
+        return self.owner + (self.sent // self.extra if self.how == "chunks" else 0)
+
     def position(self) -> int:
         """Where the next request is."""
         if self.how == "random":
             # The fractional part of n times the golden ratio: evenly spread.
             return self.sector + (self.sent + 1) * 0x9E3779B9 % 2**32 * self.extra // 2**32
+        if self.how == "chunks":
+            gap = 8 * (self.sent // self.extra)
+            return self.sector + self.sent * self.sectors + gap
         stride = self.sectors if self.how == "ahead" else self.extra
         return self.sector + self.sent * stride
 
@@ -85,7 +96,7 @@ def read_arrivals(path: Path) -> Arrivals:
             arrivals.gone.append((int(words[1]), int(words[0])))
         elif how:
             name, *numbers, kind = words
-            assert how in ("closed", "random", "ahead", "open"), line
+            assert how in ("closed", "random", "ahead", "open", "chunks"), line
             assert kind in ("read", "write", "sync"), line
             owner, start, count, pause, sector, sectors, extra = map(int, numbers)
             arrivals.sources.append(
@@ -120,7 +131,8 @@ class Run:
         self.head = 0
         self.serving: Any = None
         self.answer = ""  # the last one, while it stays the same
-        arrivals = read_arrivals(GOLDEN / "arrivals.txt")
+        work = "chunks.txt" if name.endswith("-chunks") else "arrivals.txt"
+        arrivals = read_arrivals(GOLDEN / work)
         for source in arrivals.sources:
             self.event(source.start_us * US, "send", source)
         for time_us, owner in arrivals.gone:
@@ -137,7 +149,7 @@ class Run:
     def send(self, source: Source) -> None:
         d = self.d
         rq = d.request(
-            source.owner,
+            source.sender(),
             source.position(),
             source.sectors,
             write=source.kind != "read",
@@ -185,7 +197,9 @@ class Run:
         self.d.complete(rq)
         for source in self.senders.pop(rq):
             source.out -= 1
-            if source.how in ("closed", "random") or (
+            if source.how == "chunks" and source.sent % source.extra == 0:
+                self.d.gone(source.owner + source.sent // source.extra - 1)
+            if source.how in ("closed", "random", "chunks") or (
                 source.how == "ahead" and source.out == source.extra - 1
             ):
                 self.next_of(source)
@@ -278,5 +292,5 @@ def test_golden_logs_wait_and_serve_everything() -> None:
             lines = (GOLDEN / f"{name}-depth{depth}.log").read_text().splitlines()
             count = dict(line.split() for line in lines[-13:])
             assert count["dispatches"] == count["completions"]
-            if name.startswith(("stream", "cfq", "anti")) and depth == 1:
+            if name.startswith(("stream", "cfq", "anti", "coop")) and depth == 1:
                 assert int(count["waits"]) and int(count["hits"]) and int(count["timeouts"]), name

@@ -26,6 +26,7 @@ SPECS = [
     "sptf",
     "linus",
     "anticipatory",
+    "cooperative",
     "cfq",
     "stream:noop",
     "stream:deadline",
