@@ -48,6 +48,8 @@ IN_CORE = (
     "cscan",
     "sptf",
     "linus",
+    "stride",
+    "wfq",
     "anticipatory",
     "cooperative",
     "cfq",

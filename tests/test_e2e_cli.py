@@ -678,6 +678,8 @@ def test_lists() -> None:
         "cscan",
         "sptf",
         "linus",
+        "stride",
+        "wfq",
         "anticipatory",
         "cooperative",
         "cfq",

@@ -35,6 +35,8 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "cscan": ("cscan", {}),
     "sptf": ("sptf", {}),
     "linus": ("linus", {}),
+    "stride": ("stride", {}),
+    "wfq": ("wfq", {}),
     "anticipatory": ("anticipatory", {}),
     "cooperative": ("cooperative", {}),
     "anticipatory-chunks": ("anticipatory", {}),
@@ -45,6 +47,8 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "stream-cscan": ("stream:cscan", {}),
     "stream-sptf": ("stream:sptf", {}),
     "stream-linus": ("stream:linus", {}),
+    "stream-stride": ("stream:stride", {}),
+    "stream-wfq": ("stream:wfq", {}),
     "stream-deadline-auto": ("stream:deadline", {"stream_time_slice": 0}),
 }
 

@@ -25,6 +25,8 @@ SPECS = [
     "cscan",
     "sptf",
     "linus",
+    "stride",
+    "wfq",
     "anticipatory",
     "cooperative",
     "cfq",
@@ -33,7 +35,10 @@ SPECS = [
     "stream:cscan",
     "stream:sptf",
     "stream:linus",
+    "stream:stride",
+    "stream:wfq",
 ]
+WORK_CONSERVING = ["noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq"]
 STREAMS = [spec for spec in SPECS if spec.startswith("stream:")]
 US = 1000
 MS = 1_000_000
@@ -369,7 +374,7 @@ def test_the_disk_idles_no_longer_than_the_choice_is_worth(
 # Others.
 
 
-@pytest.mark.parametrize("spec", ["noop", "deadline", "cscan", "sptf", "linus"])
+@pytest.mark.parametrize("spec", WORK_CONSERVING)
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=30)
 def test_a_work_conserving_policy_never_waits(
