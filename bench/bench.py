@@ -53,6 +53,8 @@ IN_CORE = (
     "anticipatory",
     "cooperative",
     "cfq",
+    "nwcs:sptf",
+    "nwcs:wfq",
     "stream:noop",
     "stream:deadline",
     "stream:sptf",

@@ -112,11 +112,10 @@ void ss_shares_dispatched(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct shares *shares = policy->state;
 	struct shares_owner *owner = rq->queue;
-	u64 key = shares_key(shares, owner, owner->start, rq->nr_sectors);
 
 	(void)now_ns;
-	/* A wrapper may have sent another one than the least. */
-	shares->virtual_time = max_t(u64, shares->virtual_time, key);
+	/* Not always the least: wfq goes by the end, a wrapper as it likes. */
+	shares->virtual_time = max_t(u64, shares->virtual_time, owner->start);
 	owner->start += shares_cost(owner, rq->nr_sectors);
 	owner->last_sectors = rq->nr_sectors;
 	shares_take(owner, rq);

@@ -6,8 +6,8 @@
  * next owner is the one with the least start tag or the least finish tag.
  *
  * Tags are virtual time: sectors, scaled, divided by the weight. An owner's
- * start tag moves on by that for each request sent. Virtual time is the tag
- * by which the last request was chosen; an owner that has had nothing pending
+ * start tag moves on by that for each request sent. Virtual time is the start
+ * tag of the last request sent; an owner that has had nothing pending
  * goes on from there if it is behind, for a share that was not asked for is
  * not owed. So owners that send one request at a time are alternated with,
  * whatever their weights, unless the disk waits for them (nwcs).

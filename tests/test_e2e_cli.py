@@ -96,6 +96,16 @@ def endless(tmp_path: Path) -> Path:
             ["--policy", "stream:stream:deadline"],
             'policy "stream:stream:deadline": only a work-conserving policy can be wrapped',
         ),
+        (
+            ["--policy", "nwcs:noop:x"],
+            "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
+            "anticipatory, cooperative, cfq, nwcs, stream",
+        ),
+        (["--policy", "nwcs:noop:sptf"], 'policy "nwcs:noop:sptf": this policy wraps no other'),
+        (
+            ["--policy", "nwcs:stream:noop"],
+            'policy "nwcs:stream:noop": only a work-conserving policy can be wrapped',
+        ),
         (["--policy", "stream:deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
         (["--policy", "deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
         (["--policy", "noop,deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
@@ -683,6 +693,7 @@ def test_lists() -> None:
         "anticipatory",
         "cooperative",
         "cfq",
+        "nwcs:POLICY",
         "stream:POLICY",
     ):
         assert policy in lists["policies"].stdout
