@@ -96,7 +96,6 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
 
-/* The oldest of a direction other than @skip, or NULL. */
 static struct ss_decision deadline_choose(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip)
