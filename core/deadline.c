@@ -96,19 +96,6 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
 
-/* The oldest of a direction other than @skip, or NULL. */
-static struct ss_request *deadline_oldest(const struct deadline_state *dl,
-					  u32 dir,
-					  const struct ss_request *skip)
-{
-	struct ss_request *rq;
-
-	list_for_each_entry(rq, &dl->fifo[dir], fifo_node)
-		if (rq != skip)
-			return rq;
-	return NULL;
-}
-
 static struct ss_decision deadline_choose(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip)
@@ -122,8 +109,8 @@ static struct ss_decision deadline_choose(const struct ss_policy *policy,
 	if (next && dl->batched < policy->value[DEADLINE_FIFO_BATCH])
 		return ss_dispatch(next);
 
-	oldest[SS_READ] = deadline_oldest(dl, SS_READ, skip);
-	oldest[SS_WRITE] = deadline_oldest(dl, SS_WRITE, skip);
+	oldest[SS_READ] = ss_first_but(&dl->fifo[SS_READ], skip);
+	oldest[SS_WRITE] = ss_first_but(&dl->fifo[SS_WRITE], skip);
 	if (!oldest[SS_READ] && !oldest[SS_WRITE])
 		return ss_nothing();
 	dir = SS_READ;
@@ -199,10 +186,10 @@ static struct ss_request *deadline_expired(const struct ss_policy *policy,
 	const struct deadline_state *dl = policy->state;
 	struct ss_request *read, *write;
 
-	read = deadline_oldest(dl, SS_READ, NULL);
+	read = ss_first_but(&dl->fifo[SS_READ], NULL);
 	if (read && now_ns >= read->expires_ns)
 		return read;
-	write = deadline_oldest(dl, SS_WRITE, NULL);
+	write = ss_first_but(&dl->fifo[SS_WRITE], NULL);
 	if (write && now_ns >= write->expires_ns &&
 	    (!read || dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
 		return write;
@@ -216,7 +203,8 @@ static u64 deadline_next_expiry(const struct ss_policy *policy)
 	u32 dir;
 
 	for (dir = 0; dir < SS_DIRECTIONS; dir++) {
-		const struct ss_request *rq = deadline_oldest(dl, dir, NULL);
+		const struct ss_request *rq = ss_first_but(&dl->fifo[dir],
+							   NULL);
 
 		if (rq && rq->expires_ns > policy->sched->now_ns)
 			next_ns = min_t(u64, next_ns, rq->expires_ns);

@@ -31,13 +31,10 @@ static struct ss_decision noop_choose(const struct ss_policy *policy,
 				      u64 now_ns, const struct ss_request *skip)
 {
 	const struct noop_state *noop = policy->state;
-	struct ss_request *rq;
+	struct ss_request *rq = ss_first_but(&noop->fifo, skip);
 
 	(void)now_ns;
-	list_for_each_entry(rq, &noop->fifo, fifo_node)
-		if (rq != skip)
-			return ss_dispatch(rq);
-	return ss_nothing();
+	return rq ? ss_dispatch(rq) : ss_nothing();
 }
 
 static void noop_gone(struct ss_policy *policy, struct ss_request *rq,

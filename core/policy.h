@@ -100,6 +100,17 @@ struct ss_policy_ops {
 	 */
 	bool (*stream_at)(const struct ss_policy *policy, u32 index, u64 now_ns,
 			  struct ss_stream_info *info);
+	/*
+	 * For one that gives shares: would a request of @owner, which has none
+	 * pending, go before the pending @over if it came now? Optional.
+	 */
+	bool (*prefers)(const struct ss_policy *policy, u64 owner,
+			const struct ss_request *over);
+	/*
+	 * @owner's share is to be that of @weight others. -ENOSPC when no more
+	 * owners can have a weight. Optional.
+	 */
+	int (*weigh)(struct ss_policy *policy, u64 owner, u32 weight);
 	/* @owner will send no more (its process has exited). Optional. */
 	void (*owner_gone)(struct ss_policy *policy, u64 owner, u64 now_ns);
 };

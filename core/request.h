@@ -49,15 +49,28 @@ struct ss_request {
 	struct list_head fifo_node; /* the policy's order by age */
 	struct list_head age_node; /* stream: all pending, oldest first */
 	u64 expires_ns; /* when the policy calls it expired */
-	void *stream; /* stream: the stream it extended or began */
+	void *stream; /* the stream, group or owner it is of */
 	struct list_head member_node; /* stream: pending ones of one stream */
 	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
 	void *queue; /* the policy's queue it stands in */
+	u32 budget; /* linus: what others may still cost it */
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)
 {
 	return rq->sector + rq->nr_sectors;
+}
+
+/* The first request of a list by fifo_node that is not @skip, or NULL. */
+static inline struct ss_request *ss_first_but(const struct list_head *fifo,
+					      const struct ss_request *skip)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, fifo, fifo_node)
+		if (rq != skip)
+			return rq;
+	return NULL;
 }
 
 static inline bool ss_request_is_sync(const struct ss_request *rq)

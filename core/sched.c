@@ -169,6 +169,23 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 	return found ? 0 : -ENOENT;
 }
 
+int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight)
+{
+	int ret = -ENOENT;
+	u32 i;
+
+	for (i = 0; i < sched->nr_policies; i++) {
+		struct ss_policy *policy = &sched->policy[i];
+
+		if (!policy->ops->weigh)
+			continue;
+		if (!weight || weight > SS_MAX_WEIGHT)
+			return -ERANGE;
+		ret = policy->ops->weigh(policy, owner, (u32)weight);
+	}
+	return ret;
+}
+
 /* Every event begins here: time passes, and may have passed in idleness. */
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {

@@ -18,6 +18,7 @@
 #define SS_MAX_TUNABLES 24 /* per policy */
 #define SS_STATE_BYTES 65536 /* for all policies of one spec together */
 #define SS_HASH_BITS 8
+#define SS_MAX_WEIGHT 1000 /* of an owner's share */
 
 /* Counters that every policy reports; all since the scheduler began. */
 struct ss_counters {
@@ -85,6 +86,13 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
  */
 int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		  u64 now_ns, char *why, size_t why_bytes);
+
+/*
+ * Give @owner's requests the share of @weight (1 to SS_MAX_WEIGHT) owners of
+ * weight 1, which all are at first. -ENOENT when no policy of the spec has
+ * weights, -ERANGE for another weight, -ENOSPC for too many owners.
+ */
+int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight);
 
 void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);

@@ -26,7 +26,9 @@
 	X(write_expire)                                                        \
 	X(writes_starved)                                                      \
 	X(fifo_batch)                                                          \
-	X(age_limit)
+	X(age_limit)                                                           \
+	X(read_passovers)                                                      \
+	X(write_passovers)
 
 #define SETTING_NAME(name) #name,
 static const char *const setting_name[] = { SETTINGS(SETTING_NAME) };

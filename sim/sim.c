@@ -178,6 +178,11 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 			     why_bytes);
 }
 
+int sim_weigh(struct sim *sim, u64 owner, u64 weight)
+{
+	return ss_sched_weigh(&sim->sched, owner, weight);
+}
+
 int sim_add_job(struct sim *sim, const struct sim_job *job)
 {
 	sim->process = realloc(sim->process,

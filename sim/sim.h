@@ -148,6 +148,8 @@ struct sim *sim_new(const struct sim_config *config,
 void sim_free(struct sim *sim);
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes);
+/* A share of the disk, see ss_sched_weigh(). */
+int sim_weigh(struct sim *sim, u64 owner, u64 weight);
 int sim_add_job(struct sim *sim, const struct sim_job *job);
 /* Replay from @format, one of trace_formats' names; see trace.h. */
 int sim_set_trace(struct sim *sim, struct trace_reader *reader);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import os
 import signal
@@ -27,6 +28,7 @@ from streamsched.policies import (
     all_policies,
     check_spec,
     parse_settings,
+    parse_weights,
 )
 from streamsched.simulate import Setup
 
@@ -104,6 +106,14 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in stream_time_slice=200ms."
+    ),
+]
+WeightOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="OWNER=N",
+        help="Give a job's processes (or its group) the share of N others, under stride and wfq.",
     ),
 ]
 CurveOption = Annotated[
@@ -230,6 +240,7 @@ def run(
     owners: OwnersOption = Owners.process,
     queue_depth: DepthOption = 1,
     set_: SetOption = None,
+    weight: WeightOption = None,
     curve: CurveOption = Curve.measured,
     output: OutputOption = Output.table,
     to: ToOption = None,
@@ -260,6 +271,8 @@ def run(
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     the_disk = load_disk(disk)
     _check_host_options(on, owners, curve, seed, path, kernel)
+    if weight and on is not Host.sim:
+        raise UsageError(f"--weight: not with --on {on.value}")
     if on is Host.kernel:
         _run_on_kernel(
             job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
@@ -271,6 +284,8 @@ def run(
     specs = DEFAULT_POLICIES if policy is None else policy
     setups = _setups(the_disk, specs, owners, queue_depth, set_ or [], curve)
     processes = load_jobs(job, capacity_bytes=the_disk.capacity_sectors * 512, seed=seed)
+    weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
+    setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     comparison = compare(setups, processes, jobs=_jobs(jobs))
     name = Path(job).name
     title = (
@@ -500,11 +515,12 @@ def tunables() -> None:
 @app.command()
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig7, or all.")
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig7, share, or all."),
     ] = None,
     jobs: JobsOption = 0,
 ) -> None:
-    """Repeat the paper's experiments: its number, ours, and whether they agree."""
+    """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
     from streamsched.reproduce import reproduce as repeat
 
     if not repeat(figures or ["all"], _jobs(jobs), _console()):

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
+from streamsched.jobfile import Process
 from streamsched.units import format_tunable, parse_tunable
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
+MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Policy:
     help: str
     flags: int
     tunables: tuple[Tunable, ...]
+    weighs: bool  # gives shares by weight
 
 
 def _text(pointer: object) -> str:
@@ -71,7 +75,13 @@ def _policy(ops: object) -> Policy:
                 _text(row.help),
             )
         )
-    return Policy(_text(ops.name), _text(ops.help), ops.flags, tuple(rows))  # type: ignore[attr-defined]
+    return Policy(
+        _text(ops.name),  # type: ignore[attr-defined]
+        _text(ops.help),  # type: ignore[attr-defined]
+        ops.flags,  # type: ignore[attr-defined]
+        tuple(rows),
+        bool(ops.weigh),  # type: ignore[attr-defined]
+    )
 
 
 def all_policies() -> dict[str, Policy]:
@@ -98,6 +108,44 @@ def check_spec(spec: str) -> list[Policy]:
     if lib.ss_sched_init(sched, spec.encode(), 1 << 20, why, len(why)):
         raise UsageError(_text(why))
     return found
+
+
+def _weight(option: str, text: str) -> int:
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MAX_WEIGHT:
+        raise UsageError(f"--weight {option}: a weight is a whole number from 1 to {MAX_WEIGHT}")
+    return int(text)
+
+
+def parse_weights(
+    options: list[str], specs: list[str], processes: Sequence[Process], owners: str
+) -> tuple[tuple[int, int], ...]:
+    """(owner, weight) of each OWNER=N option, where OWNER is the name of a job.
+
+    With owners by process all clones of the job get the weight, with owners by group its group.
+    """
+    if not options:
+        return ()
+    if not any(policy.weighs for spec in specs for policy in check_spec(spec)):
+        having = ", ".join(policy.name for policy in all_policies().values() if policy.weighs)
+        raise UsageError(f"--weight: {', '.join(specs)} has no weights; these have: {having}")
+    if owners == "none":
+        raise UsageError("--weight: with --owners none nobody's share can be told from others'")
+    known: dict[str, set[int]] = {}
+    for index, process in enumerate(processes):
+        number = index if owners == "process" else process.group
+        known.setdefault(process.name, set()).add(number + 1)
+    weights: dict[int, int] = {}
+    for option in options:
+        name, equals, text = option.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"--weight {option}: write OWNER=N, as in reader=2")
+        if name not in known:
+            raise unknown("owner", name, known)
+        weight = _weight(option, text)
+        for owner in known[name]:
+            if weights.setdefault(owner, weight) != weight:
+                raise UsageError(f"--weight {option}: its owner has another weight already")
+    return tuple(sorted(weights.items()))
 
 
 def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The paper's experiments again: Xu and Jiang, FAST 2011, sections 3.3 and 3.6.
+"""The papers' experiments again: Xu and Jiang, FAST 2011, sections 3.3 and 3.6, and others.
 
 Each row states the paper's figure, ours, and the rule by which they agree.
 Where a paper's figure can be read in more than one way the rule says how it is
@@ -20,6 +20,7 @@ from streamsched.compare import Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import Interrupted, unknown
 from streamsched.jobfile import Process, load_jobs
+from streamsched.policies import parse_weights
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
 
@@ -55,6 +56,7 @@ class Case:
     owners: str = "none"
     think_us: int | None = None
     slice_ms: int | None = None
+    weights: tuple[str, ...] = ()  # as --weight takes them
 
 
 Runs = dict[Case, Run]
@@ -78,7 +80,8 @@ def _task(case: Case, disk: Disk) -> Task:
     tunables: tuple[tuple[str, int], ...] = ()
     if case.slice_ms is not None:
         tunables = (("stream_time_slice", case.slice_ms * 1_000_000),)
-    setup = Setup(disk, case.policy, owners=case.owners, tunables=tunables)
+    weights = parse_weights(list(case.weights), [case.policy], processes, case.owners)
+    setup = Setup(disk, case.policy, owners=case.owners, tunables=tunables, weights=weights)
     detail = "" if case.think_us is None else f" think {case.think_us} us"
     detail += "" if case.slice_ms is None else f" slice {case.slice_ms} ms"
     return Task(f"{case.job} {case.policy}{detail}", setup, tuple(processes))
@@ -268,17 +271,54 @@ def _fig7_rows(runs: Runs) -> list[Row]:
     ]
 
 
+# ---- Iyer and Druschel: shares of 1:2 ----
+
+SHARE_POLICIES = ("stride", "wfq")
+
+
+def _share_case(policy: str) -> Case:
+    return Case("proportional-share", policy, owners="process", weights=("two=2",))
+
+
+def _share_cases() -> list[Case]:
+    return [_share_case(wrap + policy) for wrap in ("", "nwcs:") for policy in SHARE_POLICIES]
+
+
+def _share_rows(runs: Runs) -> list[Row]:
+    rows = []
+    for case in _share_cases():
+        one, two = runs[case].jobs
+        ours, asked = two.bytes / one.bytes, 2.0 if case.policy.startswith("nwcs:") else 1.0
+        rows.append(
+            Row(
+                f"{case.policy}, 1:2 is asked for",
+                f"1:{asked:.0f}",
+                f"1:{ours:.3f}",
+                "+-5 %",
+                _within(ours, asked, 0.05),
+            )
+        )
+    return rows
+
+
 @dataclasses.dataclass(frozen=True)
 class Figure:
     title: str
     cases: Callable[[], list[Case]]
     rows: Callable[[Runs], list[Row]]
+    source: str = "Xu and Jiang, FAST 2011"
 
 
 FIGURES = {
     "fig3": Figure("Figure 3: one disk, owners hidden", _fig3_cases, _fig3_rows),
     "fig4": Figure("Figure 4: par-read with think times", _fig4_cases, _fig4_rows),
     "fig7": Figure("Figure 7: the time slice", _fig7_cases, _fig7_rows),
+    "share": Figure(
+        "Shares of 1:2",
+        _share_cases,
+        _share_rows,
+        "Iyer and Druschel, SOSP 2001",
+    ),
 }
 
 
@@ -312,7 +352,7 @@ def reproduce(names: Sequence[str], jobs: int, console: Console) -> bool:
     all_rows: list[Row] = []
     for key in keys:
         figure = FIGURES[key]
-        table = plain_table(f"{figure.title} (Xu and Jiang, FAST 2011), on {PAPER_DISK}")
+        table = plain_table(f"{figure.title} ({figure.source}), on {PAPER_DISK}")
         table.add_column("what", max_width=50)
         table.add_column("paper", max_width=20)
         table.add_column("ours", max_width=26)

@@ -41,6 +41,7 @@ class Setup:
     owners: str = "process"
     queue_depth: int = 1
     tunables: tuple[tuple[str, int], ...] = ()
+    weights: tuple[tuple[int, int], ...] = ()  # owner, weight
     curve: str = "measured"
     readahead_pages: int = READAHEAD_PAGES
     nr_requests: int = NR_REQUESTS
@@ -209,6 +210,13 @@ class Simulation:
             if status and status != -2:
                 self.close()
                 raise UsageError(ffi.string(self._why).decode())
+
+        for owner, weight in setup.weights:
+            # As above; all else was checked when the weights were parsed.
+            status = lib.sim_weigh(self.sim, owner, weight)
+            if status and status != -2:
+                self.close()
+                raise UsageError("too many owners have a weight; 128 can have one")
 
     def __enter__(self) -> Simulation:
         return self

@@ -391,7 +391,7 @@ def test_every_command_has_a_section() -> None:
 def test_every_policy_is_named() -> None:
     text = man_text()
     for name in all_policies():
-        assert re.search(rf"^\.BR? {name}\b", text, re.MULTILINE), name
+        assert re.search(rf"^\.B[IR]? {name}\b", text, re.MULTILINE), name
 
 
 def test_the_man_page_is_well_formed() -> None:

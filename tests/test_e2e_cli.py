@@ -96,6 +96,16 @@ def endless(tmp_path: Path) -> Path:
             ["--policy", "stream:stream:deadline"],
             'policy "stream:stream:deadline": only a work-conserving policy can be wrapped',
         ),
+        (
+            ["--policy", "nwcs:noop:x"],
+            "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
+            "anticipatory, cooperative, cfq, nwcs, stream",
+        ),
+        (["--policy", "nwcs:noop:sptf"], 'policy "nwcs:noop:sptf": this policy wraps no other'),
+        (
+            ["--policy", "nwcs:stream:noop"],
+            'policy "nwcs:stream:noop": only a work-conserving policy can be wrapped',
+        ),
         (["--policy", "stream:deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
         (["--policy", "deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
         (["--policy", "noop,deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
@@ -110,6 +120,36 @@ def endless(tmp_path: Path) -> Path:
             ["--policy", ":noop"],
             'policy ":noop": a name is missing beside the colon; write both, as in stream:deadline',
         ),
+        (
+            ["--weight", "reader=2"],
+            "--weight: noop, deadline, anticipatory, cfq, stream:deadline has no weights; "
+            "these have: stride, wfq",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "reader=0"],
+            "--weight reader=0: a weight is a whole number from 1 to 1000",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "reader=1.5"],
+            "--weight reader=1.5: a weight is a whole number from 1 to 1000",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "readex=2"],
+            "unknown owner 'readex'; did you mean 'reader'?",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "reader"],
+            "--weight reader: write OWNER=N, as in reader=2",
+        ),
+        (
+            ["--policy", "wfq", "--owners", "none", "--weight", "reader=2"],
+            "--weight: with --owners none nobody's share can be told from others'",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "reader=2", "--weight", "reader=3"],
+            "--weight reader=3: its owner has another weight already",
+        ),
+        (["--weight", "reader=2", "--on", "nbd"], "--weight: not with --on nbd"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
         (["--queue-depth", "0"], "--queue-depth 0: a disk takes 1 to 32 commands at once"),
@@ -653,7 +693,7 @@ def test_help_of_a_command(command: str) -> None:
                 "by content",
             ],
         ),
-        ("reproduce", ["fig3", "fig4", "fig7", "all"]),
+        ("reproduce", ["fig3", "fig4", "fig7", "share", "all"]),
     ],
 )
 def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:
@@ -672,7 +712,20 @@ def test_lists() -> None:
     """What there is, with units and defaults."""
     lists = {name: streamsched(name) for name in COMMANDS[3:]}
     assert all(done.returncode == 0 and done.stderr == "" for done in lists.values())
-    for policy in ("noop", "deadline", "cscan", "sptf", "anticipatory", "cfq", "stream:POLICY"):
+    for policy in (
+        "noop",
+        "deadline",
+        "cscan",
+        "sptf",
+        "linus",
+        "stride",
+        "wfq",
+        "anticipatory",
+        "cooperative",
+        "cfq",
+        "nwcs:POLICY",
+        "stream:POLICY",
+    ):
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
         assert disk in lists["disks"].stdout

@@ -19,19 +19,10 @@ from policy_driver import Driver
 Core = tuple[Any, Any]
 Piece = tuple[int, int]  # first sector, and the one behind the last
 
-SPECS = [
-    "noop",
-    "deadline",
-    "cscan",
-    "sptf",
-    "anticipatory",
-    "cfq",
-    "stream:noop",
-    "stream:deadline",
-    "stream:cscan",
-    "stream:sptf",
-]
-STREAMS = [spec for spec in SPECS if spec.startswith("stream:")]
+WORK_CONSERVING = ["noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq"]
+STREAMS = [f"stream:{inner}" for inner in WORK_CONSERVING]
+NWCS = [f"nwcs:{inner}" for inner in WORK_CONSERVING]
+SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *STREAMS]
 US = 1000
 MS = 1_000_000
 MAX_SECTORS = 256  # of a merged request
@@ -272,7 +263,8 @@ def test_the_list_of_policies_is_complete(core: Core) -> None:
     name = {one: ffi.string(one.name).decode() for one in ops}
     plain = [name[one] for one in ops if not one.flags & lib.SS_WRAPPER]
     inner = [name[one] for one in ops if one.flags & lib.SS_WORK_CONSERVING]
-    assert sorted(SPECS) == sorted(plain + [f"stream:{one}" for one in inner])
+    outer = [name[one] for one in ops if one.flags & lib.SS_WRAPPER]
+    assert sorted(SPECS) == sorted(plain + [f"{o}:{i}" for o in outer for i in inner])
 
 
 # No request lost, none dispatched twice, asking changes nothing, sectors
@@ -363,10 +355,39 @@ def test_the_disk_idles_no_longer_than_the_choice_is_worth(
     Bounded(core, spec, depth, POINTS).play(todo)
 
 
+class Limited(Host):
+    """A host that holds nwcs to its limit."""
+
+    def idles(self, until_ns: int) -> None:
+        limit_ns = value_of(self.d, b"wait_limit")
+        assert until_ns - self.d.sched.idle_since_ns <= limit_ns
+
+
+@pytest.mark.parametrize("spec", NWCS)
+@given(todo=steps(*ALL), depth=st.sampled_from([1, 2, 8]))
+@settings(max_examples=60)
+def test_nwcs_keeps_the_disk_idle_no_longer_than_its_limit(
+    core: Core, spec: str, todo: list[Step], depth: int
+) -> None:
+    Limited(core, spec, depth, POINTS).play(todo)
+
+
+@pytest.mark.parametrize("spec", NWCS)
+@given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
+@settings(max_examples=30)
+def test_with_a_limit_of_0_nwcs_decides_as_its_inner_policy(
+    core: Core, spec: str, todo: list[Step], depth: int
+) -> None:
+    outer = Host(core, spec, depth)
+    outer.d.tune("wait_limit", 0)
+    inner = Host(core, spec.partition(":")[2], depth)
+    assert outer.play(todo).log == inner.play(todo).log
+
+
 # Others.
 
 
-@pytest.mark.parametrize("spec", ["noop", "deadline", "cscan", "sptf"])
+@pytest.mark.parametrize("spec", WORK_CONSERVING)
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=30)
 def test_a_work_conserving_policy_never_waits(
@@ -472,6 +493,14 @@ def test_an_unknown_tunable_is_not_found(core: Core, spec: str) -> None:
         "deadline:",
         ":",
         "stream:anticipatory",
+        "nwcs",
+        "nwcs:",
+        "nwcs:cfq",
+        "nwcs:noop:sptf",
+        "nwcs:stream:noop",
+        "stream:nwcs:noop",
+        "nwcs:nwcs:sptf",
+        "sptf:nwcs",
     ],
 )
 def test_a_wrong_policy_is_refused_by_name(core: Core, spec: str) -> None:

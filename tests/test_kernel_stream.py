@@ -24,7 +24,7 @@ from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import compare_on_kernel, parse_policies
-from streamsched.policies import WORK_CONSERVING, WRAPPER, all_policies
+from streamsched.policies import USES_OWNER, WORK_CONSERVING, WRAPPER, all_policies
 from streamsched.simulate import Setup
 
 pytestmark = pytest.mark.e2e
@@ -36,7 +36,7 @@ DISK = load_disk("wd5000aaks")
 TUNABLES = {
     row.name: row
     for policy in all_policies().values()
-    if policy.flags & WRAPPER or policy.name in ("noop", "deadline", "cscan", "sptf")
+    if policy.flags & WRAPPER or policy.name in ("noop", "deadline", "cscan", "sptf", "linus")
     for row in policy.tunables
 }
 OWN_FILES = {"inner", "service_curve", "prio_aging_expire"}
@@ -78,13 +78,17 @@ def test_a_file_for_each_tunable_with_its_default() -> None:
         if name == "stream_time_slice":
             continue
         assert shown[name] == row.show(row.initial).rstrip("%").removesuffix(" sectors")
-    assert shown["inner"] == "noop [deadline] cscan sptf"
+    assert shown["inner"] == "noop [deadline] cscan sptf linus"
     assert shown["prio_aging_expire"] == "10s"
     assert shown["service_curve"].startswith("0:0 ")
 
 
 def test_all_work_conserving_policies_can_be_inside() -> None:
-    known = [policy.name for policy in all_policies().values() if policy.flags & WORK_CONSERVING]
+    known = [
+        policy.name
+        for policy in all_policies().values()
+        if policy.flags & WORK_CONSERVING and not policy.flags & USES_OWNER
+    ]
     result = guest(
         "for p in " + " ".join(known) + "; do echo $p >iosched/inner; cat iosched/inner;"
         f" {FIO} --name=a --rw=randread --bs=4k --iodepth=8 --ioengine=libaio --size=1g"
@@ -145,7 +149,7 @@ def test_what_is_written_is_read_back() -> None:
     )
     assert result.stdout.splitlines() == [
         *("124ms", "auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
-        *("noop deadline cscan [sptf]", "250ms", "6"),
+        *("noop deadline cscan [sptf] linus", "250ms", "6"),
     ]
 
 

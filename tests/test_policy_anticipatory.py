@@ -602,13 +602,14 @@ STEP = st.builds(
 
 
 @pytest.mark.property
+@pytest.mark.parametrize("policy", ["anticipatory", "cooperative"])
 @given(
     steps=st.lists(STEP, max_size=60),
     depth=st.sampled_from([1, 2, 4, 32]),
     service_us=st.sampled_from([50, 1000, 8000]),
 )
 def test_every_request_is_served_once_and_the_same_way(
-    core: Core, steps: list[Step], depth: int, service_us: int
+    core: Core, policy: str, steps: list[Step], depth: int, service_us: int
 ) -> None:
-    first = play(core, "anticipatory", steps, depth, service_us)
-    assert play(core, "anticipatory", steps, depth, service_us) == first
+    first = play(core, policy, steps, depth, service_us)
+    assert play(core, policy, steps, depth, service_us) == first

@@ -18,6 +18,7 @@ from streamsched import simulate
 from streamsched._core import ffi, lib
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import Process, parse_jobs
+from streamsched.policies import parse_weights
 from streamsched.simulate import WAKE_NS, Run, Setup, Simulation
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
@@ -28,7 +29,7 @@ COPY_NS = simulate.PAGE_COPY_NS
 
 SSD = load_disk("ssd")
 PAPERS = load_disk("wd5000aaks")
-INNER = ("noop", "deadline", "cscan", "sptf")
+INNER = ("noop", "deadline", "cscan", "sptf", "linus")
 
 
 class Row(NamedTuple):
@@ -575,3 +576,21 @@ def test_closed_a_slower_disk_delays_what_depends_on_it() -> None:
     requests = [Traced(n * 2 * MS, A + n * 100_000_000, done_ns=n * 2 * MS + MS) for n in range(5)]
     rows = replayed(requests, PAPERS, closed=True)
     assert all(b.arrival_ns == a.complete_ns + MS for a, b in pairwise(rows))
+
+
+# Shares.
+
+
+@pytest.mark.parametrize("policy", ["stride", "wfq", "nwcs:stride", "nwcs:wfq"])
+@pytest.mark.parametrize("owners", ["process", "group"])
+def test_weights_reach_the_scheduler(policy: str, owners: str) -> None:
+    """Four reads in flight each: shares are kept even without waiting."""
+    job = "rw=randread\ndirect=1\nioengine=libaio\niodepth=4\nbs=64k\nsize=64m\n"
+    job += "time_based=1\nruntime=5s\n"
+    jobs = f"[a]\n{job}[b]\n{job}offset=100g\n"
+    processes = parse_jobs(jobs, "test", capacity_bytes=PAPERS.capacity_sectors * SECTOR)
+    weights = parse_weights(["b=3"], [policy], processes, owners)
+    assert weights == ((2, 3),)
+    setup = Setup(PAPERS, policy, owners=owners, weights=weights)
+    first, second = simulate.run_jobs(setup, processes).jobs
+    assert second.bytes / first.bytes == pytest.approx(3, rel=0.05)

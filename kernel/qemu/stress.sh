@@ -192,7 +192,7 @@ tune() {
 			{ value=$(<"$file"); } 2>/dev/null || continue
 			set_file "$file" "$value"
 		done
-		pick deadline noop cscan sptf
+		pick deadline noop cscan sptf linus
 		set_file "$queue/iosched/inner" "$REPLY" && note "$1" inner
 		for file in /sys/kernel/debug/block/"$1"/{sched/*,hctx*/sched_tags}; do
 			{ value=$(<"$file"); } 2>/dev/null

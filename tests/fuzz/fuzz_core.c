@@ -198,9 +198,13 @@ static u64 idle_bound_ns(const struct ss_policy *policy)
 	u64 tolerance_pct = 0;
 	u32 i;
 
-	for (i = 0; i < policy->ops->nr_tunables; i++)
+	for (i = 0; i < policy->ops->nr_tunables; i++) {
+		/* nwcs has a bound of its own. */
+		if (!strcmp(policy->ops->tunables[i].name, "wait_limit"))
+			return policy->value[i];
 		if (!strcmp(policy->ops->tunables[i].name, "tolerance_factor"))
 			tolerance_pct = policy->value[i];
+	}
 	return host.dearest_ns + host.dearest_ns * tolerance_pct / 100;
 }
 
