@@ -7,34 +7,12 @@
  * position, idle time, learning the curve, merging.
  */
 #include "sched.h"
+#include "say.h"
 
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-
-/* Append to a sentence in a buffer; what does not fit is cut off. */
-static void say(char *why, size_t why_bytes, const char *text)
-{
-	size_t used = strlen(why);
-
-	while (*text && used + 1 < why_bytes)
-		why[used++] = *text++;
-	why[used] = 0;
-}
-
-static void say_number(char *why, size_t why_bytes, u64 number)
-{
-	char digits[24];
-	u32 i = sizeof(digits) - 1;
-
-	digits[i] = 0;
-	do {
-		digits[--i] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	say(why, why_bytes, digits + i);
-}
 
 static const struct ss_policy_ops *find_policy(const char *name, size_t length)
 {
@@ -51,10 +29,10 @@ static int refuse_spec(const char *spec, const char *reason, char *why,
 		       size_t why_bytes)
 {
 	why[0] = 0;
-	say(why, why_bytes, "policy \"");
-	say(why, why_bytes, spec);
-	say(why, why_bytes, "\": ");
-	say(why, why_bytes, reason);
+	ss_say(why, why_bytes, "policy \"");
+	ss_say(why, why_bytes, spec);
+	ss_say(why, why_bytes, "\": ");
+	ss_say(why, why_bytes, reason);
 	return -EINVAL;
 }
 
@@ -151,13 +129,13 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 			if (!(row->word && value == row->word_value) &&
 			    (value < row->min || value > row->max)) {
 				why[0] = 0;
-				say(why, why_bytes, name);
-				say(why, why_bytes, " is ");
-				say_number(why, why_bytes, value);
-				say(why, why_bytes, ", not within ");
-				say_number(why, why_bytes, row->min);
-				say(why, why_bytes, " to ");
-				say_number(why, why_bytes, row->max);
+				ss_say(why, why_bytes, name);
+				ss_say(why, why_bytes, " is ");
+				ss_say_number(why, why_bytes, value);
+				ss_say(why, why_bytes, ", not within ");
+				ss_say_number(why, why_bytes, row->min);
+				ss_say(why, why_bytes, " to ");
+				ss_say_number(why, why_bytes, row->max);
 				return -ERANGE;
 			}
 			policy->value[t] = value;

@@ -15,7 +15,7 @@ from rich.table import Table
 from streamsched import __version__
 from streamsched.compare import Comparison
 from streamsched.policies import check_spec
-from streamsched.simulate import Run, Times
+from streamsched.simulate import Run, Setup, Times
 
 OUTPUTS = ("table", "json", "csv", "fio-json")
 # Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
@@ -70,6 +70,12 @@ def _tunables(run: Run) -> dict[str, int]:
     return {row.name: given.get(row.name, row.initial) for row in rows}
 
 
+def _array(setup: Setup) -> dict[str, Any]:
+    if setup.array is None:
+        return {}
+    return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
+
+
 def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
     """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
     setup = comparison.runs[0].setup if comparison.runs else None
@@ -82,6 +88,7 @@ def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
         if setup is None
         else {
             "disk": setup.disk.name,
+            **_array(setup),
             "owners": setup.owners,
             "queue_depth": setup.queue_depth,
             "curve": setup.curve,
