@@ -147,6 +147,18 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 	return found ? 0 : -ENOENT;
 }
 
+const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
+{
+	u32 i, t;
+
+	for (i = 0; i < sched->nr_policies; i++)
+		for (t = 0; t < sched->policy[i].ops->nr_tunables; t++)
+			if (!strcmp(sched->policy[i].ops->tunables[t].name,
+				    name))
+				return &sched->policy[i].value[t];
+	return NULL;
+}
+
 /* Every event begins here: time passes, and may have passed in idleness. */
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {
@@ -204,10 +216,14 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	WARN_ON_ONCE(rq->arrival_ns > now_ns);
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
+	rq->array_epoch = 0;
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
 	policy->ops->arrived(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->arrived(sched->coordinator, rq,
+						 now_ns);
 	index_add(sched, rq);
 	note_idleness(sched, now_ns);
 }
@@ -215,9 +231,14 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns)
 {
 	const struct ss_policy *policy = &sched->policy[0];
+	struct ss_decision decision;
 
 	if (!sched->nr_pending)
 		return ss_nothing();
+	if (sched->coordinator &&
+	    sched->coordinator->ops->choose(sched->coordinator, now_ns,
+					    &decision))
+		return decision;
 	return policy->ops->choose(policy, now_ns, NULL);
 }
 
@@ -249,6 +270,9 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	sched->nr_in_flight++;
 	sched->left_sector = sched->head_sector;
 	sched->head_sector = ss_request_end(rq);
+	if (sched->coordinator)
+		sched->coordinator->ops->dispatched(sched->coordinator, rq,
+						    now_ns);
 	policy->ops->dispatched(policy, rq, now_ns);
 	note_idleness(sched, now_ns);
 }
@@ -268,6 +292,9 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	sched->alone = NULL;
 	if (policy->ops->completed)
 		policy->ops->completed(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->completed(sched->coordinator, rq,
+						   now_ns);
 	note_idleness(sched, now_ns);
 }
 
@@ -278,14 +305,22 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 	ss_sched_completed(sched, rq, now_ns);
 }
 
-void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+static void taken_out(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];
 
+	policy->ops->removed(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->removed(sched->coordinator, rq,
+						 now_ns);
+}
+
+void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+{
 	clock_moves(sched, now_ns);
 	leaves(sched, rq);
 	sched->counters.removals++;
-	policy->ops->removed(policy, rq, now_ns);
+	taken_out(sched, rq, now_ns);
 	note_idleness(sched, now_ns);
 }
 
@@ -365,6 +400,9 @@ static void grow(struct ss_sched *sched, struct ss_request *into, u64 sector,
 	sched->counters.merges++;
 	if (policy->ops->merged)
 		policy->ops->merged(policy, into, old_sector, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->merged(sched->coordinator, into,
+						now_ns);
 }
 
 void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
@@ -394,12 +432,10 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
 		     struct ss_request *next, u64 now_ns)
 {
-	struct ss_policy *policy = &sched->policy[0];
-
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(ss_request_end(rq) != next->sector);
 	leaves(sched, next);
-	policy->ops->removed(policy, next, now_ns);
+	taken_out(sched, next, now_ns);
 	grow(sched, rq, next->sector, next->nr_sectors, now_ns);
 	note_idleness(sched, now_ns);
 }

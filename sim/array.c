@@ -42,6 +42,8 @@ struct sim_array {
 	u64 head_sector[SS_ARRAY_MEMBERS]; /* where the last piece sent ends */
 	u32 failed; /* member, or NOBODY */
 	struct op *free_op, *made_op;
+	bool coordinated;
+	struct ss_array coordinator;
 };
 
 u64 sim_array_capacity(const struct sim_array *array)
@@ -329,12 +331,62 @@ static void fail(struct sim *sim, void *context)
 
 	disk->failed = true;
 	sim->array->failed = (u32)(disk - sim->disk);
+	if (sim->array->coordinated)
+		ss_array_detach(&sim->array->coordinator, sim->array->failed,
+				sim->now_ns);
 	for (piece = sim_block_take_back(sim, disk); piece; piece = next) {
 		next = piece->next;
 		redirect(sim, piece);
 		put(sim, piece->context);
 		sim_bio_free(sim, piece);
 	}
+}
+
+static void kick(struct ss_array *coordinator, u32 member)
+{
+	struct sim *sim = coordinator->host;
+
+	sim->disk[member].ask = true;
+}
+
+/* Let members that schedule by streams work together. */
+static void coordinate(struct sim *sim, struct sim_array *array)
+{
+	char why[160];
+	u32 i;
+
+	ss_array_init(&array->coordinator, &array->geometry);
+	array->coordinator.kick = kick;
+	array->coordinator.host = sim;
+	array->coordinated = true;
+	for (i = 0; i < sim->nr_disks; i++)
+		if (i != array->failed)
+			ss_array_attach(&array->coordinator, i,
+					&sim->disk[i].sched, why, sizeof(why));
+}
+
+static int set_failure(struct sim *sim, struct sim_array *array,
+		       const struct sim_array_config *config, char *why,
+		       u64 why_bytes)
+{
+	struct sim_disk *disk = &sim->disk[config->failed_member];
+
+	if (config->failed_member >= sim->nr_disks ||
+	    config->level == SS_ARRAY_RAID0 ||
+	    config->level == SS_ARRAY_LINEAR) {
+		snprintf(
+			why, why_bytes,
+			"member %u cannot fail: the array has members 0 to %u, and only RAID 5 and RAID 10 can do without one",
+			config->failed_member, sim->nr_disks - 1);
+		return -1;
+	}
+	if (config->fail_at_ns) {
+		sim_timer(sim, config->fail_at_ns, fail, disk);
+	} else {
+		array->failed = config->failed_member;
+		disk->failed = true;
+	}
+	return 0;
 }
 
 struct sim_array *sim_array_new(struct sim *sim,
@@ -355,28 +407,26 @@ struct sim_array *sim_array_new(struct sim *sim,
 			sim->disk[i].hdd.params.capacity_sectors;
 	if (ss_array_geometry_init(geometry, why, why_bytes))
 		goto fail;
-	if (config->failed_member == NOBODY)
-		return array;
-	if (config->failed_member >= sim->nr_disks ||
-	    config->level == SS_ARRAY_RAID0 ||
-	    config->level == SS_ARRAY_LINEAR) {
-		snprintf(
-			why, why_bytes,
-			"member %u cannot fail: the array has members 0 to %u, and only RAID 5 and RAID 10 can do without one",
-			config->failed_member, sim->nr_disks - 1);
+	if (config->failed_member != NOBODY && set_failure(sim, array, config, why, why_bytes))
 		goto fail;
-	}
-	if (config->fail_at_ns) {
-		sim_timer(sim, config->fail_at_ns, fail,
-			  &sim->disk[config->failed_member]);
-	} else {
-		array->failed = config->failed_member;
-		sim->disk[config->failed_member].failed = true;
-	}
+	if (config->coordinated)
+		coordinate(sim, array);
 	return array;
 fail:
 	free(array);
 	return NULL;
+}
+void sim_array_result(struct sim_array *array, struct sim_result *result)
+{
+	struct ss_array_counters counters;
+
+	if (!array->coordinated)
+		return;
+	ss_array_counters(&array->coordinator, &counters);
+	result->array_turns = counters.turns;
+	result->array_slices_ended = counters.slices_ended;
+	result->array_established = counters.established;
+	result->array_unusable = counters.unusable;
 }
 
 void sim_array_free(struct sim_array *array)

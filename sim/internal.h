@@ -12,7 +12,7 @@
 #ifndef SIM_INTERNAL_H
 #define SIM_INTERNAL_H
 
-#include "../core/array_geometry.h"
+#include "../core/array.h"
 #include "../core/sched.h"
 #include "../disk/hdd.h"
 #include "histogram.h"
@@ -98,6 +98,7 @@ struct sim_array *sim_array_new(struct sim *sim,
 void sim_array_free(struct sim_array *array);
 void sim_array_submit(struct sim *sim, struct sim_bio *bio);
 u64 sim_array_capacity(const struct sim_array *array);
+void sim_array_result(struct sim_array *array, struct sim_result *result);
 
 /* ---- sim.c ---- */
 

@@ -468,6 +468,8 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	result->max_pending = sim->max_pending;
 	for (i = 0; i < sim->nr_disks; i++)
 		add_counters(&sim->disk[i], result);
+	if (sim->array)
+		sim_array_result(sim->array, result);
 }
 
 u32 sim_nr_jobs(const struct sim *sim)

@@ -139,6 +139,11 @@ struct sim_result {
 	u64 slices_ended;
 	u64 expired;
 	u64 idle_ns;
+	/* struct ss_array_counters, of a coordinated array */
+	u64 array_turns;
+	u64 array_slices_ended;
+	u64 array_established;
+	u64 array_unusable;
 };
 
 /* What sim_run() ended with. */

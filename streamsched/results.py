@@ -47,6 +47,7 @@ def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
         "hits": run.counters["hits"],
         "timeouts": run.counters["timeouts"],
         "counters": run.counters,
+        **({"array_counters": run.array_counters} if run.setup.array else {}),
         "skipped_records": run.skipped,
         "jobs": [
             {
@@ -114,13 +115,14 @@ def as_csv(comparison: Comparison) -> str:
     for run in comparison.runs:
         row: dict[str, Any] = {}
         for key, value in run_dict(run, comparison.efficiency(run)).items():
-            if key in ("jobs", "counters"):
+            if key in ("jobs", "counters", "array_counters"):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
             else:
                 row[key] = value
         row.update({f"counter_{k}": v for k, v in run.counters.items()})
+        row.update({f"array_{k}": v for k, v in run.array_counters.items()})
         if writer is None:
             writer = csv.DictWriter(out, list(row), lineterminator="\n")
             writer.writeheader()

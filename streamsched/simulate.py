@@ -114,6 +114,7 @@ class Run:
     counters: dict[str, int]
     jobs: tuple[JobRun, ...]
     skipped: int = 0
+    array_counters: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -156,6 +157,8 @@ COUNTERS = (
     "expired",
     "idle_ns",
 )
+# Of a coordinated array: core/array.h.
+ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
 
 
 def disk_params(disk: Disk) -> Any:
@@ -323,6 +326,9 @@ class Simulation:
             busy_ns=raw.busy_ns,
             counters={name: getattr(raw, name) for name in COUNTERS},
             jobs=tuple(jobs),
+            array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
+            if self.setup.array
+            else {},
             skipped=lib.trace_skipped(self.reader) if self.reader else 0,
         )
 
