@@ -45,10 +45,22 @@
 
 /* Members run ahead of each other by so many rows; that is no way back. */
 #define ROWS_TOGETHER 4
+/*
+ * A child is no farther away than costs this part of what would be done
+ * instead. The paper asks for less than all of it; but where streams lie
+ * closer together than the mean, that takes one for another's child.
+ */
+#define WAY_SHARE 2
 /* The score forgets by 1/SCORE_MEMORY at each outcome. */
 #define SCORE_MEMORY 64
 /* Of the time spent waiting for one that came, this part counts as lost. */
 #define SCORE_IDLE 6
+/* A request that took less than this part of positioning came from a cache. */
+#define CACHED_SHARE 4
+/* Between two turns of one stream others have this part of a slice. */
+#define PAUSE_SHARE 4
+/* A turn is prolonged by this part of a slice at most. */
+#define REMNANT_SHARE 4
 /* Before anything is known: so many times positioning are taken as won. */
 #define SCORE_START 4
 
@@ -145,9 +157,18 @@ static u64 slice_ns(const struct ss_array_member *member)
 	return div_u64(*member->wait_target_ns, nr_in_turn(member->array));
 }
 
+/*
+ * The slice counts from when all heads are there: a reader that asks for one
+ * piece at a time moves them one after the other. That takes a slice more at
+ * the most.
+ */
 static u64 slice_end_ns(const struct ss_array_member *member)
 {
-	return member->array->slice_start_ns + slice_ns(member);
+	const struct ss_array *array = member->array;
+	u64 slice = slice_ns(member);
+
+	return min_t(u64, array->placed_ns, array->slice_start_ns + slice) +
+	       slice;
 }
 
 static struct ss_request *oldest_other(const struct ss_array_member *member,
@@ -195,6 +216,8 @@ static void stream_free(struct ss_array *array, struct ss_array_stream *s)
 	WARN_ON_ONCE(!is_idle(s));
 	if (array->turn == s)
 		array->turn = NULL;
+	if (array->last == s)
+		array->last = NULL;
 	for (i = 0; i < array->geometry.nr_members; i++)
 		if (array->member[i].passed == s)
 			array->member[i].passed = NULL;
@@ -263,7 +286,7 @@ static void kick_others(struct ss_array *array, u32 member)
 			array->kick(array, i);
 }
 
-static void end_turn(struct ss_array_member *member)
+static void end_turn(struct ss_array_member *member, u64 now_ns)
 {
 	struct ss_array *array = member->array;
 	struct ss_array_stream *s = array->turn;
@@ -278,6 +301,8 @@ static void end_turn(struct ss_array_member *member)
 		other->passed = nr_others(other, s) ? s : NULL;
 	}
 	array->turn = NULL;
+	array->last = s;
+	array->last_end_ns = now_ns;
 	kick_others(array, member->index);
 }
 
@@ -285,23 +310,49 @@ static void begin_turn(struct ss_array_member *member,
 		       struct ss_array_stream *s, u64 now_ns)
 {
 	struct ss_array *array = member->array;
+	u32 i;
 
 	array->turn = s;
 	array->slice_start_ns = now_ns;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
+	for (i = 0; i < array->geometry.nr_members; i++)
+		array->member[i].way_ns = U64_MAX;
 	array->counters.turns++;
 	kick_others(array, member->index);
 }
 
-/* A physical stream of the turn's broke: not to be tried again. */
-static void give_up(struct ss_array_member *member, struct ss_array_stream *s)
+/*
+ * Could @s have a turn now? Having had the last one, it leaves others a part
+ * of a slice in which they can become usable.
+ */
+static bool may_begin(const struct ss_array_member *member,
+		      const struct ss_array_stream *s, u64 now_ns)
+{
+	const struct ss_array *array = member->array;
+	const struct ss_array_stream *other;
+
+	if (!s->usable || array->turn || member->passed)
+		return false;
+	if (s != array->last ||
+	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
+		return true;
+	list_for_each_entry(other, &array->streams, node)
+		if (other->nr_pending && !other->usable && !other->given_up &&
+		    other->size >= *member->threshold)
+			return false;
+	return true;
+}
+
+/* Waiting in its turns has not paid: not to be tried again. */
+static void give_up(struct ss_array_member *member, struct ss_array_stream *s,
+		    u64 now_ns)
 {
 	s->usable = false;
 	s->given_up = true;
 	member->array->counters.unusable++;
 	if (member->array->turn == s)
-		end_turn(member);
+		end_turn(member, now_ns);
 }
 
 /*
@@ -347,16 +398,42 @@ static bool choose_hold(const struct ss_array_member *member, u64 now_ns,
 	return true;
 }
 
+/*
+ * A request of @s, whose slice ended at @end_ns, that had come by then: what
+ * the array was asked for in one piece is not torn between two turns, where
+ * each part would cost a seek. For a part of a slice at most.
+ */
+static struct ss_request *remnant(const struct ss_array_member *member,
+				  const struct ss_array_stream *s, u64 end_ns,
+				  u64 now_ns)
+{
+	const struct ss_array_physical *p = &s->physical[member->index];
+	struct ss_request *rq;
+
+	if (!p->nr_pending ||
+	    now_ns >= end_ns + slice_ns(member) / REMNANT_SHARE)
+		return NULL;
+	rq = list_first_entry(&p->pending, struct ss_request, array_node);
+	return rq->arrival_ns < end_ns ? rq : NULL;
+}
+
 static bool choose_locked(const struct ss_array_member *member, u64 now_ns,
 			  struct ss_decision *decision)
 {
 	const struct ss_policy *policy = &member->sched->policy[0];
-	const struct ss_array_stream *s = member->array->turn;
+	const struct ss_array *array = member->array;
+	const struct ss_array_stream *s = array->turn;
 	const struct ss_array_physical *p;
-	struct ss_request *late;
+	struct ss_request *rq = NULL;
 
 	if (member->sched->curve.flat || !member->nr_pending)
 		return false;
+	if (array->last && array->last != s)
+		rq = remnant(member, array->last, array->last_end_ns, now_ns);
+	if (rq) {
+		*decision = ss_dispatch(rq);
+		return true;
+	}
 	if (member->passed && (!s || s == member->passed) &&
 	    nr_others(member, member->passed)) {
 		*decision = ss_dispatch(
@@ -366,13 +443,14 @@ static bool choose_locked(const struct ss_array_member *member, u64 now_ns,
 	if (!s || !is_part(member, s))
 		return false;
 	p = &s->physical[member->index];
-	late = policy->ops->expired(policy, now_ns);
-	if (late) {
-		*decision = ss_dispatch(late);
-		return true;
+	rq = policy->ops->expired(policy, now_ns);
+	if (!rq && nr_others(member, s) && now_ns >= slice_end_ns(member)) {
+		rq = remnant(member, s, slice_end_ns(member), now_ns);
+		if (!rq)
+			rq = next_other(member, s, now_ns);
 	}
-	if (nr_others(member, s) && now_ns >= slice_end_ns(member)) {
-		*decision = ss_dispatch(next_other(member, s, now_ns));
+	if (rq) {
+		*decision = ss_dispatch(rq);
 		return true;
 	}
 	if (p->nr_pending) {
@@ -435,9 +513,12 @@ static struct ss_array_stream *find_parent(const struct ss_array_member *member,
 	u64 best_ns = U64_MAX;
 
 	list_for_each_entry(s, &member->array->streams, node) {
-		u64 cost = is_idle(s) ? now_ns - s->completed_ns : 0;
+		u64 cost = virtual_cost_ns(member, s, sector);
 
-		cost += virtual_cost_ns(member, s, sector);
+		if (cost > s->instead_ns / WAY_SHARE)
+			continue;
+		if (is_idle(s))
+			cost += now_ns - s->completed_ns;
 		if (cost < patience_ns(member, s) && cost < best_ns) {
 			best_ns = cost;
 			best = s;
@@ -526,7 +607,7 @@ static void extend_physical(struct ss_array_member *member,
 
 	if (array->turn == s && is_part(member, s)) {
 		if (!pays(member, s, rq, now_ns))
-			give_up(member, s);
+			give_up(member, s, now_ns);
 	} else if (!p->size || !extends_physical(member, s, rq, now_ns)) {
 		p->size = 0;
 		s->established &= ~(1U << member->index);
@@ -632,16 +713,17 @@ static void other_goes(struct ss_array_member *member, struct ss_request *rq,
 	if (now_ns >= slice_end_ns(member)) {
 		member->sched->counters.slices_ended++;
 		array->counters.slices_ended++;
-		end_turn(member);
+		end_turn(member, now_ns);
 		return;
 	}
 	if (s->physical[member->index].nr_pending ||
-	    now_ns < hold_until_ns(member))
+	    now_ns < hold_until_ns(member) ||
+	    (array->last && rq->array_stream == array->last))
 		return;
 	/* It was waited for in vain: it has ended, or thinks for too long. */
 	if (member->holding)
 		member->sched->counters.timeouts++;
-	end_turn(member);
+	end_turn(member, now_ns);
 	stream_free(array, s);
 }
 
@@ -670,7 +752,7 @@ static void dispatched_locked(struct ss_array_member *member,
 	if (member->passed &&
 	    (s != member->passed || !nr_others(member, member->passed)))
 		member->passed = NULL;
-	if (!array->turn && s && s->usable && !member->passed)
+	if (s && may_begin(member, s, now_ns))
 		begin_turn(member, s, now_ns);
 	leaves_pending(member, rq);
 	member->holding = false;
@@ -680,9 +762,6 @@ static void dispatched_locked(struct ss_array_member *member,
 	s->nr_in_flight++;
 	s->physical[member->index].instead_ns =
 		member->sched->curve.mean_random_ns;
-	if (s != array->turn)
-		return;
-	array->placed |= 1U << member->index;
 }
 
 static void array_dispatched(struct ss_coordinator *coordinator,
@@ -715,6 +794,26 @@ static u64 instead_ns(const struct ss_array_member *member,
 				   choice.rq->sector);
 }
 
+/*
+ * Is the head there? A first request that took far less than positioning came
+ * from the drive's cache, and a later one will pay for it.
+ */
+static void note_placed(struct ss_array_member *member,
+			const struct ss_array_stream *s,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+
+	if (array->placed_ns != U64_MAX)
+		return;
+	if (member->way_ns == U64_MAX)
+		member->way_ns = rq->expected_ns;
+	if (now_ns - rq->dispatch_ns >= member->way_ns / CACHED_SHARE)
+		array->placed |= 1U << member->index;
+	if ((array->placed & s->established) == s->established)
+		array->placed_ns = now_ns;
+}
+
 static void completed_locked(struct ss_array_member *member,
 			     struct ss_request *rq, u64 now_ns)
 {
@@ -736,9 +835,8 @@ static void completed_locked(struct ss_array_member *member,
 	}
 	if (is_idle(s))
 		s->completed_ns = now_ns;
-	if (s == array->turn && array->placed_ns == U64_MAX &&
-	    (array->placed & s->established) == s->established)
-		array->placed_ns = now_ns;
+	if (s == array->turn)
+		note_placed(member, s, rq, now_ns);
 }
 
 static void array_completed(struct ss_coordinator *coordinator,
@@ -903,7 +1001,8 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 		return;
 	lock(array);
 	if (array->turn)
-		end_turn(member);
+		end_turn(member, now_ns);
+	array->last = NULL;
 	while (!list_empty(&member->age)) {
 		struct ss_request *rq = list_first_entry(
 			&member->age, struct ss_request, array_age_node);

@@ -90,6 +90,7 @@ struct ss_array_member {
 	u32 nr_pending;
 	/* Its turn ended here with others waiting: they go first, once. */
 	struct ss_array_stream *passed;
+	u64 way_ns; /* positioning that this turn began with; U64_MAX: none yet */
 	bool holding; /* kept idle for the turn's stream, others wait */
 	const u64 *threshold; /* settings of its stream policy */
 	const u64 *slice_ns;
@@ -111,6 +112,8 @@ struct ss_array {
 	struct list_head free;
 	struct list_head streams;
 	struct ss_array_stream *turn; /* whose turn it is; NULL: nobody's */
+	struct ss_array_stream *last; /* whose turn it was before, or NULL */
+	u64 last_end_ns; /* when that ended */
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
