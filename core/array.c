@@ -332,7 +332,8 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array *array = member->array;
 	const struct ss_array_stream *other;
 
-	if (!s->usable || array->turn || member->passed)
+	if (!s->usable || array->turn || member->passed ||
+	    !array->trial.allowed)
 		return false;
 	if (s != array->last ||
 	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
@@ -374,6 +375,31 @@ static bool is_part(const struct ss_array_member *member,
 		    const struct ss_array_stream *s)
 {
 	return s->established & (1U << member->index);
+}
+
+/* Are heads brought together these days? Between two turns they still are. */
+static bool is_together(const struct ss_array_member *member, u64 now_ns)
+{
+	const struct ss_array *array = member->array;
+
+	return array->turn ||
+	       (array->last && array->trial.allowed &&
+		now_ns < array->last_end_ns + slice_ns(member));
+}
+
+/* Every event begins here. */
+static void time_passes(struct ss_array_member *member, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	struct ss_array_trial *trial = &array->trial;
+	bool was_allowed = trial->allowed;
+
+	/* Members' clocks may come here in another order than they were read. */
+	if (now_ns > trial->last_ns)
+		ss_array_trial_event(trial, now_ns, array->nr_busy,
+				     is_together(member, now_ns));
+	if (was_allowed && !trial->allowed && array->turn)
+		end_turn(member, now_ns);
 }
 
 /* ---- the question ---- */
@@ -627,7 +653,7 @@ static void extend_physical(struct ss_array_member *member,
 	s->won_ns = SCORE_START * member->sched->curve.mean_random_ns;
 	s->lost_ns = 0;
 	array->counters.established++;
-	if (!array->turn)
+	if (may_begin(member, s, now_ns))
 		begin_turn(member, s, now_ns);
 }
 
@@ -659,6 +685,8 @@ static void arrived_locked(struct ss_array_member *member,
 	INIT_LIST_HEAD(&rq->array_node);
 	list_add_tail(&rq->array_age_node, &member->age);
 	member->nr_pending++;
+	member->nr_busy++;
+	array->nr_busy++;
 	if (member->sched->curve.flat || !ss_request_is_sync(rq) ||
 	    virtual_place(member, rq, &begin, &end))
 		return;
@@ -692,6 +720,7 @@ static void array_arrived(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
+	time_passes(member, now_ns);
 	arrived_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
 	unlock(member->array);
@@ -707,10 +736,16 @@ static void other_goes(struct ss_array_member *member, struct ss_request *rq,
 	struct ss_array_stream *s = array->turn;
 	const struct ss_policy *policy = &member->sched->policy[0];
 
-	if (!is_part(member, s) ||
-	    policy->ops->expired(policy, now_ns) == rq)
+	const struct ss_array_stream *its = rq->array_stream;
+	bool late;
+
+	if (!is_part(member, s))
 		return;
-	if (now_ns >= slice_end_ns(member)) {
+	/* A lone request that was late interrupts; a stream takes its turn. */
+	late = policy->ops->expired(policy, now_ns) == rq;
+	if (late && !(its && its->usable))
+		return;
+	if (late || now_ns >= slice_end_ns(member)) {
 		member->sched->counters.slices_ended++;
 		array->counters.slices_ended++;
 		end_turn(member, now_ns);
@@ -821,6 +856,10 @@ static void completed_locked(struct ss_array_member *member,
 	struct ss_array_stream *s = rq->array_stream;
 	struct ss_array_physical *p;
 
+	member->nr_busy--;
+	array->nr_busy--;
+	ss_array_trial_moved(&array->trial, rq->nr_sectors,
+			     is_together(member, now_ns));
 	if (!s)
 		return;
 	p = &s->physical[member->index];
@@ -845,6 +884,7 @@ static void array_completed(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
+	time_passes(member, now_ns);
 	if (knows(member, rq))
 		completed_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
@@ -877,6 +917,8 @@ static void removed_locked(struct ss_array_member *member,
 	struct ss_array_physical *p;
 
 	leaves_pending(member, rq);
+	member->nr_busy--;
+	member->array->nr_busy--;
 	if (!s)
 		return;
 	p = &s->physical[member->index];
@@ -919,6 +961,9 @@ void ss_array_init(struct ss_array *array,
 	array->geometry = *geometry;
 	array->attached = 0;
 	array->turn = NULL;
+	array->last = NULL;
+	array->nr_busy = 0;
+	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
 	memset(array->member, 0, sizeof(array->member));
 	for (i = 0; i < SS_ARRAY_MEMBERS; i++) {
@@ -970,6 +1015,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	member->tolerance_pct = ss_sched_tunable(sched, "tolerance_factor");
 	member->epoch = member->epoch == U32_MAX ? 1 : member->epoch + 1;
 	member->nr_pending = 0;
+	member->nr_busy = 0;
 	member->passed = NULL;
 	member->holding = false;
 	array->attached |= 1U << index;
@@ -1012,6 +1058,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	}
 	list_for_each_entry(s, &array->streams, node)
 		forget_share(member, s, now_ns);
+	array->nr_busy -= member->nr_busy;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
 	member->sched = NULL;

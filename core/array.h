@@ -35,6 +35,7 @@
 #define SS_ARRAY_H
 
 #include "array_geometry.h"
+#include "array_trial.h"
 #include "coordinator.h"
 #include "sched.h"
 
@@ -46,7 +47,7 @@ struct ss_array_counters {
 	u64 turns; /* all heads brought to a virtual stream */
 	u64 slices_ended; /* turns that ended by time */
 	u64 established; /* virtual streams with all physical ones */
-	u64 unusable; /* ... given up, for a physical one broke */
+	u64 unusable; /* ... given up, for waiting did not pay */
 };
 
 /* What comes to one member for a virtual stream. */
@@ -88,6 +89,7 @@ struct ss_array_member {
 	u32 epoch; /* of its attachment */
 	struct list_head age; /* its pending requests, oldest first */
 	u32 nr_pending;
+	u32 nr_busy; /* those in flight too */
 	/* Its turn ended here with others waiting: they go first, once. */
 	struct ss_array_stream *passed;
 	u64 way_ns; /* positioning that this turn began with; U64_MAX: none yet */
@@ -117,6 +119,8 @@ struct ss_array {
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
+	u32 nr_busy; /* requests of all members, pending or in flight */
+	struct ss_array_trial trial;
 	struct ss_array_counters counters;
 	struct ss_array_stream stream[SS_ARRAY_STREAMS];
 };
