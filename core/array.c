@@ -57,6 +57,9 @@
 #define SCORE_IDLE 6
 /* A request that took less than this part of positioning came from a cache. */
 #define CACHED_SHARE 4
+/* A round of requests is this long at most, if the stream never pauses. */
+#define ROUND_MOST 64
+#define ALONE_MEMORY_NS (200 * SS_MSEC)
 /* Between two turns of one stream others have this part of a slice. */
 #define PAUSE_SHARE 4
 /* A turn is prolonged by this part of a slice at most. */
@@ -244,6 +247,10 @@ static struct ss_array_stream *stream_new(struct ss_array *array)
 	s->completed_ns = 0;
 	s->response_ns = 0;
 	s->instead_ns = 0;
+	s->alone = (struct ss_array_rate){ 0 };
+	s->round_ns = 0;
+	s->round_members = 0;
+	s->round_size = 0;
 	s->nr_pending = 0;
 	s->nr_in_flight = 0;
 	s->established = 0;
@@ -333,7 +340,7 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array_stream *other;
 
 	if (!s->usable || array->turn || member->passed ||
-	    !array->trial.allowed)
+	    !ss_array_trial_promises(&array->trial, &s->alone))
 		return false;
 	if (s != array->last ||
 	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
@@ -624,6 +631,45 @@ static bool has_all(const struct ss_array *array,
 	return nr == nr_bits(array->attached) && nr > 1;
 }
 
+/* What its requests since the last time would take the array by themselves. */
+static void round_ends(struct ss_array_stream *s)
+{
+	if (!s->round_members)
+		return;
+	s->alone.ns += div_u64(s->round_ns, nr_bits(s->round_members));
+	s->round_ns = 0;
+	s->round_members = 0;
+	s->round_size = 0;
+	if (s->alone.ns > ALONE_MEMORY_NS) {
+		s->alone.ns /= 2;
+		s->alone.sectors /= 2;
+	}
+}
+
+/*
+ * @rq is one more of @s, before it is noted there. With the array to itself
+ * the stream would take the time in which it asks for nothing, and what its
+ * members do at once.
+ */
+static void estimate_alone(const struct ss_array_member *member,
+			   struct ss_array_stream *s,
+			   const struct ss_request *rq, u64 now_ns)
+{
+	const struct ss_curve *curve = &member->sched->curve;
+	const struct ss_array_physical *p = &s->physical[member->index];
+
+	if (is_idle(s) && s->size > 1)
+		s->alone.ns += now_ns - s->completed_ns;
+	s->alone.sectors += rq->nr_sectors;
+	s->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
+	if (p->size)
+		s->round_ns += ss_curve_service_ns(curve, p->end_sector,
+						   rq->sector);
+	s->round_members |= 1U << member->index;
+	if (++s->round_size >= ROUND_MOST)
+		round_ends(s);
+}
+
 static void extend_physical(struct ss_array_member *member,
 			    struct ss_array_stream *s, struct ss_request *rq,
 			    u64 now_ns)
@@ -631,6 +677,7 @@ static void extend_physical(struct ss_array_member *member,
 	struct ss_array *array = member->array;
 	struct ss_array_physical *p = &s->physical[member->index];
 
+	estimate_alone(member, s, rq, now_ns);
 	if (array->turn == s && is_part(member, s)) {
 		if (!pays(member, s, rq, now_ns))
 			give_up(member, s, now_ns);
@@ -872,8 +919,10 @@ static void completed_locked(struct ss_array_member *member,
 		p->instead_ns = instead_ns(member, s, now_ns);
 		s->instead_ns = p->instead_ns;
 	}
-	if (is_idle(s))
+	if (is_idle(s)) {
 		s->completed_ns = now_ns;
+		round_ends(s);
+	}
 	if (s == array->turn)
 		note_placed(member, s, rq, now_ns);
 }

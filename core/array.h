@@ -70,6 +70,10 @@ struct ss_array_stream {
 	u64 instead_ns; /* as the last member to be done had it */
 	u64 won_ns; /* by waiting in its turns */
 	u64 lost_ns;
+	struct ss_array_rate alone; /* estimate: with the array to itself */
+	u64 round_ns; /* members' work since nothing of it was left, sum */
+	u32 round_members; /* who had that work, as bits */
+	u32 round_size;
 	u32 size; /* requests so far; 0: the place is free */
 	u32 nr_pending;
 	u32 nr_in_flight;

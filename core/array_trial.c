@@ -18,6 +18,10 @@
 #define FIRST_NS (60 * SS_MSEC)
 /* Measured before a comparison: a few turns. */
 #define SAMPLE_NS (300 * SS_MSEC)
+/* Older measures fade. */
+#define MEMORY_NS SS_SEC
+/* Of what the array does apart a stream must do this much by itself. */
+#define PROMISE_PCT 125
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
@@ -32,6 +36,16 @@ void ss_array_trial_init(struct ss_array_trial *trial)
 static u64 rate(const struct ss_array_rate *rate)
 {
 	return div64_u64(rate->sectors * SS_SEC, max_t(u64, rate->ns, 1));
+}
+
+bool ss_array_trial_promises(const struct ss_array_trial *trial,
+			     const struct ss_array_rate *alone)
+{
+	if (!trial->allowed)
+		return false;
+	/* Begun is begun: half of the streams alone would prove nothing. */
+	return trial->judged || trial->begun ||
+	       rate(alone) * 100 >= rate(&trial->apart) * PROMISE_PCT;
 }
 
 static void fade(struct ss_array_rate *rate)
@@ -55,11 +69,26 @@ static void compare(struct ss_array_trial *trial)
 	fade(&trial->apart);
 }
 
+/* What is that much worse is not tried to the end. */
+static bool is_hopeless(const struct ss_array_trial *trial)
+{
+	u64 share_pct;
+
+	if (trial->together.ns < SAMPLE_NS / 5)
+		return false;
+	if (trial->together.ns < SAMPLE_NS / 2)
+		share_pct = 50;
+	else
+		share_pct = 80;
+	return rate(&trial->together) * 100 < rate(&trial->apart) * share_pct;
+}
+
 /* The period is over: the other way gets its chance. */
 static void other_way(struct ss_array_trial *trial)
 {
 	trial->allowed = !trial->allowed;
 	trial->judged = false;
+	trial->begun = false;
 	if (trial->allowed) {
 		fade(&trial->together);
 		trial->left_ns = U64_MAX;
@@ -81,8 +110,13 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 		trial->together.ns += passed_ns;
 	else
 		trial->apart.ns += passed_ns;
+	if (trial->apart.ns > MEMORY_NS) {
+		trial->apart.ns /= 2;
+		trial->apart.sectors /= 2;
+	}
 	if (trial->allowed && !trial->judged) {
-		if (trial->together.ns >= SAMPLE_NS)
+		trial->begun |= together;
+		if (trial->together.ns >= SAMPLE_NS || is_hopeless(trial))
 			compare(trial);
 		return;
 	}

@@ -26,6 +26,7 @@ struct ss_array_trial {
 	u64 left_ns; /* of busy time, until the other way is tried */
 	u64 period_ns; /* how long the last result is believed */
 	bool allowed; /* heads may be brought together */
+	bool begun; /* it has been somebody's turn since */
 	bool judged; /* this time together has been compared */
 	u64 verdicts; /* comparisons made, and */
 	u64 refusals; /* ... that apart won */
@@ -39,6 +40,13 @@ void ss_array_trial_init(struct ss_array_trial *trial);
  */
 void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 			  bool together);
+
+/*
+ * May a stream that would do @alone with the array to itself have it to itself?
+ * Only if that is clearly more than the array does apart.
+ */
+bool ss_array_trial_promises(const struct ss_array_trial *trial,
+			     const struct ss_array_rate *alone);
 
 /* A request of @nr_sectors is done. */
 void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
