@@ -57,6 +57,10 @@
 #define SCORE_IDLE 6
 /* A request that took less than this part of positioning came from a cache. */
 #define CACHED_SHARE 4
+/* How many members work at once for a stream: a mean of so many rounds. */
+#define SPREAD_MEMORY 8
+/* In the time that it would wait at most a held member looks so often. */
+#define LOOKS 4
 /* A round of requests is this long at most, if the stream never pauses. */
 #define ROUND_MOST 64
 #define ALONE_MEMORY_NS (200 * SS_MSEC)
@@ -83,6 +87,15 @@ static void unlock(struct ss_array *array)
 {
 	if (array->unlock)
 		array->unlock(array);
+}
+
+static u32 nr_bits(u32 bits)
+{
+	u32 nr = 0;
+
+	for (; bits; bits &= bits - 1)
+		nr++;
+	return nr;
 }
 
 static struct ss_policy *inner_of(const struct ss_array_member *member)
@@ -330,6 +343,19 @@ static void begin_turn(struct ss_array_member *member,
 }
 
 /*
+ * What bringing all heads to @s takes: those that work for it at once move at
+ * once, the others after them.
+ */
+static u64 placing_ns(const struct ss_array_member *member,
+		      const struct ss_array_stream *s)
+{
+	u64 all = (u64)nr_bits(s->established) * SPREAD_MEMORY;
+
+	return member->sched->curve.mean_random_ns *
+	       div_u64(all + s->spread, max_t(u32, s->spread, 1));
+}
+
+/*
  * Could @s have a turn now? Having had the last one, it leaves others a part
  * of a slice in which they can become usable.
  */
@@ -340,7 +366,8 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array_stream *other;
 
 	if (!s->usable || array->turn || member->passed ||
-	    !ss_array_trial_promises(&array->trial, &s->alone))
+	    !ss_array_trial_promises(&array->trial, &s->alone,
+				     slice_ns(member), placing_ns(member, s)))
 		return false;
 	if (s != array->last ||
 	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
@@ -366,16 +393,18 @@ static void give_up(struct ss_array_member *member, struct ss_array_stream *s,
 /*
  * Until when is the member held for the turn's stream, which has nothing for
  * it? While something of it is under way elsewhere its next request here may
- * follow from that.
+ * follow from that; but to look again now and then is cheaper than to tell all
+ * members whenever nothing is.
  */
-static u64 hold_until_ns(const struct ss_array_member *member)
+static u64 hold_until_ns(const struct ss_array_member *member, u64 now_ns)
 {
 	const struct ss_array_stream *s = member->array->turn;
 	const struct ss_array_physical *p = &s->physical[member->index];
+	u64 patience_ns = physical_patience_ns(member, p);
 
 	if (!is_idle(s))
-		return U64_MAX;
-	return s->completed_ns + physical_patience_ns(member, p);
+		return now_ns + max_t(u64, patience_ns / LOOKS, SS_MSEC);
+	return s->completed_ns + patience_ns;
 }
 
 static bool is_part(const struct ss_array_member *member,
@@ -416,7 +445,7 @@ static bool choose_hold(const struct ss_array_member *member, u64 now_ns,
 			struct ss_decision *decision)
 {
 	const struct ss_policy *inner = inner_of(member);
-	u64 until_ns = hold_until_ns(member), expiry_ns = SS_FOREVER;
+	u64 until_ns = hold_until_ns(member, now_ns), expiry_ns = SS_FOREVER;
 
 	if (now_ns >= until_ns) {
 		*decision = inner->ops->choose(inner, now_ns, NULL);
@@ -611,15 +640,6 @@ static bool pays(const struct ss_array_member *member,
 	return s->won_ns >= s->lost_ns;
 }
 
-static u32 nr_bits(u32 bits)
-{
-	u32 nr = 0;
-
-	for (; bits; bits &= bits - 1)
-		nr++;
-	return nr;
-}
-
 /* Has every member its share? With copies, every member of a whole copy. */
 static bool has_all(const struct ss_array *array,
 		    const struct ss_array_stream *s)
@@ -637,6 +657,7 @@ static void round_ends(struct ss_array_stream *s)
 	if (!s->round_members)
 		return;
 	s->alone.ns += div_u64(s->round_ns, nr_bits(s->round_members));
+	s->spread += nr_bits(s->round_members) - s->spread / SPREAD_MEMORY;
 	s->round_ns = 0;
 	s->round_members = 0;
 	s->round_size = 0;
@@ -799,7 +820,7 @@ static void other_goes(struct ss_array_member *member, struct ss_request *rq,
 		return;
 	}
 	if (s->physical[member->index].nr_pending ||
-	    now_ns < hold_until_ns(member) ||
+	    now_ns < hold_until_ns(member, now_ns) ||
 	    (array->last && rq->array_stream == array->last))
 		return;
 	/* It was waited for in vain: it has ended, or thinks for too long. */

@@ -74,6 +74,7 @@ struct ss_array_stream {
 	u64 round_ns; /* members' work since nothing of it was left, sum */
 	u32 round_members; /* who had that work, as bits */
 	u32 round_size;
+	u32 spread; /* members that work at once: mean, times a constant */
 	u32 size; /* requests so far; 0: the place is free */
 	u32 nr_pending;
 	u32 nr_in_flight;

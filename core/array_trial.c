@@ -21,7 +21,7 @@
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /* Of what the array does apart a stream must do this much by itself. */
-#define PROMISE_PCT 125
+#define PROMISE_PCT 110
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
@@ -39,13 +39,18 @@ static u64 rate(const struct ss_array_rate *rate)
 }
 
 bool ss_array_trial_promises(const struct ss_array_trial *trial,
-			     const struct ss_array_rate *alone)
+			     const struct ss_array_rate *alone, u64 slice_ns,
+			     u64 placing_ns)
 {
+	struct ss_array_rate with_placing = *alone;
+
 	if (!trial->allowed)
 		return false;
 	/* Begun is begun: half of the streams alone would prove nothing. */
-	return trial->judged || trial->begun ||
-	       rate(alone) * 100 >= rate(&trial->apart) * PROMISE_PCT;
+	if (trial->judged || trial->begun)
+		return true;
+	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
+	return rate(&with_placing) * 100 >= rate(&trial->apart) * PROMISE_PCT;
 }
 
 static void fade(struct ss_array_rate *rate)
@@ -72,15 +77,8 @@ static void compare(struct ss_array_trial *trial)
 /* What is that much worse is not tried to the end. */
 static bool is_hopeless(const struct ss_array_trial *trial)
 {
-	u64 share_pct;
-
-	if (trial->together.ns < SAMPLE_NS / 5)
-		return false;
-	if (trial->together.ns < SAMPLE_NS / 2)
-		share_pct = 50;
-	else
-		share_pct = 80;
-	return rate(&trial->together) * 100 < rate(&trial->apart) * share_pct;
+	return trial->together.ns >= SAMPLE_NS / 2 &&
+	       rate(&trial->together) * 2 < rate(&trial->apart);
 }
 
 /* The period is over: the other way gets its chance. */

@@ -42,11 +42,13 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 			  bool together);
 
 /*
- * May a stream that would do @alone with the array to itself have it to itself?
- * Only if that is clearly more than the array does apart.
+ * May a stream that would do @alone with the array to itself have it to itself
+ * for @slice_ns, if to bring all heads there takes @placing_ns? Only if that
+ * is clearly more than the array does apart.
  */
 bool ss_array_trial_promises(const struct ss_array_trial *trial,
-			     const struct ss_array_rate *alone);
+			     const struct ss_array_rate *alone, u64 slice_ns,
+			     u64 placing_ns);
 
 /* A request of @nr_sectors is done. */
 void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
