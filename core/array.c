@@ -61,6 +61,8 @@
 #define SPREAD_MEMORY 8
 /* In the time that it would wait at most a held member looks so often. */
 #define LOOKS 4
+/* What comes to one member within so short a time is asked for at once. */
+#define TOGETHER_NS (50 * SS_USEC)
 /* A round of requests is this long at most, if the stream never pauses. */
 #define ROUND_MOST 64
 #define ALONE_MEMORY_NS (200 * SS_MSEC)
@@ -679,7 +681,7 @@ static void estimate_alone(const struct ss_array_member *member,
 	const struct ss_curve *curve = &member->sched->curve;
 	const struct ss_array_physical *p = &s->physical[member->index];
 
-	if (is_idle(s) && s->size > 1)
+	if (is_idle(s) && s->size)
 		s->alone.ns += now_ns - s->completed_ns;
 	s->alone.sectors += rq->nr_sectors;
 	s->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
@@ -706,7 +708,12 @@ static void extend_physical(struct ss_array_member *member,
 		p->size = 0;
 		s->established &= ~(1U << member->index);
 	}
-	p->size = min_t(u32, p->size + 1, U32_MAX / 4);
+	/* Pieces of one request count once on each member. */
+	if (!p->size || now_ns - p->arrival_ns > TOGETHER_NS) {
+		p->size = min_t(u32, p->size + 1, U32_MAX / 4);
+		s->size = min_t(u32, s->size + 1, U32_MAX / 4);
+	}
+	p->arrival_ns = now_ns;
 	if (p->size >= *member->threshold)
 		s->established |= 1U << member->index;
 	p->end_sector = ss_request_end(rq);
@@ -764,7 +771,6 @@ static void arrived_locked(struct ss_array_member *member,
 		u64 row = (u64)array->geometry.chunk_sectors *
 			  array->geometry.data_members;
 
-		s->size = min_t(u32, s->size + 1, U32_MAX / 4);
 		if (end > s->end_sector ||
 		    s->end_sector - end > ROWS_TOGETHER * row)
 			s->end_sector = end;
@@ -775,7 +781,6 @@ static void arrived_locked(struct ss_array_member *member,
 		s = stream_new(array);
 		if (!s)
 			return;
-		s->size = 1;
 		s->end_sector = end;
 		s->instead_ns = member->sched->curve.mean_random_ns;
 	}

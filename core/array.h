@@ -54,6 +54,7 @@ struct ss_array_counters {
 struct ss_array_physical {
 	struct list_head pending; /* requests, oldest first */
 	u64 end_sector; /* where the last one ends, on the member */
+	u64 arrival_ns; /* when the last one came */
 	u64 completed_ns; /* when the last one was done */
 	u64 response_ns; /* the virtual stream's sum at that time */
 	u64 instead_ns; /* what would be done instead of waiting costs */

@@ -53,6 +53,14 @@ bool ss_array_trial_promises(const struct ss_array_trial *trial,
 	return rate(&with_placing) * 100 >= rate(&trial->apart) * PROMISE_PCT;
 }
 
+static void keep_recent(struct ss_array_rate *rate)
+{
+	if (rate->ns <= MEMORY_NS)
+		return;
+	rate->ns /= 2;
+	rate->sectors /= 2;
+}
+
 static void fade(struct ss_array_rate *rate)
 {
 	rate->sectors /= 4;
@@ -108,10 +116,8 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 		trial->together.ns += passed_ns;
 	else
 		trial->apart.ns += passed_ns;
-	if (trial->apart.ns > MEMORY_NS) {
-		trial->apart.ns /= 2;
-		trial->apart.sectors /= 2;
-	}
+	keep_recent(&trial->apart);
+	keep_recent(&trial->together);
 	if (trial->allowed && !trial->judged) {
 		trial->begun |= together;
 		if (trial->together.ns >= SAMPLE_NS || is_hopeless(trial))
@@ -121,6 +127,11 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	/* With nobody to bring heads together for, nothing is compared. */
 	if (trial->allowed && !together)
 		return;
+	/* What won may become worse with what the array is asked for. */
+	if (trial->allowed && rate(&trial->together) < rate(&trial->apart)) {
+		compare(trial);
+		return;
+	}
 	if (passed_ns < trial->left_ns)
 		trial->left_ns -= passed_ns;
 	else
