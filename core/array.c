@@ -61,6 +61,8 @@
 #define SPREAD_MEMORY 8
 /* In the time that it would wait at most a held member looks so often. */
 #define LOOKS 4
+/* Streams that end in their turns make the threshold grow: so often doubled. */
+#define CAUTION_MOST 3
 /* What comes to one member within so short a time is asked for at once. */
 #define TOGETHER_NS (50 * SS_USEC)
 /* A round of requests is this long at most, if the stream never pauses. */
@@ -368,6 +370,7 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array_stream *other;
 
 	if (!s->usable || array->turn || member->passed ||
+	    s->size < stream_threshold(member) << array->caution ||
 	    !ss_array_trial_promises(&array->trial, &s->alone,
 				     slice_ns(member), placing_ns(member, s)))
 		return false;
@@ -821,6 +824,7 @@ static void other_goes(struct ss_array_member *member, struct ss_request *rq,
 	if (late || now_ns >= slice_end_ns(member)) {
 		member->sched->counters.slices_ended++;
 		array->counters.slices_ended++;
+		array->caution -= min_t(u32, array->caution, 1);
 		end_turn(member, now_ns);
 		return;
 	}
@@ -831,6 +835,8 @@ static void other_goes(struct ss_array_member *member, struct ss_request *rq,
 	/* It was waited for in vain: it has ended, or thinks for too long. */
 	if (member->holding)
 		member->sched->counters.timeouts++;
+	if (now_ns < array->slice_start_ns + slice_ns(member))
+		array->caution = min_t(u32, array->caution + 1, CAUTION_MOST);
 	end_turn(member, now_ns);
 	stream_free(array, s);
 }
@@ -878,6 +884,7 @@ static void array_dispatched(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
+	time_passes(member, now_ns);
 	if (knows(member, rq))
 		dispatched_locked(member, rq, now_ns);
 	unlock(member->array);
@@ -1038,6 +1045,7 @@ void ss_array_init(struct ss_array *array,
 	array->turn = NULL;
 	array->last = NULL;
 	array->nr_busy = 0;
+	array->caution = 0;
 	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
 	memset(array->member, 0, sizeof(array->member));

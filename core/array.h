@@ -125,6 +125,7 @@ struct ss_array {
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
+	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */
 	struct ss_array_trial trial;
 	struct ss_array_counters counters;

@@ -15,13 +15,13 @@
 #include <linux/minmax.h>
 
 /* Measured apart at first; the streams have only begun. */
-#define FIRST_NS (60 * SS_MSEC)
+#define FIRST_NS (100 * SS_MSEC)
 /* Measured before a comparison: a few turns. */
 #define SAMPLE_NS (300 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /* Of what the array does apart a stream must do this much by itself. */
-#define PROMISE_PCT 110
+#define PROMISE_PCT 105
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
