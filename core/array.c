@@ -75,8 +75,8 @@
 /* Before anything is known: so many times positioning are taken as won. */
 #define SCORE_START 4
 
-static struct ss_array_member *
-member_of(const struct ss_coordinator *coordinator)
+static struct ss_array_member *member_of(
+	const struct ss_coordinator *coordinator)
 {
 	return container_of(coordinator, struct ss_array_member, coordinator);
 }
@@ -289,8 +289,9 @@ static void drop_broken(struct ss_array_member *member, u64 now_ns)
 	struct list_head *at = array->streams.next, *next;
 
 	for (; at != &array->streams; at = next) {
-		struct ss_array_stream *s =
-			list_entry(at, struct ss_array_stream, node);
+		struct ss_array_stream *s = list_entry(at,
+						       struct ss_array_stream,
+						       node);
 
 		next = at->next;
 		if (is_idle(s) && s != array->turn &&
@@ -371,8 +372,8 @@ static bool may_begin(const struct ss_array_member *member,
 
 	if (!s->usable || array->turn || member->passed ||
 	    s->size < stream_threshold(member) << array->caution ||
-	    !ss_array_trial_promises(&array->trial, &s->alone,
-				     slice_ns(member), placing_ns(member, s)))
+	    !ss_array_trial_promises(&array->trial, &s->alone, slice_ns(member),
+				     placing_ns(member, s)))
 		return false;
 	if (s != array->last ||
 	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
@@ -423,9 +424,8 @@ static bool is_together(const struct ss_array_member *member, u64 now_ns)
 {
 	const struct ss_array *array = member->array;
 
-	return array->turn ||
-	       (array->last && array->trial.allowed &&
-		now_ns < array->last_end_ns + slice_ns(member));
+	return array->turn || (array->last && array->trial.allowed &&
+			       now_ns < array->last_end_ns + slice_ns(member));
 }
 
 /* Every event begins here. */
@@ -503,8 +503,8 @@ static bool choose_locked(const struct ss_array_member *member, u64 now_ns,
 	}
 	if (member->passed && (!s || s == member->passed) &&
 	    nr_others(member, member->passed)) {
-		*decision = ss_dispatch(
-			next_other(member, member->passed, now_ns));
+		*decision = ss_dispatch(next_other(member, member->passed,
+						   now_ns));
 		return true;
 	}
 	if (!s || !is_part(member, s))
@@ -604,8 +604,7 @@ static bool extends_physical(const struct ss_array_member *member,
 
 	if (!p->nr_pending && !p->nr_in_flight) {
 		wait_ns = now_ns - p->completed_ns;
-		wait_ns -= min_t(u64, wait_ns,
-				 s->response_ns - p->response_ns);
+		wait_ns -= min_t(u64, wait_ns, s->response_ns - p->response_ns);
 	}
 	return wait_ns + ss_curve_service_ns(&member->sched->curve,
 					     p->end_sector, rq->sector) <
@@ -724,8 +723,8 @@ static void extend_physical(struct ss_array_member *member,
 	p->nr_pending++;
 	s->nr_pending++;
 	rq->array_stream = s;
-	if (s->usable || s->given_up ||
-	    s->size < stream_threshold(member) || !has_all(array, s))
+	if (s->usable || s->given_up || s->size < stream_threshold(member) ||
+	    !has_all(array, s))
 		return;
 	s->usable = true;
 	s->won_ns = SCORE_START * member->sched->curve.mean_random_ns;
@@ -1096,7 +1095,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	member->slice_ns = ss_sched_tunable(sched, "stream_time_slice");
 	member->wait_target_ns = ss_sched_tunable(sched, "wait_target");
 	member->tolerance_pct = ss_sched_tunable(sched, "tolerance_factor");
-	member->epoch = member->epoch == U32_MAX ? 1 : member->epoch + 1;
+	member->epoch = member->epoch == U16_MAX ? 1 : member->epoch + 1;
 	member->nr_pending = 0;
 	member->nr_busy = 0;
 	member->passed = NULL;
@@ -1133,8 +1132,9 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 		end_turn(member, now_ns);
 	array->last = NULL;
 	while (!list_empty(&member->age)) {
-		struct ss_request *rq = list_first_entry(
-			&member->age, struct ss_request, array_age_node);
+		struct ss_request *rq = list_first_entry(&member->age,
+							 struct ss_request,
+							 array_age_node);
 
 		leaves_pending(member, rq);
 		rq->array_epoch = 0;

@@ -92,7 +92,7 @@ struct ss_array_member {
 	struct ss_array *array;
 	struct ss_sched *sched; /* NULL: not attached */
 	u32 index;
-	u32 epoch; /* of its attachment */
+	u16 epoch; /* of its attachment */
 	struct list_head age; /* its pending requests, oldest first */
 	u32 nr_pending;
 	u32 nr_busy; /* those in flight too */

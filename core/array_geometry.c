@@ -30,18 +30,16 @@ static int check(const struct ss_array_geometry *geometry, char *why,
 	u32 chunk = geometry->chunk_sectors, least = 1, i;
 
 	if (geometry->level > SS_ARRAY_RAID10)
-		return refuse(
-			why, why_bytes, "level number ", geometry->level,
-			" is none of linear, RAID 0, RAID 5 and RAID 10");
+		return refuse(why, why_bytes, "level number ", geometry->level,
+			      " is none of linear, RAID 0, RAID 5 and RAID 10");
 	if (geometry->nr_members < 2 || geometry->nr_members > SS_ARRAY_MEMBERS)
 		return refuse(why, why_bytes, "an array has 2 to 32 members, ",
 			      geometry->nr_members, " is not among that");
 	if (geometry->level == SS_ARRAY_RAID5 &&
 	    geometry->layout > SS_ARRAY_RIGHT_SYMMETRIC)
-		return refuse(
-			why, why_bytes, "RAID 5 layout number ",
-			geometry->layout,
-			" is none of the four that are known, 0 to 3");
+		return refuse(why, why_bytes, "RAID 5 layout number ",
+			      geometry->layout,
+			      " is none of the four that are known, 0 to 3");
 	if (geometry->level != SS_ARRAY_LINEAR) {
 		if (chunk < SS_ARRAY_CHUNK_LEAST ||
 		    chunk > SS_ARRAY_CHUNK_MOST || chunk % 8)

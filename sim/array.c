@@ -407,7 +407,8 @@ struct sim_array *sim_array_new(struct sim *sim,
 			sim->disk[i].hdd.params.capacity_sectors;
 	if (ss_array_geometry_init(geometry, why, why_bytes))
 		goto fail;
-	if (config->failed_member != NOBODY && set_failure(sim, array, config, why, why_bytes))
+	if (config->failed_member != NOBODY &&
+	    set_failure(sim, array, config, why, why_bytes))
 		goto fail;
 	if (config->coordinated)
 		coordinate(sim, array);

@@ -175,7 +175,8 @@ void sim_block_submit(struct sim *sim, struct sim_bio *bio)
 	}
 	if (disk->blocked_first[dir] ||
 	    disk->held_requests[dir] >= sim->config.nr_requests)
-		append(&disk->blocked_first[dir], &disk->blocked_last[dir], bio);
+		append(&disk->blocked_first[dir], &disk->blocked_last[dir],
+		       bio);
 	else
 		enqueue(sim, bio);
 }
@@ -348,9 +349,8 @@ struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)
 	u8 dir;
 
 	while (!list_empty(&disk->pending)) {
-		struct sim_request *request =
-			list_first_entry(&disk->pending, struct sim_request,
-					 pending_node);
+		struct sim_request *request = list_first_entry(
+			&disk->pending, struct sim_request, pending_node);
 
 		list_del_init(&request->pending_node);
 		ss_sched_removed(&disk->sched, &request->rq, sim->now_ns);

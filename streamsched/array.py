@@ -59,7 +59,7 @@ class Array:
 
     @property
     def readahead_pages(self) -> int:
-        """md's window: two rows of data (Linux 2.6.31, raid0_run() and its like)."""
+        """Md's window: two rows of data (Linux 2.6.31, raid0_run() and its like)."""
         if self.level == "linear":
             return 0
         return 2 * self.data_members * self.chunk_sectors // PAGE_SECTORS
@@ -69,7 +69,7 @@ class Array:
         return int(_geometry(self, tuple(members)).capacity_sectors)
 
     def params(self) -> Any:
-        """struct sim_array_config."""
+        """Struct sim_array_config."""
         config = ffi.new("struct sim_array_config *")
         config.level = LEVELS.index(self.level)
         config.layout = LAYOUTS.index(self.layout)

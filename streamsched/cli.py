@@ -565,7 +565,8 @@ def tunables() -> None:
 @app.command()
 def reproduce(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig6, fig7, or all.")
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig6, fig7, or all."),
     ] = None,
     jobs: JobsOption = 0,
 ) -> None:

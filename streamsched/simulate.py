@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One simulation: a disk or an array, a policy, and processes or a trace, run by the C simulator."""
+"""One simulation: a disk or an array, a policy, processes or a trace, run by the C simulator."""
 
 from __future__ import annotations
 
