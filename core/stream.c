@@ -856,8 +856,8 @@ static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 
 	/* A coordinator of several disks counts by itself what it holds. */
 	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
-		  !policy->sched->coordinator &&
-		  !policy->sched->nr_in_flight && policy->sched->nr_pending &&
+		  !policy->sched->coordinator && !policy->sched->nr_in_flight &&
+		  policy->sched->nr_pending &&
 		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
 	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
