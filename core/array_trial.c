@@ -128,7 +128,8 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	if (trial->allowed && !together)
 		return;
 	/* What won may become worse with what the array is asked for. */
-	if (trial->allowed && rate(&trial->together) < rate(&trial->apart)) {
+	if (trial->allowed && trial->together.ns >= SAMPLE_NS &&
+	    rate(&trial->together) < rate(&trial->apart)) {
 		compare(trial);
 		return;
 	}
