@@ -270,6 +270,12 @@ class Simulation:
         """Keep a row for each of the first @rows requests."""
         lib.sim_log(self.sim, rows)
 
+    def log_disks(self) -> list[int]:
+        """The disk that served it, of each request kept."""
+        rows = ffi.new("struct sim_log_row **")
+        nr = lib.sim_log_rows(self.sim, rows)
+        return [rows[0][i].disk for i in range(nr)]
+
     def log_rows(self) -> list[tuple[int, int, int, int, int, int]]:
         """(arrival, dispatch, completion in ns, sector, sectors, job) of each request kept."""
         rows = ffi.new("struct sim_log_row **")
