@@ -435,7 +435,7 @@ static void time_passes(struct ss_array_member *member, u64 now_ns)
 	struct ss_array_trial *trial = &array->trial;
 	bool was_allowed = trial->allowed;
 
-	/* Members' clocks may come here in another order than they were read. */
+	/* Members may come here in another order than they read the clock. */
 	if (now_ns > trial->last_ns)
 		ss_array_trial_event(trial, now_ns, array->nr_busy,
 				     is_together(member, now_ns));

@@ -98,7 +98,7 @@ struct ss_array_member {
 	u32 nr_busy; /* those in flight too */
 	/* Its turn ended here with others waiting: they go first, once. */
 	struct ss_array_stream *passed;
-	u64 way_ns; /* positioning that this turn began with; U64_MAX: none yet */
+	u64 way_ns; /* positioning that this turn began with, or U64_MAX */
 	bool holding; /* kept idle for the turn's stream, others wait */
 	const u64 *threshold; /* settings of its stream policy */
 	const u64 *slice_ns;

@@ -313,9 +313,7 @@ def _fig6_rows(runs: Runs) -> list[Row]:
     noop, stream = rate("par-read", "noop"), rate("par-read", STREAM)
     cut = 100 * (1 - rate("tpc-h", "noop") / rate("tpc-h", "anticipatory"))
     rows = [
-        Row(
-            "par-read, noop", "168 MB/s", f"{noop:.0f} MB/s", "+-15 %", _within(noop, 168.0, 0.15)
-        ),
+        Row("par-read, noop", "168 MB/s", f"{noop:.0f} MB/s", "+-15 %", _within(noop, 168.0, 0.15)),
         Row(
             f"par-read, {STREAM}",
             "361 MB/s",

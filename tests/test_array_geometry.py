@@ -106,9 +106,7 @@ def arrays(draw: st.DrawFn) -> dict[str, Any]:
         "members": members,
         "chunk": chunk,
         "layout": draw(st.integers(0, 3)),
-        "sectors": draw(
-            st.lists(st.integers(chunk, 1 << 31), min_size=members, max_size=members)
-        ),
+        "sectors": draw(st.lists(st.integers(chunk, 1 << 31), min_size=members, max_size=members)),
         "start": draw(st.lists(st.integers(0, 1 << 20), min_size=members, max_size=members)),
     }
 
