@@ -7,7 +7,6 @@ import dataclasses
 import random
 
 import pytest
-
 from test_property_sim import KIB, MIB, MS, RANDOM, READ, WRITE, disk_of, process, workload
 
 from streamsched.array import LAYOUTS, Array
@@ -61,8 +60,8 @@ def array_workload(seed: int) -> ArrayWorkload:
 
 
 # The aim is that coordination keeps KEPT of the throughput without it on every workload. MISSED are
-# those on which it does not yet, with docs/ARCHITECTURE.md's reasons; a seed may leave the list, and
-# none may join it.
+# those on which it does not yet (docs/ARCHITECTURE.md: why); a seed may leave the list, and none may
+# join it.
 WORKLOADS, BATCHES = 500, 2
 KEPT = 0.97
 LEAST = 0.65
