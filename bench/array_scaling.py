@@ -79,6 +79,7 @@ def cost_ns(members: int, coordinated: bool) -> float:
 
 
 def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
+    """The picture beside the table."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -96,6 +97,7 @@ def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
 
 
 def main() -> None:
+    """Measure all and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The coordinator of an array's members, step by step (paper, section 2.2), and under random events."""
+"""The coordinator of an array's members, step by step (paper, 2.2), and under random events."""
 
 from __future__ import annotations
 
