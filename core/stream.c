@@ -1087,7 +1087,11 @@ static void note_trial(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO) {
+	/* An array has a trial of its own, of all its members together. */
+	if (sched->coordinator && is_alone(all))
+		trial_change(&all->trial, false, now_ns);
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO ||
+	    sched->coordinator) {
 		all->trial.last_ns = now_ns;
 		return;
 	}
