@@ -32,6 +32,8 @@ struct ss_request {
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
 	u8 flags; /* SS_SYNC, SS_META */
+	/* The core's: of the member of an array when it came; 0: unknown. */
+	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
 
 	/* Set by the core; a host may read them. */
@@ -54,6 +56,10 @@ struct ss_request {
 	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
+
+	struct list_head array_age_node; /* array: all pending of a member */
+	struct list_head array_node; /* array: pending ones of one stream */
+	void *array_stream; /* array: the virtual stream it is of, or NULL */
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)

@@ -7,34 +7,12 @@
  * position, idle time, learning the curve, merging.
  */
 #include "sched.h"
+#include "say.h"
 
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
-
-/* Append to a sentence in a buffer; what does not fit is cut off. */
-static void say(char *why, size_t why_bytes, const char *text)
-{
-	size_t used = strlen(why);
-
-	while (*text && used + 1 < why_bytes)
-		why[used++] = *text++;
-	why[used] = 0;
-}
-
-static void say_number(char *why, size_t why_bytes, u64 number)
-{
-	char digits[24];
-	u32 i = sizeof(digits) - 1;
-
-	digits[i] = 0;
-	do {
-		digits[--i] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	say(why, why_bytes, digits + i);
-}
 
 static const struct ss_policy_ops *find_policy(const char *name, size_t length)
 {
@@ -51,10 +29,10 @@ static int refuse_spec(const char *spec, const char *reason, char *why,
 		       size_t why_bytes)
 {
 	why[0] = 0;
-	say(why, why_bytes, "policy \"");
-	say(why, why_bytes, spec);
-	say(why, why_bytes, "\": ");
-	say(why, why_bytes, reason);
+	ss_say(why, why_bytes, "policy \"");
+	ss_say(why, why_bytes, spec);
+	ss_say(why, why_bytes, "\": ");
+	ss_say(why, why_bytes, reason);
 	return -EINVAL;
 }
 
@@ -151,13 +129,13 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 			if (!(row->word && value == row->word_value) &&
 			    (value < row->min || value > row->max)) {
 				why[0] = 0;
-				say(why, why_bytes, name);
-				say(why, why_bytes, " is ");
-				say_number(why, why_bytes, value);
-				say(why, why_bytes, ", not within ");
-				say_number(why, why_bytes, row->min);
-				say(why, why_bytes, " to ");
-				say_number(why, why_bytes, row->max);
+				ss_say(why, why_bytes, name);
+				ss_say(why, why_bytes, " is ");
+				ss_say_number(why, why_bytes, value);
+				ss_say(why, why_bytes, ", not within ");
+				ss_say_number(why, why_bytes, row->min);
+				ss_say(why, why_bytes, " to ");
+				ss_say_number(why, why_bytes, row->max);
 				return -ERANGE;
 			}
 			policy->value[t] = value;
@@ -184,6 +162,18 @@ int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight)
 		ret = policy->ops->weigh(policy, owner, (u32)weight);
 	}
 	return ret;
+}
+
+const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
+{
+	u32 i, t;
+
+	for (i = 0; i < sched->nr_policies; i++)
+		for (t = 0; t < sched->policy[i].ops->nr_tunables; t++)
+			if (!strcmp(sched->policy[i].ops->tunables[t].name,
+				    name))
+				return &sched->policy[i].value[t];
+	return NULL;
 }
 
 /* Every event begins here: time passes, and may have passed in idleness. */
@@ -243,10 +233,14 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	WARN_ON_ONCE(rq->arrival_ns > now_ns);
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
+	rq->array_epoch = 0;
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
 	policy->ops->arrived(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->arrived(sched->coordinator, rq,
+						 now_ns);
 	index_add(sched, rq);
 	note_idleness(sched, now_ns);
 }
@@ -254,9 +248,14 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns)
 {
 	const struct ss_policy *policy = &sched->policy[0];
+	struct ss_decision decision;
 
 	if (!sched->nr_pending)
 		return ss_nothing();
+	if (sched->coordinator &&
+	    sched->coordinator->ops->choose(sched->coordinator, now_ns,
+					    &decision))
+		return decision;
 	return policy->ops->choose(policy, now_ns, NULL);
 }
 
@@ -288,6 +287,9 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	sched->nr_in_flight++;
 	sched->left_sector = sched->head_sector;
 	sched->head_sector = ss_request_end(rq);
+	if (sched->coordinator)
+		sched->coordinator->ops->dispatched(sched->coordinator, rq,
+						    now_ns);
 	policy->ops->dispatched(policy, rq, now_ns);
 	note_idleness(sched, now_ns);
 }
@@ -307,6 +309,9 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	sched->alone = NULL;
 	if (policy->ops->completed)
 		policy->ops->completed(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->completed(sched->coordinator, rq,
+						   now_ns);
 	note_idleness(sched, now_ns);
 }
 
@@ -317,14 +322,22 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 	ss_sched_completed(sched, rq, now_ns);
 }
 
-void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+static void taken_out(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];
 
+	policy->ops->removed(policy, rq, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->removed(sched->coordinator, rq,
+						 now_ns);
+}
+
+void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
+{
 	clock_moves(sched, now_ns);
 	leaves(sched, rq);
 	sched->counters.removals++;
-	policy->ops->removed(policy, rq, now_ns);
+	taken_out(sched, rq, now_ns);
 	note_idleness(sched, now_ns);
 }
 
@@ -404,6 +417,9 @@ static void grow(struct ss_sched *sched, struct ss_request *into, u64 sector,
 	sched->counters.merges++;
 	if (policy->ops->merged)
 		policy->ops->merged(policy, into, old_sector, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->merged(sched->coordinator, into,
+						now_ns);
 }
 
 void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
@@ -433,12 +449,10 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
 		     struct ss_request *next, u64 now_ns)
 {
-	struct ss_policy *policy = &sched->policy[0];
-
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(ss_request_end(rq) != next->sector);
 	leaves(sched, next);
-	policy->ops->removed(policy, next, now_ns);
+	taken_out(sched, next, now_ns);
 	grow(sched, rq, next->sector, next->nr_sectors, now_ns);
 	note_idleness(sched, now_ns);
 }

@@ -11,6 +11,7 @@
 #ifndef SS_SCHED_H
 #define SS_SCHED_H
 
+#include "coordinator.h"
 #include "curve.h"
 #include "policy.h"
 
@@ -51,6 +52,7 @@ struct ss_sched {
 	void (*tell)(struct ss_sched *sched, enum ss_event event, u64 sector,
 		     u32 size);
 	void *host; /* for the host's own use in tell() */
+	struct ss_coordinator *coordinator; /* of an array, or NULL: array.h */
 	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
 	u32 nr_policies;
 	u32 nr_pending;
@@ -93,6 +95,9 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
  * weights, -ERANGE for another weight, -ENOSPC for too many owners.
  */
 int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight);
+
+/* The value of a tunable of this name, of any policy; NULL: there is none. */
+const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name);
 
 void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);

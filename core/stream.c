@@ -854,8 +854,10 @@ static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 	const struct stream *s = all->held;
 	bool holding;
 
+	/* A coordinator of several disks counts by itself what it holds. */
 	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
-		  !policy->sched->nr_in_flight && policy->sched->nr_pending &&
+		  !policy->sched->coordinator && !policy->sched->nr_in_flight &&
+		  policy->sched->nr_pending &&
 		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
 	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
@@ -1085,7 +1087,11 @@ static void note_trial(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO) {
+	/* An array has a trial of its own, of all its members together. */
+	if (sched->coordinator && is_alone(all))
+		trial_change(&all->trial, false, now_ns);
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO ||
+	    sched->coordinator) {
 		all->trial.last_ns = now_ns;
 		return;
 	}

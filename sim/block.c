@@ -38,7 +38,7 @@ struct sim_bio *sim_bio_new(struct sim *sim)
 	return bio;
 }
 
-static void bio_free(struct sim *sim, struct sim_bio *bio)
+void sim_bio_free(struct sim *sim, struct sim_bio *bio)
 {
 	bio->next = sim->free_bio;
 	sim->free_bio = bio;
@@ -99,18 +99,20 @@ static void append(struct sim_bio **first, struct sim_bio **last,
 }
 
 /* Join @request with pending ones that it now touches. */
-static void join(struct sim *sim, struct sim_request *request)
+static void join(struct sim *sim, struct sim_disk *disk,
+		 struct sim_request *request)
 {
 	struct ss_request *next;
 
-	while ((next = ss_sched_find_join(&sim->sched, &request->rq,
+	while ((next = ss_sched_find_join(&disk->sched, &request->rq,
 					  sim->config.max_request_sectors))) {
 		struct sim_request *other = request_of(next);
 
-		ss_sched_joined(&sim->sched, &request->rq, next, sim->now_ns);
+		ss_sched_joined(&disk->sched, &request->rq, next, sim->now_ns);
 		request->last_bio->next = other->first_bio;
 		request->last_bio = other->last_bio;
-		sim->held_requests[next->direction]--;
+		disk->held_requests[next->direction]--;
+		list_del_init(&other->pending_node);
 		request_free(sim, other);
 	}
 }
@@ -123,15 +125,16 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 		.direction = bio->direction,
 		.flags = bio->flags,
 	};
+	struct sim_disk *disk = &sim->disk[bio->disk];
 	struct sim_request *request;
 
-	sim->ask = true;
-	if (ss_sched_find_merge(&sim->sched, &probe,
+	disk->ask = true;
+	if (ss_sched_find_merge(&disk->sched, &probe,
 				sim->config.max_request_sectors, &into)) {
 		request = request_of(into);
 		append(&request->first_bio, &request->last_bio, bio);
-		ss_sched_merged(&sim->sched, into, &probe, sim->now_ns);
-		join(sim, request);
+		ss_sched_merged(&disk->sched, into, &probe, sim->now_ns);
+		join(sim, disk, request);
 		return;
 	}
 	request = request_new(sim);
@@ -143,93 +146,115 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 	request->rq.owner = owner_of(sim, bio->job);
 	request->first_bio = NULL;
 	append(&request->first_bio, &request->last_bio, bio);
-	sim->held_requests[bio->direction]++;
-	ss_sched_arrived(&sim->sched, &request->rq, sim->now_ns);
-	if (sim->sched.nr_pending > sim->max_pending)
-		sim->max_pending = sim->sched.nr_pending;
+	disk->held_requests[bio->direction]++;
+	list_add_tail(&request->pending_node, &disk->pending);
+	ss_sched_arrived(&disk->sched, &request->rq, sim->now_ns);
+	if (disk->sched.nr_pending > sim->max_pending)
+		sim->max_pending = disk->sched.nr_pending;
 }
 
 void sim_submit(struct sim *sim, struct sim_bio *bio)
 {
+	if (sim->array) {
+		sim_array_submit(sim, bio);
+		return;
+	}
+	bio->disk = 0;
+	sim_block_submit(sim, bio);
+}
+
+void sim_block_submit(struct sim *sim, struct sim_bio *bio)
+{
+	struct sim_disk *disk = &sim->disk[bio->disk];
 	u8 dir = bio->direction;
 
 	if (bio->flush) {
-		sim->ask = true;
-		append(&sim->flush_first, &sim->flush_last, bio);
+		disk->ask = true;
+		append(&disk->flush_first, &disk->flush_last, bio);
 		return;
 	}
-	if (sim->blocked_first[dir] ||
-	    sim->held_requests[dir] >= sim->config.nr_requests)
-		append(&sim->blocked_first[dir], &sim->blocked_last[dir], bio);
+	if (disk->blocked_first[dir] ||
+	    disk->held_requests[dir] >= sim->config.nr_requests)
+		append(&disk->blocked_first[dir], &disk->blocked_last[dir],
+		       bio);
 	else
 		enqueue(sim, bio);
 }
 
 bool sim_congested(const struct sim *sim)
 {
-	return sim->blocked_first[SS_READ] || sim->blocked_first[SS_WRITE];
+	u32 i;
+
+	for (i = 0; i < sim->nr_disks; i++)
+		if (sim->disk[i].blocked_first[SS_READ] ||
+		    sim->disk[i].blocked_first[SS_WRITE])
+			return true;
+	return false;
 }
 
 /* Those that slept for want of a request go on, in their order. */
-static void unblock(struct sim *sim)
+static void unblock(struct sim *sim, struct sim_disk *disk)
 {
 	u8 dir;
 
 	for (dir = 0; dir < SS_DIRECTIONS; dir++)
-		while (sim->blocked_first[dir] &&
-		       sim->held_requests[dir] < sim->config.nr_requests) {
-			struct sim_bio *bio = sim->blocked_first[dir];
+		while (disk->blocked_first[dir] &&
+		       disk->held_requests[dir] < sim->config.nr_requests) {
+			struct sim_bio *bio = disk->blocked_first[dir];
 
-			sim->blocked_first[dir] = bio->next;
+			disk->blocked_first[dir] = bio->next;
 			enqueue(sim, bio);
 		}
 }
 
-static void to_disk(struct sim *sim, struct sim_request *request)
+static void to_disk(struct sim *sim, struct sim_disk *disk,
+		    struct sim_request *request)
 {
-	if (sim->disk_busy_from_ns == U64_MAX)
-		sim->disk_busy_from_ns = sim->now_ns;
-	hdd_submit(&sim->hdd, &request->cmd, sim->now_ns);
+	if (disk->busy_from_ns == U64_MAX)
+		disk->busy_from_ns = sim->now_ns;
+	hdd_submit(&disk->hdd, &request->cmd, sim->now_ns);
 }
 
 /* Fill the disk's queue with what the scheduler chooses. */
-void sim_block_kick(struct sim *sim)
+void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
-	sim->ask = false;
-	sim->wake_ns = U64_MAX;
-	while (!hdd_full(&sim->hdd)) {
+	disk->ask = false;
+	disk->wake_ns = U64_MAX;
+	while (!hdd_full(&disk->hdd)) {
 		struct sim_request *request;
 		struct ss_decision decision;
 
-		if (sim->flush_first) {
+		if (disk->flush_first) {
 			request = request_new(sim);
 			memset(&request->cmd, 0, sizeof(request->cmd));
 			request->cmd.op = HDD_FLUSH;
-			request->first_bio = sim->flush_first;
-			request->last_bio = sim->flush_first;
-			sim->flush_first = sim->flush_first->next;
+			request->first_bio = disk->flush_first;
+			request->last_bio = disk->flush_first;
+			disk->flush_first = disk->flush_first->next;
 			request->last_bio->next = NULL;
-			to_disk(sim, request);
+			to_disk(sim, disk, request);
 			continue;
 		}
-		decision = ss_sched_choose(&sim->sched, sim->now_ns);
+		decision = ss_sched_choose(&disk->sched, sim->now_ns);
 		if (decision.verdict == SS_WAIT &&
 		    decision.until_ns != SS_FOREVER)
-			sim->wake_ns = decision.until_ns;
+			disk->wake_ns = decision.until_ns;
 		if (decision.verdict != SS_DISPATCH)
 			return;
 		request = request_of(decision.rq);
-		ss_sched_dispatched(&sim->sched, decision.rq, sim->now_ns);
+		list_del_init(&request->pending_node);
+		ss_sched_dispatched(&disk->sched, decision.rq, sim->now_ns);
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :
 								     HDD_WRITE;
 		request->cmd.fua = false;
-		to_disk(sim, request);
+		to_disk(sim, disk, request);
 	}
 }
 
-static void note(struct sim *sim, const struct sim_request *request)
+static void note(struct sim *sim, struct sim_disk *disk,
+		 const struct sim_request *request)
 {
 	const struct sim_bio *bio;
 	const struct ss_request *rq = &request->rq;
@@ -239,12 +264,12 @@ static void note(struct sim *sim, const struct sim_request *request)
 	sim->position_ns += request->cmd.position_ns;
 	sim->disk_requests++;
 	sim->disk_bytes[rq->direction] += (u64)rq->nr_sectors * SECTOR_BYTES;
-	if (request->first_bio->job != sim->last_job) {
-		if (sim->last_job != U32_MAX) {
+	if (request->first_bio->job != disk->last_job) {
+		if (disk->last_job != U32_MAX) {
 			sim->switches++;
 			sim->switch_ns += request->cmd.position_ns;
 		}
-		sim->last_job = request->first_bio->job;
+		disk->last_job = request->first_bio->job;
 	}
 	for (bio = request->first_bio; bio; bio = bio->next) {
 		u64 wait_ns = rq->dispatch_ns - bio->wanted_ns;
@@ -262,31 +287,33 @@ static void note(struct sim *sim, const struct sim_request *request)
 			.sector = rq->sector,
 			.nr_sectors = rq->nr_sectors,
 			.job = request->first_bio->job,
+			.disk = request->first_bio->disk,
 			.direction = rq->direction,
 		};
 }
 
 /* While the disk flushed, requests pending did not wait for the scheduler. */
-static void note_flush(struct sim *sim, const struct hdd_cmd *flush)
+static void note_flush(const struct sim *sim, struct sim_disk *disk,
+		       const struct hdd_cmd *flush)
 {
-	u64 from = sim->sched.idle_since_ns;
+	u64 from = disk->sched.idle_since_ns;
 
 	if (from == SS_FOREVER)
 		return;
 	if (from < flush->submit_ns)
 		from = flush->submit_ns;
-	if (from < sim->flush_counted_ns)
-		from = sim->flush_counted_ns;
+	if (from < disk->flush_counted_ns)
+		from = disk->flush_counted_ns;
 	if (from < sim->now_ns)
-		sim->flush_idle_ns += sim->now_ns - from;
-	sim->flush_counted_ns = sim->now_ns;
+		disk->flush_idle_ns += sim->now_ns - from;
+	disk->flush_counted_ns = sim->now_ns;
 }
 
-void sim_block_completions(struct sim *sim)
+void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 {
 	struct hdd_cmd *cmd;
 
-	while ((cmd = hdd_pop(&sim->hdd, sim->now_ns))) {
+	while ((cmd = hdd_pop(&disk->hdd, sim->now_ns))) {
 		struct sim_request *request =
 			(struct sim_request *)((char *)cmd -
 					       offsetof(struct sim_request,
@@ -294,24 +321,57 @@ void sim_block_completions(struct sim *sim)
 		struct sim_bio *bio = request->first_bio, *next;
 
 		if (cmd->op != HDD_FLUSH) {
-			ss_sched_completed(&sim->sched, &request->rq,
+			ss_sched_completed(&disk->sched, &request->rq,
 					   sim->now_ns);
-			sim->held_requests[request->rq.direction]--;
-			note(sim, request);
+			disk->held_requests[request->rq.direction]--;
+			note(sim, disk, request);
 		} else {
-			note_flush(sim, cmd);
+			note_flush(sim, disk, cmd);
 		}
-		if (!sim->hdd.in_flight) {
-			sim->busy_ns += sim->now_ns - sim->disk_busy_from_ns;
-			sim->disk_busy_from_ns = U64_MAX;
+		if (!disk->hdd.in_flight) {
+			sim->busy_ns += sim->now_ns - disk->busy_from_ns;
+			disk->busy_from_ns = U64_MAX;
 		}
 		request_free(sim, request);
-		sim->ask = true;
+		disk->ask = true;
 		for (; bio; bio = next) {
 			next = bio->next;
 			bio->done(sim, bio);
-			bio_free(sim, bio);
+			sim_bio_free(sim, bio);
 		}
-		unblock(sim);
+		unblock(sim, disk);
 	}
+}
+
+struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)
+{
+	struct sim_bio *first = NULL, *last = NULL, *bio, *next;
+	u8 dir;
+
+	while (!list_empty(&disk->pending)) {
+		struct sim_request *request = list_first_entry(
+			&disk->pending, struct sim_request, pending_node);
+
+		list_del_init(&request->pending_node);
+		ss_sched_removed(&disk->sched, &request->rq, sim->now_ns);
+		disk->held_requests[request->rq.direction]--;
+		for (bio = request->first_bio; bio; bio = next) {
+			next = bio->next;
+			append(&first, &last, bio);
+		}
+		request_free(sim, request);
+	}
+	for (dir = 0; dir < SS_DIRECTIONS; dir++) {
+		for (bio = disk->blocked_first[dir]; bio; bio = next) {
+			next = bio->next;
+			append(&first, &last, bio);
+		}
+		disk->blocked_first[dir] = NULL;
+	}
+	for (bio = disk->flush_first; bio; bio = next) {
+		next = bio->next;
+		append(&first, &last, bio);
+	}
+	disk->flush_first = NULL;
+	return first;
 }

@@ -5,12 +5,14 @@
  *	process.c, replay.c	want blocks moved
  *	cache.c			page cache, readahead, write-back between them
  *				and the block layer
+ *	array.c			from an array's bios to its members'
  *	block.c			bios, merging, the scheduler, the disk
  *	sim.c			the clock, events, results
  */
 #ifndef SIM_INTERNAL_H
 #define SIM_INTERNAL_H
 
+#include "../core/array.h"
 #include "../core/sched.h"
 #include "../disk/hdd.h"
 #include "histogram.h"
@@ -38,6 +40,7 @@ struct sim_bio {
 	u8 flags; /* SS_SYNC, SS_META */
 	bool flush; /* not data: empty the disk's write cache */
 	u32 job; /* who it is for; the cache's own number for write-back */
+	u32 disk; /* which one it is for; sim_submit() sets it */
 	u64 wanted_ns; /* when its sender sent it */
 	void (*done)(struct sim *sim, struct sim_bio *bio);
 	void *context; /* the sender's */
@@ -49,15 +52,53 @@ struct sim_request {
 	struct ss_request rq;
 	struct hdd_cmd cmd;
 	struct sim_bio *first_bio, *last_bio;
+	struct list_head pending_node; /* on its disk's list until dispatched */
 	struct sim_request *next_free;
 };
 
+/* A disk and its scheduler: all of the storage, or a member of the array. */
+struct sim_disk {
+	struct ss_sched sched;
+	struct hdd hdd;
+	bool failed;
+	u64 wake_ns; /* ask the scheduler again then */
+	bool ask; /* something happened since it was asked */
+	struct list_head pending; /* requests */
+	u32 held_requests[SS_DIRECTIONS]; /* scheduler's and disk's together */
+	struct sim_bio *blocked_first[SS_DIRECTIONS];
+	struct sim_bio *blocked_last[SS_DIRECTIONS];
+	struct sim_bio *flush_first, *flush_last;
+	u32 last_job; /* of the last request that the disk served */
+	u64 busy_from_ns;
+	/* Of the scheduler's idle time, when the disk was flushing. */
+	u64 flush_idle_ns, flush_counted_ns;
+};
+
 struct sim_bio *sim_bio_new(struct sim *sim);
+void sim_bio_free(struct sim *sim, struct sim_bio *bio);
+/* A new bio for the storage: the array's, or the only disk's. */
 void sim_submit(struct sim *sim, struct sim_bio *bio);
+/* A bio for one disk, bio->disk. */
+void sim_block_submit(struct sim *sim, struct sim_bio *bio);
 /* Senders that can pause (a trace) ask before they send. */
 bool sim_congested(const struct sim *sim);
-void sim_block_kick(struct sim *sim);
-void sim_block_completions(struct sim *sim);
+void sim_block_kick(struct sim *sim, struct sim_disk *disk);
+void sim_block_completions(struct sim *sim, struct sim_disk *disk);
+/* All that waits for @disk is handed back, in order of its arrival. */
+struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk);
+
+/* ---- array.c ---- */
+
+struct sim_array;
+
+/* NULL on failure, with one sentence in @why. */
+struct sim_array *sim_array_new(struct sim *sim,
+				const struct sim_array_config *config,
+				char *why, u64 why_bytes);
+void sim_array_free(struct sim_array *array);
+void sim_array_submit(struct sim *sim, struct sim_bio *bio);
+u64 sim_array_capacity(const struct sim_array *array);
+void sim_array_result(struct sim_array *array, struct sim_result *result);
 
 /* ---- sim.c ---- */
 
@@ -159,24 +200,16 @@ struct sim {
 	bool failed;
 
 	/* block.c */
-	struct ss_sched sched;
-	struct hdd hdd;
-	u64 wake_ns; /* ask the scheduler again then */
-	bool ask; /* something happened since it was asked */
-	u32 held_requests[SS_DIRECTIONS]; /* scheduler's and disk's together */
-	struct sim_bio *blocked_first[SS_DIRECTIONS];
-	struct sim_bio *blocked_last[SS_DIRECTIONS];
-	struct sim_bio *flush_first, *flush_last;
+	struct sim_disk *disk;
+	u32 nr_disks;
+	struct sim_array *array; /* NULL: one disk */
+	u64 capacity_sectors;
 	struct sim_bio *free_bio;
 	struct sim_request *free_request;
 	void *slabs;
-	u32 last_job; /* of the last request that the disk served */
-	u64 disk_busy_from_ns;
 	u64 disk_bytes[2];
 	u64 disk_requests;
 	u64 switches, switch_ns, position_ns, busy_ns;
-	/* Of the scheduler's idle time, when the disk was flushing. */
-	u64 flush_idle_ns, flush_counted_ns;
 	u64 max_pending;
 	struct histogram wait, service, response;
 	struct sim_log_row *log;

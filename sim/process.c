@@ -349,14 +349,18 @@ static void send_direct(struct sim *sim, struct sim_process *p, u64 position)
 
 static void finish(struct sim *sim, struct sim_process *p)
 {
+	u32 i;
+
 	p->step = STEP_DONE;
 	if (own_time(sim, p) > p->end_ns && !p->job.direct)
 		p->end_ns = own_time(sim, p);
 	if (p->end_ns > sim->last_end_ns)
 		sim->last_end_ns = p->end_ns;
 	sim->running--;
-	if (sim->config.owners == SIM_OWNERS_PROCESS)
-		ss_sched_owner_gone(&sim->sched, (u64)p->index + 1,
+	if (sim->config.owners != SIM_OWNERS_PROCESS)
+		return;
+	for (i = 0; i < sim->nr_disks; i++)
+		ss_sched_owner_gone(&sim->disk[i].sched, (u64)p->index + 1,
 				    sim->now_ns);
 }
 

@@ -102,7 +102,7 @@ void sim_replay_free(struct sim_replay *replay)
 /* Bring a position onto the disk, or refuse it. */
 static bool place(struct sim *sim, struct trace_request *rq)
 {
-	u64 capacity = sim->hdd.params.capacity_sectors;
+	u64 capacity = sim->capacity_sectors;
 
 	if (rq->nr_sectors <= capacity &&
 	    rq->sector <= capacity - rq->nr_sectors)
@@ -282,7 +282,7 @@ static void closed_send(struct sim *sim, void *context)
 static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
 		       const struct trace_request *rq)
 {
-	const struct ss_curve *curve = &sim->sched.curve;
+	const struct ss_curve *curve = &sim->disk[0].sched.curve;
 
 	return ss_curve_service_ns(curve, owner->last_end_sector, rq->sector) +
 	       curve->transfer_ps * rq->nr_sectors / 1000;

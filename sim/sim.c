@@ -85,66 +85,94 @@ static struct sim_event pop_event(struct sim *sim)
 
 /* ---- setting up ---- */
 
-static int set_curve(struct sim *sim, const struct sim_config *config,
-		     u64 span_sectors)
+int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
+		  const u64 *time_ns, u32 nr, char *why, u64 why_bytes)
 {
 	struct ss_curve_point point[SS_CURVE_POINTS];
+	struct sim_disk *one = &sim->disk[disk];
 	u32 i;
 
-	if (!config->nr_curve_points)
-		return 0;
-	if (config->nr_curve_points > SS_CURVE_POINTS)
+	for (i = 0; i < nr && i < SS_CURVE_POINTS; i++)
+		point[i] = (struct ss_curve_point){ distance_sectors[i],
+						    time_ns[i] };
+	if (nr > SS_CURVE_POINTS ||
+	    ss_curve_set(&one->sched.curve, point, nr,
+			 one->hdd.params.capacity_sectors)) {
+		snprintf(
+			why, why_bytes,
+			"service-time curve: distances must ascend from 0 and times must not fall");
 		return -1;
-	for (i = 0; i < config->nr_curve_points; i++)
-		point[i] = (struct ss_curve_point){
-			config->curve_distance_sectors[i],
-			config->curve_time_ns[i]
-		};
-	return ss_curve_set(&sim->sched.curve, point, config->nr_curve_points,
-			    span_sectors);
+	}
+	return 0;
 }
 
-struct sim *sim_new(const struct sim_config *config,
-		    const struct hdd_params *disk, char *why, u64 why_bytes)
+static int check_config(const struct sim_config *config, char *why,
+			u64 why_bytes)
 {
-	struct sim *sim = sim_alloc(sizeof(*sim));
-	const char *reason;
-
-	sim->config = *config;
-	if (hdd_init(&sim->hdd, disk, &reason)) {
-		snprintf(why, why_bytes, "disk: %s", reason);
-		goto fail;
-	}
 	if (!config->nr_requests || !config->max_request_sectors ||
 	    config->owners > SIM_OWNERS_NONE) {
 		snprintf(
 			why, why_bytes,
 			"nr_requests and max_request_sectors must be at least 1");
-		goto fail;
+		return -1;
 	}
 	if (config->queue_depth < 1 || config->queue_depth > 32) {
 		snprintf(why, why_bytes,
 			 "queue depth %u: a disk takes 1 to 32 commands",
 			 config->queue_depth);
-		goto fail;
+		return -1;
 	}
-	hdd_set_queue_depth(&sim->hdd, config->queue_depth);
-	if (ss_sched_init(&sim->sched, config->policy, disk->capacity_sectors,
-			  why, why_bytes))
-		goto fail;
-	if (set_curve(sim, config, disk->capacity_sectors)) {
-		snprintf(
-			why, why_bytes,
-			"service-time curve: distances must ascend from 0 and times must not fall");
-		goto fail;
+	return 0;
+}
+
+static int disk_init(struct sim_disk *disk, const struct sim_config *config,
+		     const struct hdd_params *params, char *why, u64 why_bytes)
+{
+	const char *reason;
+
+	if (hdd_init(&disk->hdd, params, &reason)) {
+		snprintf(why, why_bytes, "disk: %s", reason);
+		return -1;
 	}
-	sim->wake_ns = U64_MAX;
-	sim->disk_busy_from_ns = U64_MAX;
-	sim->last_job = U32_MAX;
+	hdd_set_queue_depth(&disk->hdd, config->queue_depth);
+	if (ss_sched_init(&disk->sched, config->policy,
+			  params->capacity_sectors, why, why_bytes))
+		return -1;
+	INIT_LIST_HEAD(&disk->pending);
+	disk->wake_ns = U64_MAX;
+	disk->busy_from_ns = U64_MAX;
+	disk->last_job = U32_MAX;
+	return 0;
+}
+
+struct sim *sim_new(const struct sim_config *config,
+		    const struct hdd_params *const *disks, u32 nr_disks,
+		    const struct sim_array_config *array, char *why,
+		    u64 why_bytes)
+{
+	struct sim *sim = sim_alloc(sizeof(*sim));
+	u32 i;
+
+	sim->config = *config;
+	sim->disk = sim_alloc(nr_disks * sizeof(*sim->disk));
+	sim->nr_disks = nr_disks;
+	if (check_config(config, why, why_bytes))
+		goto fail;
+	for (i = 0; i < nr_disks; i++)
+		if (disk_init(&sim->disk[i], config, disks[i], why, why_bytes))
+			goto fail;
+	sim->capacity_sectors = disks[0]->capacity_sectors;
+	if (array) {
+		sim->array = sim_array_new(sim, array, why, why_bytes);
+		if (!sim->array)
+			goto fail;
+		sim->capacity_sectors = sim_array_capacity(sim->array);
+	}
 	sim->first_start_ns = U64_MAX;
 	sim->cache = sim_cache_new(sim);
 	return sim;
 fail:
+	free(sim->disk);
 	free(sim);
 	return NULL;
 }
@@ -160,6 +188,7 @@ void sim_free(struct sim *sim)
 	free(sim->process);
 	sim_replay_free(sim->replay);
 	sim_cache_free(sim->cache);
+	sim_array_free(sim->array);
 	while (sim->slabs) {
 		void *next = *(void **)sim->slabs;
 
@@ -168,19 +197,30 @@ void sim_free(struct sim *sim)
 	}
 	free(sim->heap);
 	free(sim->log);
+	free(sim->disk);
 	free(sim);
 }
 
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes)
 {
-	return ss_sched_tune(&sim->sched, name, value, sim->now_ns, why,
-			     why_bytes);
+	int error = 0;
+	u32 i;
+
+	for (i = 0; i < sim->nr_disks && !error; i++)
+		error = ss_sched_tune(&sim->disk[i].sched, name, value,
+				      sim->now_ns, why, why_bytes);
+	return error;
 }
 
 int sim_weigh(struct sim *sim, u64 owner, u64 weight)
 {
-	return ss_sched_weigh(&sim->sched, owner, weight);
+	int error = 0;
+	u32 i;
+
+	for (i = 0; i < sim->nr_disks && !error; i++)
+		error = ss_sched_weigh(&sim->disk[i].sched, owner, weight);
+	return error;
 }
 
 int sim_add_job(struct sim *sim, const struct sim_job *job)
@@ -240,12 +280,16 @@ static bool start_stage(struct sim *sim)
 
 static u64 next_time(const struct sim *sim)
 {
-	u64 at = hdd_next_ns(&sim->hdd);
+	u64 at = U64_MAX;
+	u32 i;
 
+	for (i = 0; i < sim->nr_disks; i++) {
+		u64 done = hdd_next_ns(&sim->disk[i].hdd);
+
+		at = min_t(u64, at, min_t(u64, done, sim->disk[i].wake_ns));
+	}
 	if (sim->nr_events && sim->heap[0].at_ns < at)
 		at = sim->heap[0].at_ns;
-	if (sim->wake_ns < at)
-		at = sim->wake_ns;
 	if (sim->replay) {
 		u64 arrival = sim_replay_next_ns(sim->replay);
 
@@ -255,11 +299,45 @@ static u64 next_time(const struct sim *sim)
 	return at;
 }
 
+/*
+ * What one member dispatches may be what another has waited for, so those are
+ * asked again that ask for it meanwhile.
+ */
+static void ask_schedulers(struct sim *sim)
+{
+	bool again;
+	u32 i;
+
+	do {
+		again = false;
+		for (i = 0; i < sim->nr_disks; i++) {
+			struct sim_disk *disk = &sim->disk[i];
+
+			if (!disk->ask && disk->wake_ns > sim->now_ns)
+				continue;
+			sim_block_kick(sim, disk);
+			again = true;
+		}
+	} while (again);
+}
+
+static u32 nr_pending(const struct sim *sim)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < sim->nr_disks; i++)
+		nr += sim->disk[i].sched.nr_pending;
+	return nr;
+}
+
 /* Everything that happens at one time. */
 static void step(struct sim *sim)
 {
-	if (hdd_next_ns(&sim->hdd) <= sim->now_ns)
-		sim_block_completions(sim);
+	u32 i;
+
+	for (i = 0; i < sim->nr_disks; i++)
+		if (hdd_next_ns(&sim->disk[i].hdd) <= sim->now_ns)
+			sim_block_completions(sim, &sim->disk[i]);
 	while (sim->nr_events && sim->heap[0].at_ns <= sim->now_ns) {
 		struct sim_event event = pop_event(sim);
 
@@ -267,8 +345,7 @@ static void step(struct sim *sim)
 	}
 	if (sim->replay && sim_replay_next_ns(sim->replay) <= sim->now_ns)
 		sim_replay_send(sim, sim->replay);
-	if (sim->ask || sim->wake_ns <= sim->now_ns)
-		sim_block_kick(sim);
+	ask_schedulers(sim);
 }
 
 static bool senders_done(struct sim *sim)
@@ -302,7 +379,7 @@ enum sim_state sim_run(struct sim *sim, u64 max_events)
 				sim,
 				"nothing left to happen at %llu ns, with %u requests pending",
 				(unsigned long long)sim->now_ns,
-				sim->sched.nr_pending);
+				nr_pending(sim));
 			return SIM_FAILED;
 		}
 		if (sim->config.stop_ns && at > sim->config.stop_ns)
@@ -324,6 +401,11 @@ const char *sim_why(const struct sim *sim)
 u64 sim_now_ns(const struct sim *sim)
 {
 	return sim->now_ns;
+}
+
+u64 sim_capacity_sectors(const struct sim *sim)
+{
+	return sim->capacity_sectors;
 }
 
 u32 sim_progress_ppm(const struct sim *sim)
@@ -352,9 +434,24 @@ u32 sim_progress_ppm(const struct sim *sim)
 			     (u32)((unsigned __int128)done * 1000000 / all);
 }
 
+static void add_counters(const struct sim_disk *disk, struct sim_result *result)
+{
+	const struct ss_counters *counters = &disk->sched.counters;
+
+	result->dispatches += counters->dispatches;
+	result->merges += counters->merges;
+	result->seeks += counters->seeks;
+	result->waits += counters->waits;
+	result->hits += counters->hits;
+	result->timeouts += counters->timeouts;
+	result->second_chances += counters->second_chances;
+	result->slices_ended += counters->slices_ended;
+	result->expired += counters->expired;
+	result->idle_ns += counters->idle_ns - disk->flush_idle_ns;
+}
+
 void sim_result(const struct sim *sim, struct sim_result *result)
 {
-	const struct ss_counters *counters = &sim->sched.counters;
 	struct sim_job_result job;
 	u32 i;
 
@@ -379,16 +476,10 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	result->position_ns = sim->position_ns;
 	result->busy_ns = sim->busy_ns;
 	result->max_pending = sim->max_pending;
-	result->dispatches = counters->dispatches;
-	result->merges = counters->merges;
-	result->seeks = counters->seeks;
-	result->waits = counters->waits;
-	result->hits = counters->hits;
-	result->timeouts = counters->timeouts;
-	result->second_chances = counters->second_chances;
-	result->slices_ended = counters->slices_ended;
-	result->expired = counters->expired;
-	result->idle_ns = counters->idle_ns - sim->flush_idle_ns;
+	for (i = 0; i < sim->nr_disks; i++)
+		add_counters(&sim->disk[i], result);
+	if (sim->array)
+		sim_array_result(sim->array, result);
 }
 
 u32 sim_nr_jobs(const struct sim *sim)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The simulator's interface: one disk under one scheduler, fed by processes
- * (closed loop) or by a trace, in virtual time.
+ * The simulator's interface: one disk under one scheduler, or an array of
+ * them, fed by processes (closed loop) or by a trace, in virtual time.
  *
  * This header is read by the C compiler and by the Python package's binding
  * alike, so it holds plain declarations only.
@@ -76,14 +76,23 @@ struct sim_config {
 	u32 readahead_pages; /* largest window, 4 KiB pages; 0: no readahead */
 	u64 page_copy_ns; /* CPU time for one page of a buffered read */
 	u64 wake_ns; /* from a completion until its sender runs again */
-	u32 nr_curve_points; /* 0: learn the curve */
-	u64 curve_distance_sectors[40];
-	u64 curve_time_ns[40];
 	bool wrap; /* fold trace positions beyond the disk */
 	bool closed; /* replay by dependency, not by time stamp */
 	bool one_owner; /* replay only the requests of this owner: */
 	u64 the_owner;
 	u64 stop_ns; /* end of the world, 0: none */
+};
+
+#define SIM_NO_MEMBER 0xffffffffU
+
+/* How disks are put together; see core/array_geometry.h. */
+struct sim_array_config {
+	u32 level; /* enum ss_array_level */
+	u32 layout; /* enum ss_array_layout, of RAID 5 */
+	u32 chunk_sectors;
+	bool coordinated; /* members under stream help each other */
+	u32 failed_member; /* SIM_NO_MEMBER: none fails */
+	u64 fail_at_ns; /* 0: it is missing from the start */
 };
 
 /* A distribution of times, in ns. */
@@ -130,6 +139,11 @@ struct sim_result {
 	u64 slices_ended;
 	u64 expired;
 	u64 idle_ns;
+	/* struct ss_array_counters, of a coordinated array */
+	u64 array_turns;
+	u64 array_slices_ended;
+	u64 array_established;
+	u64 array_unusable;
 };
 
 /* What sim_run() ended with. */
@@ -142,10 +156,19 @@ enum sim_state {
 
 struct sim;
 
-/* NULL on failure, with one sentence in @why (at least 256 bytes). */
+/*
+ * @nr_disks disks, put together as @array says; NULL: there is one. NULL on
+ * failure, with one sentence in @why (at least 256 bytes).
+ */
 struct sim *sim_new(const struct sim_config *config,
-		    const struct hdd_params *disk, char *why, u64 why_bytes);
+		    const struct hdd_params *const *disks, u32 nr_disks,
+		    const struct sim_array_config *array, char *why,
+		    u64 why_bytes);
 void sim_free(struct sim *sim);
+/* The service-time curve of disk @disk; without one it is learned. */
+int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
+		  const u64 *time_ns, u32 nr, char *why, u64 why_bytes);
+u64 sim_capacity_sectors(const struct sim *sim);
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes);
 /* A share of the disk, see ss_sched_weigh(). */
@@ -165,7 +188,7 @@ void sim_job_result(const struct sim *sim, u32 job,
 
 /*
  * A log of every dispatch, for tests and pictures: at most @capacity rows are
- * kept. Rows: time of dispatch, arrival, completion, sector, length, job.
+ * kept. Rows: time of dispatch, arrival, completion, sector, length, job, disk.
  */
 struct sim_log_row {
 	u64 arrival_ns;
@@ -174,6 +197,7 @@ struct sim_log_row {
 	u64 sector;
 	u32 nr_sectors;
 	u32 job;
+	u32 disk;
 	u32 direction;
 };
 int sim_log(struct sim *sim, u64 capacity);

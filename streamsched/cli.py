@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from streamsched import __version__, results, rig
+from streamsched.array import Array, parse_array
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError
@@ -83,7 +84,21 @@ class Curve(enum.StrEnum):
 
 
 DiskOption = Annotated[
-    str, typer.Option("--disk", help="A name that `streamsched disks` lists, or a .toml file.")
+    str,
+    typer.Option(
+        "--disk",
+        help="A name that `streamsched disks` lists, or a .toml file; "
+        "for an array also one for each member, comma-separated.",
+    ),
+]
+ArrayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        metavar="LEVEL:DISKS[:CHUNK]",
+        help="Put disks together: linear, raid0, raid5 or raid10, of 2 to 32 disks, in chunks of "
+        "4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules for itself.",
+    ),
 ]
 PolicyOption = Annotated[
     str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
@@ -143,6 +158,49 @@ def _specs(policy: str) -> list[str]:
     for spec in specs:
         check_spec(spec)
     return specs
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """What the work runs on: a disk, or disks put together."""
+
+    disk: Disk
+    array: Array | None = None
+    disks: tuple[Disk, ...] = ()
+
+    def __str__(self) -> str:
+        if self.array is None:
+            return self.disk.name
+        names = dict.fromkeys(one.name for one in self.disks or (self.disk,))
+        return f"{self.array} of {', '.join(names)}"
+
+    def apply(self, setup: Setup) -> Setup:
+        """@setup on this."""
+        return dataclasses.replace(setup, disk=self.disk, array=self.array, disks=self.disks)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return self.apply(Setup(self.disk, "noop")).capacity_bytes
+
+
+def _storage(disk: str, array: str | None) -> Storage:
+    """What --disk and --array say, checked."""
+    names = [name.strip() for name in disk.split(",")]
+    if array is None:
+        if len(names) > 1:
+            raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")
+        return Storage(load_disk(disk))
+    described = parse_array(array)
+    if len(names) not in (1, described.members):
+        raise UsageError(
+            f"--disk {disk}: name one disk, or each of the {described.members} of --array {array}; "
+            f"these are {len(names)}"
+        )
+    disks = tuple(load_disk(name) for name in names)
+    storage = Storage(disks[0], described, disks if len(disks) > 1 else ())
+    if not storage.capacity_bytes:  # also refuses what cannot be put together
+        raise UsageError(f"--array {array}: has no room")
+    return storage
 
 
 def _setups(
@@ -228,6 +286,7 @@ def _jobs(jobs: int) -> int:
 def run(
     job: Annotated[str, typer.Argument(metavar="JOB.fio", help="A fio job file.")],
     disk: DiskOption = DEFAULT_DISK,
+    array: ArrayOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -269,7 +328,10 @@ def run(
     _check_to(to)
     if seed >= 2**64:
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
-    the_disk = load_disk(disk)
+    if array is not None and on is not Host.sim:
+        raise UsageError(f"--array {array}: only with --on sim")
+    storage = _storage(disk, array)
+    the_disk = storage.disk
     _check_host_options(on, owners, curve, seed, path, kernel)
     if weight and on is not Host.sim:
         raise UsageError(f"--weight: not with --on {on.value}")
@@ -282,14 +344,17 @@ def run(
         _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to)
         return
     specs = DEFAULT_POLICIES if policy is None else policy
-    setups = _setups(the_disk, specs, owners, queue_depth, set_ or [], curve)
-    processes = load_jobs(job, capacity_bytes=the_disk.capacity_sectors * 512, seed=seed)
+    setups = [
+        storage.apply(setup)
+        for setup in _setups(the_disk, specs, owners, queue_depth, set_ or [], curve)
+    ]
+    processes = load_jobs(job, capacity_bytes=storage.capacity_bytes, seed=seed)
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     comparison = compare(setups, processes, jobs=_jobs(jobs))
     name = Path(job).name
     title = (
-        f"{name}: {len(processes)} processes on {the_disk.name}, "
+        f"{name}: {len(processes)} processes on {storage}, "
         f"owners {owners.value}, queue depth {queue_depth}"
     )
     _show(comparison, output, to, name, title)
@@ -386,6 +451,7 @@ def _run_on_nbd(
 def replay(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="A block trace; - reads stdin.")],
     disk: DiskOption = DEFAULT_DISK,
+    array: ArrayOption = None,
     policy: PolicyOption = DEFAULT_POLICIES,
     owners: OwnersOption = Owners.process,
     queue_depth: DepthOption = 1,
@@ -416,17 +482,15 @@ def replay(
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
-    import dataclasses
-
     from streamsched import tracefile
 
     _check_to(to)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
-    the_disk = load_disk(disk)
+    storage = _storage(disk, array)
     setups = [
-        dataclasses.replace(setup, wrap=wrap, closed=mode is Mode.closed)
-        for setup in _setups(the_disk, policy, owners, queue_depth, set_ or [], curve)
+        dataclasses.replace(storage.apply(setup), wrap=wrap, closed=mode is Mode.closed)
+        for setup in _setups(storage.disk, policy, owners, queue_depth, set_ or [], curve)
     ]
     with tracefile.kept(trace) as path:
         opened = tracefile.open_trace(path, format_)
@@ -435,7 +499,7 @@ def replay(
         )
     name = Path(trace).name
     title = (
-        f"{name} ({opened.format}), {mode.value}: on {the_disk.name}, "
+        f"{name} ({opened.format}), {mode.value}: on {storage}, "
         f"owners {owners.value}, queue depth {queue_depth}"
     )
     _show(comparison, output, to, name, title)
@@ -516,7 +580,7 @@ def tunables() -> None:
 def reproduce(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig7, share, or all."),
+        typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig6, fig7, share, or all."),
     ] = None,
     jobs: JobsOption = 0,
 ) -> None:

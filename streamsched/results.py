@@ -15,7 +15,7 @@ from rich.table import Table
 from streamsched import __version__
 from streamsched.compare import Comparison
 from streamsched.policies import check_spec
-from streamsched.simulate import Run, Times
+from streamsched.simulate import Run, Setup, Times
 
 OUTPUTS = ("table", "json", "csv", "fio-json")
 # Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
@@ -47,6 +47,7 @@ def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
         "hits": run.counters["hits"],
         "timeouts": run.counters["timeouts"],
         "counters": run.counters,
+        **({"array_counters": run.array_counters} if run.setup.array else {}),
         "skipped_records": run.skipped,
         "jobs": [
             {
@@ -70,6 +71,12 @@ def _tunables(run: Run) -> dict[str, int]:
     return {row.name: given.get(row.name, row.initial) for row in rows}
 
 
+def _array(setup: Setup) -> dict[str, Any]:
+    if setup.array is None:
+        return {}
+    return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
+
+
 def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
     """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
     setup = comparison.runs[0].setup if comparison.runs else None
@@ -82,6 +89,7 @@ def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
         if setup is None
         else {
             "disk": setup.disk.name,
+            **_array(setup),
             "owners": setup.owners,
             "queue_depth": setup.queue_depth,
             "curve": setup.curve,
@@ -107,13 +115,14 @@ def as_csv(comparison: Comparison) -> str:
     for run in comparison.runs:
         row: dict[str, Any] = {}
         for key, value in run_dict(run, comparison.efficiency(run)).items():
-            if key in ("jobs", "counters"):
+            if key in ("jobs", "counters", "array_counters"):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
             else:
                 row[key] = value
         row.update({f"counter_{k}": v for k, v in run.counters.items()})
+        row.update({f"array_{k}": v for k, v in run.array_counters.items()})
         if writer is None:
             writer = csv.DictWriter(out, list(row), lineterminator="\n")
             writer.writeheader()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One simulation: a disk, a policy, and processes or a trace, run by the C simulator."""
+"""One simulation: a disk or an array, a policy, processes or a trace, run by the C simulator."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamsched._core import ffi, lib
+from streamsched.array import Array
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
@@ -43,12 +44,28 @@ class Setup:
     tunables: tuple[tuple[str, int], ...] = ()
     weights: tuple[tuple[int, int], ...] = ()  # owner, weight
     curve: str = "measured"
-    readahead_pages: int = READAHEAD_PAGES
+    array: Array | None = None
+    disks: tuple[Disk, ...] = ()  # the array's members, if they are not all alike
+    readahead_pages: int | None = None  # None: as Linux has it for this disk or array
     nr_requests: int = NR_REQUESTS
     wrap: bool = False
     closed: bool = False
     one_owner: int | None = None  # replay this owner's requests only
     path: str | None = None  # on the real kernel: the layers above the disk
+
+    @property
+    def members(self) -> tuple[Disk, ...]:
+        """Every disk there is."""
+        if self.array is None:
+            return (self.disk,)
+        return self.disks or (self.disk,) * self.array.members
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Of the disk, or of the array."""
+        if self.array is None:
+            return self.disk.capacity_sectors * 512
+        return self.array.capacity_sectors([d.capacity_sectors for d in self.members]) * 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +115,7 @@ class Run:
     counters: dict[str, int]
     jobs: tuple[JobRun, ...]
     skipped: int = 0
+    array_counters: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -123,8 +141,9 @@ class Run:
 
     @property
     def idle_share(self) -> float:
-        """The part of the time in which the disk idled with requests pending."""
-        return self.counters["idle_ns"] / self.duration_ns if self.duration_ns else 0.0
+        """The part of the time in which a disk idled with requests pending, on the average."""
+        disks = len(self.setup.members)
+        return self.counters["idle_ns"] / self.duration_ns / disks if self.duration_ns else 0.0
 
 
 COUNTERS = (
@@ -139,6 +158,8 @@ COUNTERS = (
     "expired",
     "idle_ns",
 )
+# Of a coordinated array: core/array.h.
+ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
 
 
 def disk_params(disk: Disk) -> Any:
@@ -177,7 +198,11 @@ def _config(setup: Setup) -> Any:
     config.nr_requests = setup.nr_requests
     config.max_request_sectors = MAX_REQUEST_SECTORS
     config.cache_bytes = CACHE_BYTES
-    config.readahead_pages = setup.readahead_pages
+    config.readahead_pages = READAHEAD_PAGES
+    if setup.readahead_pages is not None:
+        config.readahead_pages = setup.readahead_pages
+    elif setup.array is not None:
+        config.readahead_pages = max(READAHEAD_PAGES, setup.array.readahead_pages)
     config.page_copy_ns = PAGE_COPY_NS
     config.wake_ns = WAKE_NS
     config.wrap = setup.wrap
@@ -185,12 +210,6 @@ def _config(setup: Setup) -> Any:
     if setup.one_owner is not None:
         config.one_owner = True
         config.the_owner = setup.one_owner
-    if setup.curve == "measured":
-        points = measured_curve(setup.disk)
-        config.nr_curve_points = len(points)
-        for i, (distance, time) in enumerate(points):
-            config.curve_distance_sectors[i] = distance
-            config.curve_time_ns[i] = time
     return config
 
 
@@ -201,22 +220,40 @@ class Simulation:
         self.setup = setup
         self.reader: Any = None
         self._why = ffi.new("char[512]")
-        self.sim = lib.sim_new(_config(setup), disk_params(setup.disk), self._why, 512)
+        members = setup.members
+        params = {disk: disk_params(disk) for disk in dict.fromkeys(members)}
+        self.sim = lib.sim_new(
+            _config(setup),
+            ffi.new("struct hdd_params *[]", [params[disk] for disk in members]),
+            len(members),
+            setup.array.params() if setup.array else ffi.NULL,
+            self._why,
+            512,
+        )
         if not self.sim:
             raise UsageError(ffi.string(self._why).decode())
+        if setup.curve == "measured":
+            for index, disk in enumerate(members):
+                self._set_curve(index, measured_curve(disk))
         for name, value in setup.tunables:
             # A tunable of another policy of the same comparison is not ours.
             status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
             if status and status != -2:
                 self.close()
                 raise UsageError(ffi.string(self._why).decode())
-
         for owner, weight in setup.weights:
             # As above; all else was checked when the weights were parsed.
             status = lib.sim_weigh(self.sim, owner, weight)
             if status and status != -2:
                 self.close()
                 raise UsageError("too many owners have a weight; 128 can have one")
+
+    def _set_curve(self, disk: int, points: tuple[tuple[int, int], ...]) -> None:
+        distances = [distance for distance, _ in points]
+        times = [time for _, time in points]
+        if lib.sim_set_curve(self.sim, disk, distances, times, len(points), self._why, 512):
+            self.close()
+            raise UsageError(ffi.string(self._why).decode())
 
     def __enter__(self) -> Simulation:
         return self
@@ -239,6 +276,12 @@ class Simulation:
     def log(self, rows: int) -> None:
         """Keep a row for each of the first @rows requests."""
         lib.sim_log(self.sim, rows)
+
+    def log_disks(self) -> list[int]:
+        """The disk that served it, of each request kept."""
+        rows = ffi.new("struct sim_log_row **")
+        nr = lib.sim_log_rows(self.sim, rows)
+        return [rows[0][i].disk for i in range(nr)]
 
     def log_rows(self) -> list[tuple[int, int, int, int, int, int]]:
         """(arrival, dispatch, completion in ns, sector, sectors, job) of each request kept."""
@@ -296,6 +339,9 @@ class Simulation:
             busy_ns=raw.busy_ns,
             counters={name: getattr(raw, name) for name in COUNTERS},
             jobs=tuple(jobs),
+            array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
+            if self.setup.array
+            else {},
             skipped=lib.trace_skipped(self.reader) if self.reader else 0,
         )
 

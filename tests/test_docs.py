@@ -247,7 +247,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     job.write_text("[reader]\nrw=rw\nsize=1m\nnumjobs=2\noffset_increment=1g\n")
     streamsched = str(BIN / "streamsched")
     kinds = ("table", "json", "csv", "fio-json")
-    command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline", "--output"]
+    command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline"]
+    command += ["--array", "raid0:2:64k", "--output"]
     return {
         kind: subprocess.run(
             [*command, kind], capture_output=True, text=True, check=True, timeout=SECONDS

@@ -693,7 +693,7 @@ def test_help_of_a_command(command: str) -> None:
                 "by content",
             ],
         ),
-        ("reproduce", ["fig3", "fig4", "fig7", "share", "all"]),
+        ("reproduce", ["fig3", "fig4", "fig6", "fig7", "share", "all"]),
     ],
 )
 def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:

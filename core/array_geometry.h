@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where the sectors of an array are on its members, and back.
+ *
+ * The layouts are those of Linux md (Documentation/admin-guide/md.rst and
+ * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 with its four
+ * rotations of parity, RAID 10 with two copies beside each other (near=2), and
+ * linear. Sectors are of 512 bytes. The virtual sector is the array's, from 0.
+ *
+ * A row is one chunk on each member, at the same place on all of them. What a
+ * member holds beyond the last full row that all members have is outside the
+ * array (md's RAID 0 uses it for zones of fewer members).
+ *
+ * Nothing here changes after ss_array_geometry_init(): any number of readers
+ * may call the rest at once.
+ */
+#ifndef SS_ARRAY_GEOMETRY_H
+#define SS_ARRAY_GEOMETRY_H
+
+#include <linux/types.h>
+
+#define SS_ARRAY_MEMBERS 32 /* at most; at least 2 */
+#define SS_ARRAY_CHUNK_LEAST 8 /* sectors: 4 KiB */
+#define SS_ARRAY_CHUNK_MOST 2048 /* sectors: 1 MiB */
+#define SS_ARRAY_SECTORS_MOST (1ULL << 48) /* of one member */
+
+enum ss_array_level {
+	SS_ARRAY_LINEAR,
+	SS_ARRAY_RAID0,
+	SS_ARRAY_RAID5,
+	SS_ARRAY_RAID10, /* near=2 */
+};
+
+/* Where RAID 5's parity goes from row to row; md's numbers. */
+enum ss_array_layout {
+	SS_ARRAY_LEFT_ASYMMETRIC,
+	SS_ARRAY_RIGHT_ASYMMETRIC,
+	SS_ARRAY_LEFT_SYMMETRIC, /* md's default */
+	SS_ARRAY_RIGHT_SYMMETRIC,
+};
+
+struct ss_array_geometry {
+	/* Set by the host. */
+	u32 level; /* enum ss_array_level */
+	u32 layout; /* enum ss_array_layout; RAID 5 only */
+	u32 nr_members;
+	u32 chunk_sectors; /* not of linear */
+	u64 start_sector[SS_ARRAY_MEMBERS]; /* of the room for data */
+	u64 member_sectors[SS_ARRAY_MEMBERS]; /* of that room */
+
+	/* Made by ss_array_geometry_init(). */
+	u32 copies; /* of each chunk: 2 for RAID 10, else 1 */
+	u32 data_members; /* chunks of data in a row, without copies */
+	u64 rows;
+	u64 capacity_sectors;
+};
+
+/* A place on a member, as its disk counts. */
+struct ss_array_place {
+	u32 member;
+	u64 sector;
+	u64 run_sectors; /* the virtual disk goes on there for so long */
+};
+
+enum ss_array_kind {
+	SS_ARRAY_OUTSIDE, /* not of the array's rows */
+	SS_ARRAY_DATA,
+	SS_ARRAY_PARITY,
+};
+
+/*
+ * Check what the host has set and make the rest. -EINVAL with one sentence in
+ * @why (at least 160 bytes) when it is no such array.
+ */
+int ss_array_geometry_init(struct ss_array_geometry *geometry, char *why,
+			   size_t why_bytes);
+
+/*
+ * Where copy @copy (from 0, below geometry->copies) of virtual sector
+ * @sector, below capacity_sectors, is.
+ */
+void ss_array_map(const struct ss_array_geometry *geometry, u64 sector,
+		  u32 copy, struct ss_array_place *place);
+
+/*
+ * What @member has at @sector of its disk: the virtual sector, and for how
+ * many sectors of the member that goes on. For parity the virtual sector of
+ * the same place in the row's first chunk of data.
+ */
+enum ss_array_kind ss_array_unmap(const struct ss_array_geometry *geometry,
+				  u32 member, u64 sector, u64 *virtual_sector,
+				  u64 *run_sectors);
+
+/* The member that has the parity of @row; RAID 5 only. */
+u32 ss_array_parity_member(const struct ss_array_geometry *geometry, u64 row);
+
+#endif

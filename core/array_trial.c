@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Heads together or apart: which moves more? See array_trial.h.
+ *
+ * It begins apart, long enough for a first measure. Then turns are allowed,
+ * and after a while with turns the two are compared. What won goes on for a
+ * period, which doubles with every equal result; then the other is measured
+ * again.
+ */
+#include "array_trial.h"
+#include "tunable.h"
+
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+/* Measured apart at first; the streams have only begun. */
+#define FIRST_NS (100 * SS_MSEC)
+/* Measured before a comparison: a few turns. */
+#define SAMPLE_NS (300 * SS_MSEC)
+/* Older measures fade. */
+#define MEMORY_NS SS_SEC
+/* Of what the array does apart a stream must do this much by itself. */
+#define PROMISE_PCT 105
+/* How long a first result is believed, and any one at most. */
+#define PERIOD_NS (5 * SS_SEC)
+#define PERIOD_MOST_NS (160 * SS_SEC)
+
+void ss_array_trial_init(struct ss_array_trial *trial)
+{
+	*trial = (struct ss_array_trial){ .left_ns = FIRST_NS };
+	trial->period_ns = PERIOD_NS;
+}
+
+/* In sectors per second. */
+static u64 rate(const struct ss_array_rate *rate)
+{
+	return div64_u64(rate->sectors * SS_SEC, max_t(u64, rate->ns, 1));
+}
+
+bool ss_array_trial_promises(const struct ss_array_trial *trial,
+			     const struct ss_array_rate *alone, u64 slice_ns,
+			     u64 placing_ns)
+{
+	struct ss_array_rate with_placing = *alone;
+
+	if (!trial->allowed)
+		return false;
+	/* Begun is begun: half of the streams alone would prove nothing. */
+	if (trial->judged || trial->begun)
+		return true;
+	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
+	return rate(&with_placing) * 100 >= rate(&trial->apart) * PROMISE_PCT;
+}
+
+static void keep_recent(struct ss_array_rate *rate)
+{
+	if (rate->ns <= MEMORY_NS)
+		return;
+	rate->ns /= 2;
+	rate->sectors /= 2;
+}
+
+static void fade(struct ss_array_rate *rate)
+{
+	rate->sectors /= 4;
+	rate->ns /= 4;
+}
+
+static void compare(struct ss_array_trial *trial)
+{
+	bool apart_won = rate(&trial->together) < rate(&trial->apart);
+
+	trial->judged = true;
+	trial->verdicts++;
+	trial->left_ns = trial->period_ns;
+	trial->period_ns = min_t(u64, 2 * trial->period_ns, PERIOD_MOST_NS);
+	if (!apart_won)
+		return;
+	trial->refusals++;
+	trial->allowed = false;
+	fade(&trial->apart);
+}
+
+/* What is that much worse is not tried to the end. */
+static bool is_hopeless(const struct ss_array_trial *trial)
+{
+	return trial->together.ns >= SAMPLE_NS / 2 &&
+	       rate(&trial->together) * 2 < rate(&trial->apart);
+}
+
+/* The period is over: the other way gets its chance. */
+static void other_way(struct ss_array_trial *trial)
+{
+	trial->allowed = !trial->allowed;
+	trial->judged = false;
+	trial->begun = false;
+	if (trial->allowed) {
+		fade(&trial->together);
+		trial->left_ns = U64_MAX;
+	} else {
+		fade(&trial->apart);
+		trial->left_ns = SAMPLE_NS;
+	}
+}
+
+void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
+			  bool together)
+{
+	u64 passed_ns = now_ns - trial->last_ns;
+
+	trial->last_ns = now_ns;
+	if (!busy)
+		return;
+	if (together)
+		trial->together.ns += passed_ns;
+	else
+		trial->apart.ns += passed_ns;
+	keep_recent(&trial->apart);
+	keep_recent(&trial->together);
+	if (trial->allowed && !trial->judged) {
+		trial->begun |= together;
+		if (trial->together.ns >= SAMPLE_NS || is_hopeless(trial))
+			compare(trial);
+		return;
+	}
+	/* With nobody to bring heads together for, nothing is compared. */
+	if (trial->allowed && !together)
+		return;
+	/* What won may become worse with what the array is asked for. */
+	if (trial->allowed && trial->together.ns >= SAMPLE_NS &&
+	    rate(&trial->together) < rate(&trial->apart)) {
+		compare(trial);
+		return;
+	}
+	if (passed_ns < trial->left_ns)
+		trial->left_ns -= passed_ns;
+	else
+		other_way(trial);
+}
+
+void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
+			  bool together)
+{
+	if (together)
+		trial->together.sectors += nr_sectors;
+	else
+		trial->apart.sectors += nr_sectors;
+}

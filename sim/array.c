@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An array of disks, as Linux md drives it: a bio is cut at the borders of
+ * chunks and the pieces go to the members, where block.c merges those that
+ * touch.
+ *
+ * RAID 5 has no stripe cache here. For a range of a row that is written the
+ * parity needs either the old data and the old parity, or the data that is not
+ * written: whichever takes fewer reads, the second where both take as many
+ * (drivers/md/raid5.c, handle_stripe_dirtying()). RAID 10 reads the copy whose
+ * member is idle or whose head is nearer (drivers/md/raid10.c,
+ * read_balance()).
+ *
+ * Without one member RAID 5 reads all others instead, and RAID 10 the other
+ * copy. When a member fails while the array works, what it has begun it still
+ * finishes, and what waits for it goes elsewhere.
+ */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NOBODY SIM_NO_MEMBER
+
+/*
+ * Something under way: a sender's bio, or a range of a row that RAID 5 writes
+ * for it. Done when all its pieces are.
+ */
+struct op {
+	struct op *parent; /* or: */
+	struct sim_bio *bio;
+	u32 left; /* pieces */
+	/* RAID 5: when the reads are done, write @length here on these. */
+	u64 row_sector, length;
+	u32 writes; /* members, as bits */
+	struct op *next_free;
+	struct op *next_made;
+};
+
+struct sim_array {
+	struct ss_array_geometry geometry;
+	u64 head_sector[SS_ARRAY_MEMBERS]; /* where the last piece sent ends */
+	u32 failed; /* member, or NOBODY */
+	struct op *free_op, *made_op;
+	bool coordinated;
+	struct ss_array coordinator;
+};
+
+u64 sim_array_capacity(const struct sim_array *array)
+{
+	return array->geometry.capacity_sectors;
+}
+
+static struct op *op_new(struct sim_array *array, struct op *parent,
+			 struct sim_bio *bio)
+{
+	struct op *op = array->free_op;
+
+	if (op) {
+		array->free_op = op->next_free;
+	} else {
+		op = sim_alloc(sizeof(*op));
+		op->next_made = array->made_op;
+		array->made_op = op;
+	}
+	op->parent = parent;
+	op->bio = bio;
+	op->left = 1;
+	if (parent)
+		parent->left++;
+	return op;
+}
+
+static void piece_done(struct sim *sim, struct sim_bio *piece);
+
+/* @length sectors of @member from @sector on, for @op. */
+static void send(struct sim *sim, struct op *op, u32 member, u64 sector,
+		 u64 length, u8 direction)
+{
+	struct sim_array *array = sim->array;
+	const struct sim_bio *bio = op->bio;
+	struct sim_bio *piece;
+
+	if (sim->disk[member].failed)
+		return;
+	piece = sim_bio_new(sim);
+	piece->sector = sector;
+	piece->nr_sectors = (u32)length;
+	piece->direction = direction;
+	piece->flags = bio->flags;
+	if (direction == SS_READ)
+		piece->flags |= SS_SYNC;
+	piece->flush = bio->flush;
+	piece->job = bio->job;
+	piece->wanted_ns = sim->now_ns;
+	piece->done = piece_done;
+	piece->context = op;
+	piece->disk = member;
+	op->left++;
+	if (!bio->flush)
+		array->head_sector[member] = sector + length;
+	sim_block_submit(sim, piece);
+}
+
+/* A piece of @op is done, or there was none. */
+static void put(struct sim *sim, struct op *op)
+{
+	struct sim_array *array = sim->array;
+	u32 writes = op->writes, member;
+
+	if (--op->left)
+		return;
+	if (writes) {
+		op->writes = 0;
+		op->left = 1;
+		for (member = 0; member < array->geometry.nr_members; member++)
+			if (writes & (1U << member))
+				send(sim, op, member, op->row_sector,
+				     op->length, SS_WRITE);
+		put(sim, op);
+		return;
+	}
+	if (op->parent) {
+		put(sim, op->parent);
+	} else {
+		op->bio->done(sim, op->bio);
+		sim_bio_free(sim, op->bio);
+	}
+	op->next_free = array->free_op;
+	array->free_op = op;
+}
+
+static void piece_done(struct sim *sim, struct sim_bio *piece)
+{
+	put(sim, piece->context);
+}
+
+/* ---- reading ---- */
+
+/* RAID 5: what failed is made of all others. */
+static void read_others(struct sim *sim, struct op *op, u64 sector, u64 length)
+{
+	u32 member;
+
+	for (member = 0; member < sim->nr_disks; member++)
+		send(sim, op, member, sector, length, SS_READ);
+}
+
+/* RAID 10: which copy. */
+static u32 choose_copy(const struct sim *sim, u64 sector)
+{
+	const struct sim_array *array = sim->array;
+	u64 best = U64_MAX;
+	u32 copy, chosen = 0;
+
+	for (copy = 0; copy < array->geometry.copies; copy++) {
+		struct ss_array_place place;
+		const struct sim_disk *disk;
+		u64 distance;
+
+		ss_array_map(&array->geometry, sector, copy, &place);
+		disk = &sim->disk[place.member];
+		if (disk->failed)
+			continue;
+		distance = place.sector > array->head_sector[place.member] ?
+				   place.sector -
+					   array->head_sector[place.member] :
+				   array->head_sector[place.member] -
+					   place.sector;
+		if (!disk->sched.nr_pending && !disk->sched.nr_in_flight)
+			distance = 0;
+		if (distance < best) {
+			best = distance;
+			chosen = copy;
+		}
+	}
+	return chosen;
+}
+
+/* As much as one member has in a row; returns how much that is. */
+static u64 read_some(struct sim *sim, struct op *op, u64 sector, u64 length)
+{
+	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	struct ss_array_place place;
+	u32 copy = geometry->copies > 1 ? choose_copy(sim, sector) : 0;
+
+	ss_array_map(geometry, sector, copy, &place);
+	length = min_t(u64, length, place.run_sectors);
+	if (place.member == sim->array->failed)
+		read_others(sim, op, place.sector, length);
+	else
+		send(sim, op, place.member, place.sector, length, SS_READ);
+	return length;
+}
+
+/* ---- writing ---- */
+
+static u64 write_some(struct sim *sim, struct op *op, u64 sector, u64 length)
+{
+	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	struct ss_array_place place;
+	u32 copy;
+
+	for (copy = 0; copy < geometry->copies; copy++) {
+		ss_array_map(geometry, sector, copy, &place);
+		length = min_t(u64, length, place.run_sectors);
+		send(sim, op, place.member, place.sector, length, SS_WRITE);
+	}
+	return length;
+}
+
+/*
+ * RAID 5: write the places from @from to @end of the chunks of a row, on the
+ * members @written; the row begins at @row_sector of each.
+ */
+static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
+			u64 from, u64 end, u32 written, u32 parity)
+{
+	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	u32 failed = sim->array->failed, member;
+	u32 all = (u32)((1ULL << geometry->nr_members) - 1);
+	u32 rest = all & ~written & ~(1U << parity), reads;
+	struct op *op = op_new(sim->array, bio_op, bio_op->bio);
+
+	op->row_sector = row_sector + from;
+	op->length = end - from;
+	op->writes = written | (1U << parity);
+	if (failed == parity)
+		reads = 0;
+	else if (failed != NOBODY && (written & (1U << failed)))
+		reads = rest;
+	else if ((failed != NOBODY && (rest & (1U << failed))) ||
+		 __builtin_popcount(written) + 1 < __builtin_popcount(rest))
+		reads = op->writes;
+	else
+		reads = rest;
+	for (member = 0; member < geometry->nr_members; member++)
+		if (reads & (1U << member))
+			send(sim, op, member, op->row_sector, op->length,
+			     SS_READ);
+	put(sim, op);
+}
+
+/* RAID 5: what of a write lies in one row; returns how much that is. */
+static u64 write_row(struct sim *sim, struct op *op, u64 sector, u64 length)
+{
+	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	u64 chunk = geometry->chunk_sectors, row_length, row, at, end, next;
+	struct ss_array_place place;
+	u32 parity;
+
+	row_length = chunk * geometry->data_members;
+	row = sector / row_length;
+	at = sector % row_length;
+	length = min_t(u64, length, row_length - at);
+	parity = ss_array_parity_member(geometry, row);
+	/* Between two of these the same members are written. */
+	for (next = 0; next < chunk; next = end) {
+		u64 begins = at % chunk, ends = (at + length) % chunk, column;
+		u32 written = 0;
+
+		end = chunk;
+		if (next < begins)
+			end = begins;
+		if (next < ends && ends < end)
+			end = ends;
+		for (column = 0; column < geometry->data_members; column++) {
+			u64 here = column * chunk + next;
+
+			if (here < at || here >= at + length)
+				continue;
+			ss_array_map(geometry, row * row_length + here, 0,
+				     &place);
+			written |= 1U << place.member;
+		}
+		if (written)
+			write_range(sim, op, row * chunk, next, end, written,
+				    parity);
+	}
+	return length;
+}
+
+/* ---- both ---- */
+
+void sim_array_submit(struct sim *sim, struct sim_bio *bio)
+{
+	struct sim_array *array = sim->array;
+	struct op *op = op_new(array, NULL, bio);
+	u64 sector = bio->sector, left = bio->nr_sectors, length;
+	u32 member;
+
+	if (bio->flush) {
+		left = 0;
+		for (member = 0; member < sim->nr_disks; member++)
+			send(sim, op, member, 0, 0, SS_WRITE);
+	}
+	for (; left; left -= length, sector += length) {
+		if (bio->direction == SS_READ)
+			length = read_some(sim, op, sector, left);
+		else if (array->geometry.level == SS_ARRAY_RAID5)
+			length = write_row(sim, op, sector, left);
+		else
+			length = write_some(sim, op, sector, left);
+	}
+	put(sim, op);
+}
+
+/* A read that waited for the member that has failed goes elsewhere. */
+static void redirect(struct sim *sim, const struct sim_bio *piece)
+{
+	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	struct op *op = piece->context;
+	u64 sector, run;
+
+	if (piece->flush || piece->direction == SS_WRITE)
+		return;
+	if (geometry->level == SS_ARRAY_RAID10) {
+		ss_array_unmap(geometry, piece->disk, piece->sector, &sector,
+			       &run);
+		read_some(sim, op, sector, piece->nr_sectors);
+	} else if (ss_array_unmap(geometry, piece->disk, piece->sector, &sector,
+				  &run) == SS_ARRAY_DATA) {
+		read_others(sim, op, piece->sector, piece->nr_sectors);
+	}
+}
+
+static void fail(struct sim *sim, void *context)
+{
+	struct sim_disk *disk = context;
+	struct sim_bio *piece, *next;
+
+	disk->failed = true;
+	sim->array->failed = (u32)(disk - sim->disk);
+	if (sim->array->coordinated)
+		ss_array_detach(&sim->array->coordinator, sim->array->failed,
+				sim->now_ns);
+	for (piece = sim_block_take_back(sim, disk); piece; piece = next) {
+		next = piece->next;
+		redirect(sim, piece);
+		put(sim, piece->context);
+		sim_bio_free(sim, piece);
+	}
+}
+
+static void kick(struct ss_array *coordinator, u32 member)
+{
+	struct sim *sim = coordinator->host;
+
+	sim->disk[member].ask = true;
+}
+
+/* Let members that schedule by streams work together. */
+static void coordinate(struct sim *sim, struct sim_array *array)
+{
+	char why[160];
+	u32 i;
+
+	ss_array_init(&array->coordinator, &array->geometry);
+	array->coordinator.kick = kick;
+	array->coordinator.host = sim;
+	array->coordinated = true;
+	for (i = 0; i < sim->nr_disks; i++)
+		if (i != array->failed)
+			ss_array_attach(&array->coordinator, i,
+					&sim->disk[i].sched, why, sizeof(why));
+}
+
+static int set_failure(struct sim *sim, struct sim_array *array,
+		       const struct sim_array_config *config, char *why,
+		       u64 why_bytes)
+{
+	struct sim_disk *disk = &sim->disk[config->failed_member];
+
+	if (config->failed_member >= sim->nr_disks ||
+	    config->level == SS_ARRAY_RAID0 ||
+	    config->level == SS_ARRAY_LINEAR) {
+		snprintf(
+			why, why_bytes,
+			"member %u cannot fail: the array has members 0 to %u, and only RAID 5 and RAID 10 can do without one",
+			config->failed_member, sim->nr_disks - 1);
+		return -1;
+	}
+	if (config->fail_at_ns) {
+		sim_timer(sim, config->fail_at_ns, fail, disk);
+	} else {
+		array->failed = config->failed_member;
+		disk->failed = true;
+	}
+	return 0;
+}
+
+struct sim_array *sim_array_new(struct sim *sim,
+				const struct sim_array_config *config,
+				char *why, u64 why_bytes)
+{
+	struct sim_array *array = sim_alloc(sizeof(*array));
+	struct ss_array_geometry *geometry = &array->geometry;
+	u32 i;
+
+	array->failed = NOBODY;
+	geometry->level = config->level;
+	geometry->layout = config->layout;
+	geometry->chunk_sectors = config->chunk_sectors;
+	geometry->nr_members = sim->nr_disks;
+	for (i = 0; i < sim->nr_disks && i < SS_ARRAY_MEMBERS; i++)
+		geometry->member_sectors[i] =
+			sim->disk[i].hdd.params.capacity_sectors;
+	if (ss_array_geometry_init(geometry, why, why_bytes))
+		goto fail;
+	if (config->failed_member != NOBODY &&
+	    set_failure(sim, array, config, why, why_bytes))
+		goto fail;
+	if (config->coordinated)
+		coordinate(sim, array);
+	return array;
+fail:
+	free(array);
+	return NULL;
+}
+void sim_array_result(struct sim_array *array, struct sim_result *result)
+{
+	struct ss_array_counters counters;
+
+	if (!array->coordinated)
+		return;
+	ss_array_counters(&array->coordinator, &counters);
+	result->array_turns = counters.turns;
+	result->array_slices_ended = counters.slices_ended;
+	result->array_established = counters.established;
+	result->array_unusable = counters.unusable;
+}
+
+void sim_array_free(struct sim_array *array)
+{
+	if (!array)
+		return;
+	while (array->made_op) {
+		struct op *op = array->made_op;
+
+		array->made_op = op->next_made;
+		free(op);
+	}
+	free(array);
+}

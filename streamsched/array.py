@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Arrays of disks as the command line names them: LEVEL:MEMBERS[:CHUNK][:WORD]...
+
+raid0:5:64k, raid5:5:64k:right-symmetric, raid10:4, linear:2. More words are
+uncoordinated, and failed=N or failed=N@TIME for a member that is missing from
+the start or fails at that time. Geometry is core/array_geometry.h.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from streamsched._core import ffi, lib
+from streamsched.errors import UsageError, unknown
+from streamsched.units import format_time_ns, parse_time_ns
+
+LEVELS = ("linear", "raid0", "raid5", "raid10")
+LAYOUTS = ("left-asymmetric", "right-asymmetric", "left-symmetric", "right-symmetric")
+DEFAULT_LAYOUT = "left-symmetric"
+CHUNK_KIB = 64
+MOST_MEMBERS = 32
+PAGE_SECTORS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """How disks are put together."""
+
+    level: str
+    members: int
+    chunk_sectors: int = CHUNK_KIB * 2
+    layout: str = DEFAULT_LAYOUT
+    coordinated: bool = True  # members under a stream policy help each other
+    failed: int | None = None  # this member is missing
+    fail_at_ns: int = 0  # from this time on
+
+    def __str__(self) -> str:
+        words = [self.level, str(self.members)]
+        if self.level != "linear":
+            words.append(f"{self.chunk_sectors // 2}k")
+        if self.level == "raid5" and self.layout != DEFAULT_LAYOUT:
+            words.append(self.layout)
+        if not self.coordinated:
+            words.append("uncoordinated")
+        if self.failed is not None:
+            words.append(f"failed={self.failed}")
+            if self.fail_at_ns:
+                words[-1] += f"@{format_time_ns(self.fail_at_ns)}"
+        return ":".join(words)
+
+    @property
+    def data_members(self) -> int:
+        """Chunks of data in a row."""
+        if self.level == "raid5":
+            return self.members - 1
+        return self.members // 2 if self.level == "raid10" else self.members
+
+    @property
+    def readahead_pages(self) -> int:
+        """Md's window: two rows of data (Linux 2.6.31, raid0_run() and its like)."""
+        if self.level == "linear":
+            return 0
+        return 2 * self.data_members * self.chunk_sectors // PAGE_SECTORS
+
+    def capacity_sectors(self, members: list[int]) -> int:
+        """Of an array of disks of so many sectors; UsageError if there is no such array."""
+        return int(_geometry(self, tuple(members)).capacity_sectors)
+
+    def params(self) -> Any:
+        """Struct sim_array_config."""
+        config = ffi.new("struct sim_array_config *")
+        config.level = LEVELS.index(self.level)
+        config.layout = LAYOUTS.index(self.layout)
+        config.chunk_sectors = self.chunk_sectors
+        config.coordinated = self.coordinated
+        config.failed_member = lib.SIM_NO_MEMBER if self.failed is None else self.failed
+        config.fail_at_ns = self.fail_at_ns
+        return config
+
+
+@functools.lru_cache(maxsize=64)
+def _geometry(array: Array, members: tuple[int, ...]) -> Any:
+    geometry = ffi.new("struct ss_array_geometry *")
+    geometry.level = LEVELS.index(array.level)
+    geometry.layout = LAYOUTS.index(array.layout)
+    geometry.chunk_sectors = array.chunk_sectors
+    geometry.nr_members = array.members
+    for member, sectors in enumerate(members):
+        geometry.member_sectors[member] = sectors
+    why = ffi.new("char[160]")
+    if lib.ss_array_geometry_init(geometry, why, 160):
+        raise UsageError(f"--array {array}: {ffi.string(why).decode()}")
+    return geometry
+
+
+def _chunk(text: str, word: str) -> int:
+    digits = word.lower().removesuffix("b").removesuffix("i")
+    scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
+    number = digits.rstrip("km") if scale > 1 else digits
+    nr_bytes = int(number) * scale if number.isascii() and number.isdigit() else 0
+    if nr_bytes % 4096 or not 4096 <= nr_bytes <= 1 << 20:
+        raise UsageError(
+            f"--array {text}: {word} is no chunk; it is a multiple of 4k from 4k to 1m, as in 64k"
+        )
+    return nr_bytes // 512
+
+
+def _failed(text: str, word: str, array: Array) -> Array:
+    member, at, when = word.removeprefix("failed=").partition("@")
+    if array.level not in ("raid5", "raid10"):
+        raise UsageError(f"--array {text}: {array.level} cannot do without a member")
+    if not (member.isascii() and member.isdigit()) or int(member) >= array.members:
+        raise UsageError(
+            f"--array {text}: {word}: name one of the members 0 to {array.members - 1}, "
+            "as in failed=0 or failed=0@5s"
+        )
+    fail_at_ns = 0
+    if at:
+        fail_at_ns = parse_time_ns(when) if when else 0
+        if not fail_at_ns:
+            raise UsageError(f"--array {text}: {word}: name a time behind the @, as in 5s")
+    return dataclasses.replace(array, failed=int(member), fail_at_ns=fail_at_ns)
+
+
+def parse_array(text: str) -> Array:
+    """The array that @text describes, or UsageError."""
+    level, *words = text.split(":")
+    if level not in LEVELS:
+        raise unknown("array level", level, LEVELS)
+    if not words or not (words[0].isascii() and words[0].isdigit()):
+        raise UsageError(f"--array {text}: say of how many disks, as in {level}:5:64k")
+    members = int(words.pop(0))
+    if not 2 <= members <= MOST_MEMBERS:
+        raise UsageError(f"--array {text}: an array has 2 to {MOST_MEMBERS} disks, not {members}")
+    array = Array(level, members)
+    for word in words:
+        if word[:1].isdigit():
+            if level == "linear":
+                raise UsageError(f"--array {text}: linear has no chunks; leave out {word}")
+            array = dataclasses.replace(array, chunk_sectors=_chunk(text, word))
+        elif word in LAYOUTS:
+            if level != "raid5":
+                raise UsageError(f"--array {text}: only raid5 has a layout; leave out {word}")
+            array = dataclasses.replace(array, layout=word)
+        elif word == "uncoordinated":
+            array = dataclasses.replace(array, coordinated=False)
+        elif word.startswith("failed="):
+            array = _failed(text, word, array)
+        else:
+            raise unknown("word of --array", word, [*LAYOUTS, "uncoordinated", "failed=N"])
+    return array

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The coordinator of an array's members, step by step (paper, 2.2), and under random events."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from policy_driver import FAR, FOREVER, Driver
+
+Core = tuple[Any, Any]
+
+CHUNK = 128
+THRESHOLD = 4  # stream_threshold's default, for each member
+
+
+class ArrayDriver:
+    """Members under one clock, in ms, attached to a coordinator of RAID 0."""
+
+    def __init__(
+        self, core: Core, nr: int = 2, spec: str = "stream:noop", *, attach: bool = True, **tun: int
+    ) -> None:
+        self.ffi, self.lib = core
+        self.members = [Driver(core, spec, **tun) for _ in range(nr)]
+        geometry = self.ffi.new("struct ss_array_geometry *")
+        geometry.level, geometry.nr_members = self.lib.SS_ARRAY_RAID0, nr
+        geometry.chunk_sectors = CHUNK
+        for i in range(nr):
+            geometry.member_sectors[i] = 2**31
+        self.why = self.ffi.new("char[160]")
+        assert self.lib.ss_array_geometry_init(geometry, self.why, 160) == 0
+        self.array = self.ffi.new("struct ss_array *")
+        self.kicked: list[int] = []
+        self.locked = 0
+        self._callbacks(core[0])
+        self.lib.ss_array_init(self.array, geometry)
+        self.trust()
+        if attach:
+            for i in range(nr):
+                assert self.attach(i) == 0, self.sentence()
+
+    def _callbacks(self, ffi: Any) -> None:
+        """The lock is taken once at a time, and kick comes under it."""
+
+        def lock(_: Any) -> None:
+            assert not self.locked
+            self.locked += 1
+
+        def unlock(_: Any) -> None:
+            assert self.locked
+            self.locked -= 1
+
+        def kick(_: Any, member: int) -> None:
+            assert self.locked
+            self.kicked.append(member)
+
+        self.keep = [
+            ffi.callback("void(struct ss_array *)", lock),
+            ffi.callback("void(struct ss_array *)", unlock),
+            ffi.callback("void(struct ss_array *, uint32_t)", kick),
+        ]
+        self.array.lock, self.array.unlock, self.array.kick = self.keep
+
+    def trust(self) -> None:
+        """Without the comparison of throughputs, which takes time: turns are allowed."""
+        self.array.trial.allowed = self.array.trial.judged = True
+        self.array.trial.left_ns = 2**63
+
+    def attach(self, member: int) -> int:
+        sched = self.members[member].sched
+        return int(self.lib.ss_array_attach(self.array, member, sched, self.why, 160))
+
+    def sentence(self) -> str:
+        return str(self.ffi.string(self.why).decode())
+
+    def at(self, ms: float) -> None:
+        for member in self.members:
+            member.at(ms)
+
+    def later(self, ms: float) -> None:
+        self.at(self.members[0].now + ms)
+
+    def count(self, counter: str) -> int:
+        counters = self.ffi.new("struct ss_array_counters *")
+        self.lib.ss_array_counters(self.array, counters)
+        return int(getattr(counters, counter))
+
+    def in_turn(self) -> bool:
+        end, since = self.ffi.new("uint64_t *"), self.ffi.new("uint64_t *")
+        return bool(self.lib.ss_array_turn(self.array, end, since))
+
+    def read(self, chunk: int, base: int = 0) -> tuple[Driver, Any]:
+        """A chunk of the array is asked for, base sectors into each member."""
+        member = self.members[chunk % len(self.members)]
+        return member, member.send(0, base + chunk // len(self.members) * CHUNK, CHUNK)
+
+    def follow(self, first: int, nr: int, *, service: float = 1, think: float = 0.1) -> int:
+        """A reader of @nr chunks, one at a time, each served as soon as it comes."""
+        for chunk in range(first, first + nr):
+            member, rq = self.read(chunk)
+            member.dispatch(rq)
+            self.later(service)
+            member.complete(rq)
+            self.later(think)
+        return first + nr
+
+
+@pytest.fixture
+def pair(core: Core) -> ArrayDriver:
+    return ArrayDriver(core)
+
+
+def usable(pair: ArrayDriver) -> int:
+    """A stream that has become usable, on idle disks; the next chunk."""
+    chunk = pair.follow(0, 2 * THRESHOLD)
+    assert pair.count("established") == 1
+    return chunk
+
+
+def test_a_stream_is_usable_when_every_member_has_its_own(pair: ArrayDriver) -> None:
+    pair.follow(0, 2 * THRESHOLD - 1)
+    assert (pair.count("established"), pair.in_turn()) == (0, False)
+    pair.read(2 * THRESHOLD - 1)
+    assert (pair.count("established"), pair.in_turn()) == (1, True)
+
+
+def test_a_reader_of_one_member_is_never_usable(pair: ArrayDriver) -> None:
+    for chunk in range(0, 40, 2):
+        member, rq = pair.read(chunk)
+        member.dispatch(rq)
+        pair.later(1)
+        member.complete(rq)
+    assert pair.count("established") == 0
+
+
+def test_response_times_in_between_are_taken_off(core: Core) -> None:
+    """Served late by the other member, 60 ms each time, far more than any seek: still its own."""
+    pair = ArrayDriver(core)
+    pair.follow(0, 2 * THRESHOLD, service=60, think=0.1)
+    assert pair.count("established") == 1
+    # As long a think time is not the other member's doing.
+    pair = ArrayDriver(core)
+    pair.follow(0, 4 * THRESHOLD, service=1, think=60)
+    assert pair.count("established") == 0
+
+
+def test_pieces_of_one_request_count_once(pair: ArrayDriver) -> None:
+    for chunk in range(64):
+        pair.read(chunk)
+    assert pair.count("established") == 0
+
+
+def test_in_a_turn_a_member_waits_for_its_share(pair: ArrayDriver) -> None:
+    chunk = usable(pair)
+    assert chunk % 2 == 0
+    other = pair.members[1].send(0, FAR)
+    member, rq = pair.read(chunk)
+    member.dispatch(rq)
+    assert pair.in_turn()
+    # By itself member 1 would have given up by now; but the array is at work for it.
+    for _ in range(5):
+        assert pair.members[1].choose()[0] == "wait"
+        pair.later(5)
+    member.complete(rq)
+    pair.later(0.1)
+    _, second = pair.read(chunk + 1)
+    assert pair.members[1].choose() == ("dispatch", second)
+    assert other in pair.members[1].pending
+
+
+def test_when_a_turn_begins_the_others_are_asked_again(pair: ArrayDriver) -> None:
+    chunk = usable(pair)
+    pair.later(1000)
+    pair.lib.ss_array_detach(pair.array, 0, pair.members[0].now_ns)
+    assert 1 in pair.kicked
+    assert not pair.in_turn()
+    assert chunk
+
+
+def test_a_stream_that_ends_is_waited_for_as_long_as_a_seek(pair: ArrayDriver) -> None:
+    chunk = usable(pair)
+    other = pair.members[1].send(0, FAR)
+    member, rq = pair.read(chunk)
+    member.dispatch(rq)
+    pair.later(1)
+    member.complete(rq)
+    began = pair.members[1].now
+    while pair.members[1].choose()[0] == "wait":
+        pair.at(pair.members[1].choose()[1])
+    assert pair.members[1].choose() == ("dispatch", other)
+    assert 5 < pair.members[1].now - began < 40
+    pair.members[1].dispatch(other)
+    assert not pair.in_turn()
+    assert pair.members[1].count("timeouts") == 1
+
+
+def test_the_slice_is_the_arrays(core: Core) -> None:
+    """At its end each member with others' requests sends one before the stream can go on."""
+    slice_ms = 30
+    pair = ArrayDriver(core, stream_time_slice=slice_ms * 1_000_000)
+    chunk = usable(pair)
+    began = pair.members[0].now
+    others = [member.send(0, FAR + 8 * i) for i, member in enumerate(pair.members)]
+    while pair.members[0].now - began < 3 * slice_ms:
+        member, rq = pair.read(chunk)
+        if member.choose()[1] in others:
+            break
+        member.dispatch(rq)
+        pair.later(1)
+        member.complete(rq)
+        pair.later(0.1)
+        chunk += 1
+    assert slice_ms <= pair.members[0].now - began <= 2 * slice_ms + 2
+    assert member.choose()[1] in others
+    member.serve(ms=10)
+    assert pair.count("slices_ended") == 1
+    third = next(m for m in pair.members if m is not member)
+    assert third.choose()[1] in others
+
+
+def test_waiting_that_does_not_pay_is_given_up_once(core: Core) -> None:
+    """Each member waits longer than a seek for its share, whenever it is the stream's turn."""
+    pair = ArrayDriver(core, stream_time_slice=10_000_000_000)
+    chunk = usable(pair)
+    for member in pair.members:
+        for i in range(400):
+            member.send(0, FAR + 1000 * i)
+    for _ in range(300):
+        member, rq = pair.read(chunk)
+        chunk += 1
+        for _ in range(1000):
+            verdict, *rest = member.choose()
+            if verdict == "dispatch" and rest[0] == rq:
+                break
+            if verdict == "wait":
+                pair.at(rest[0])
+                continue
+            member.serve(ms=8)
+            pair.at(member.now)
+        member.dispatch(rq)
+        pair.later(45)
+        member.complete(rq)
+        pair.later(0.1)
+        if pair.count("unusable"):
+            break
+    assert pair.count("unusable") == 1
+    assert not pair.in_turn()
+    pair.follow_established = pair.count("established")
+    assert pair.count("established") == 1
+
+
+@pytest.mark.parametrize("spec", ["noop", "deadline", "cfq"])
+def test_a_member_without_streams_is_refused(core: Core, spec: str) -> None:
+    pair = ArrayDriver(core, spec=spec, attach=False)
+    assert pair.attach(1) == -22
+    assert pair.sentence() == "member 1 is not scheduled by stream, as in stream:deadline"
+    assert pair.array.attached == 0
+
+
+def test_attaching_twice_is_refused(pair: ArrayDriver) -> None:
+    assert pair.attach(1) == -16
+    assert pair.sentence() == "member 1 is attached already"
+    assert pair.lib.ss_array_attach(pair.array, 2, pair.members[0].sched, pair.why, 160) == -22
+    assert pair.sentence() == "member 2: the array has fewer members"
+
+
+def test_members_leave_and_return_with_requests_under_way(pair: ArrayDriver) -> None:
+    chunk = usable(pair)
+    pair.members[0].send(0, FAR)
+    member, rq = pair.read(chunk)
+    member.dispatch(rq)
+    _, waiting = pair.read(chunk + 2)
+    pair.lib.ss_array_detach(pair.array, 0, pair.members[0].now_ns)
+    assert pair.array.attached == 0b10
+    pair.lib.ss_array_detach(pair.array, 0, pair.members[0].now_ns)
+    assert pair.attach(0) == 0
+    # What came before counts for nothing, and is served like all else.
+    pair.later(1)
+    member.complete(rq)
+    assert pair.array.nr_busy == 0
+    for _ in range(2):
+        while member.choose()[0] == "wait":
+            pair.at(member.choose()[1])
+        member.serve()
+    assert waiting not in member.pending
+    assert member.choose() == ("nothing",)
+    pair.at(member.now)
+    assert pair.follow(chunk + 2, 4 * THRESHOLD)
+    assert pair.count("established") == 2
+
+
+def test_writes_that_nobody_waits_for_are_of_no_stream(pair: ArrayDriver) -> None:
+    for chunk in range(40):
+        member = pair.members[chunk % 2]
+        rq = member.send(0, chunk // 2 * CHUNK, CHUNK, write=True)
+        member.dispatch(rq)
+        pair.later(1)
+        member.complete(rq)
+    assert pair.count("established") == 0
+
+
+def random_steps(core: Core, seed: int) -> None:
+    """Readers and others at random on a random array; members come and go."""
+    dice = random.Random(seed)
+    nr = dice.choice((2, 3, 5, 8, 32))
+    spec = dice.choice(("stream:noop", "stream:deadline", "stream:sptf"))
+    depth = dice.choice((1, 1, 4))
+    arr = ArrayDriver(core, nr, spec, stream_time_slice=dice.choice((5, 124)) * 1_000_000)
+    if dice.random() < 0.3:
+        arr.array.trial.judged = False
+        arr.array.trial.left_ns = 10_000_000
+    places = [dice.randrange(8) * 2**24 // CHUNK * nr for _ in range(4)]
+    due: list[tuple[float, int, Any]] = []
+    wake = [0.0] * nr
+    arrived = served = 0
+
+    def ask(i: int) -> None:
+        nonlocal served
+        member = arr.members[i]
+        while len(member.at_disk) < depth:
+            before = bytes(arr.ffi.buffer(arr.array))
+            verdict, *rest = member.choose()
+            assert bytes(arr.ffi.buffer(arr.array)) == before, "the question changed something"
+            if verdict == "dispatch":
+                rq = member.dispatch(rest[0])
+                due.append((member.now + dice.choice((0.3, 1, 12)), i, rq))
+                continue
+            if verdict == "wait" and rest[0] is not FOREVER:
+                wake[i] = rest[0]
+            break
+
+    left = 250
+    idle = 0
+    while left or due or any(member.pending for member in arr.members):
+        if left and dice.random() < 0.6:
+            left -= 1
+            arrived += 1
+            if dice.random() < 0.75:
+                which = dice.randrange(4)
+                i = arr.members.index(arr.read(places[which])[0])
+                places[which] += 1
+            else:
+                i = dice.randrange(nr)
+                kind = {"write": dice.random() < 0.3, "sync": dice.random() < 0.5}
+                arr.members[i].send(0, dice.randrange(FAR), dice.choice((8, 128)), **kind)
+            ask(i)
+        elif left and dice.random() < 0.02:
+            i = dice.randrange(nr)
+            arr.lib.ss_array_detach(arr.array, i, arr.members[i].now_ns)
+            assert arr.attach(i) == 0
+        else:
+            times = [t for t, _, _ in due]
+            times += [w for i, w in enumerate(wake) if w and arr.members[i].pending]
+            assert times or left, "nothing will ever happen"
+            if times:
+                arr.at(min(times))
+            now = arr.members[0].now
+            idle += 1
+            for done in sorted([d for d in due if d[0] <= now + 1e-6], key=lambda d: d[:2]):
+                due.remove(done)
+                arr.members[done[1]].complete(done[2])
+                served += 1
+                idle = 0
+                ask(done[1])
+            for i, at in enumerate(wake):
+                if at and at <= now + 1e-6:
+                    wake[i] = 0.0
+                    ask(i)
+            assert idle < 20000, "waits again and again"
+        while arr.kicked:
+            ask(arr.kicked.pop())
+    assert served == arrived
+    assert arr.array.nr_busy == 0
+    assert all(member.choose() == ("nothing",) for member in arr.members)
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_is_lost_or_stuck(core: Core, seed: int) -> None:
+    random_steps(core, seed)
