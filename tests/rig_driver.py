@@ -48,5 +48,7 @@ def in_rig(
     said = f"{result.stdout}\n{result.stderr}\n{result.console[-3000:]}"
     found = re.search(r"^RESULT (.*)$", result.stdout, re.MULTILINE)
     assert result.status == 0 and found, said
-    assert not result.complaints(), said
+    if complaints := result.complaints():
+        at = result.console.index(complaints[0])
+        raise AssertionError(result.console[at : at + 4000])
     return json.loads(found[1])

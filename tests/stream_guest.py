@@ -452,6 +452,9 @@ FAULTS = [
 ]
 
 
+CHECKED_KERNEL = Path("/sys/kernel/debug/kmemleak").exists()
+
+
 class Chaos:
     """Changes to disks at random, while they are in use; what was done how often."""
 
@@ -498,7 +501,13 @@ class Chaos:
         return read > 0
 
     def module(self, _: Emu) -> bool:
-        """Out of use, unloaded, loaded."""
+        """Out of use, unloaded, loaded.
+
+        Not on the kernel with checks: User Mode Linux keeps KASAN's marks around the variables of
+        an unloaded module, and reports the next one that is loaded into the same memory.
+        """
+        if CHECKED_KERNEL:
+            return True
         for disk in self.disks:
             self.attempt(Path("/sys/block") / disk.name / "queue/scheduler", "none")
         unloaded = command("rmmod", "stream-iosched").returncode == 0
@@ -576,14 +585,18 @@ def stress(seconds: int, seed: int) -> dict[str, int]:
     if isinstance(result, Exception):
         raise result
     for name, job in result.items():
-        expect(job["error"], 0, name)
+        # One that its injected faults hit at its very end reports the last of them.
+        allowed = (0, errno.EIO, errno.ETIMEDOUT) if "failing" in name else (0,)
+        expect(job["error"] in allowed, True, f"{name}: {job['error']}")
     expect(leaks(), "", "kmemleak")
     ios = {
-        name: job["read"]["total_ios"] + job["write"]["total_ios"]
+        name: sum(job[kind]["total_ios"] for kind in ("read", "write", "trim"))
         for name, job in result.items()
         if "idle" not in name  # which may have to wait for all others
     }
-    return chaos.done | {"ios": sum(ios.values()), "least": min(ios.values())}
+    for name, count in ios.items():
+        expect(count > 0, True, f"{name} did something: {result[name]['error']}")
+    return chaos.done | {"ios": sum(ios.values())}
 
 
 if __name__ == "__main__":
