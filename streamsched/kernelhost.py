@@ -13,7 +13,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 from rich.console import Console
@@ -278,6 +278,12 @@ def run_of(
     )
 
 
+def _if_finished(future: Future[rig.RigResult]) -> rig.RigResult | None:
+    if not future.done() or future.cancelled() or future.exception():
+        return None
+    return future.result()
+
+
 def compare_on_kernel(
     job_file: Path,
     disk: Disk,
@@ -328,21 +334,32 @@ def compare_on_kernel(
         transient=True,
     )
     task = progress.add_task(f"{job_file.name} on the kernel", total=len(policies) + 1)
-    with progress, ThreadPoolExecutor(max(1, jobs)) as pool:
-        alone_run = pool.submit(one, KernelPolicy("none"), lonely)
-        booted = [pool.submit(one, policy, job_file.read_text()) for policy in policies]
-        alone_jobs = _fio_jobs(alone_run.result().files["fio.json"].decode())
+    futures: list[Future[rig.RigResult]] = []
+    interrupted = False
+    try:
+        with progress, rig.pool(jobs) as pool:
+            futures.append(pool.submit(one, KernelPolicy("none"), lonely))
+            futures += [pool.submit(one, policy, job_file.read_text()) for policy in policies]
+            for future in futures:
+                future.result()
+    except KeyboardInterrupt:
+        interrupted = True
+    alone_run, *booted = [_if_finished(future) for future in futures] or [None]
+    rates: dict[int, float] = {}
+    if alone_run:
+        alone_jobs = _fio_jobs(alone_run.files["fio.json"].decode())
         rates = {
             number: (job.read + job.written) / (job.ns / 1e9)
             for number, job in zip(numbers, alone_jobs, strict=True)
             if job.ns
         }
-        mean_rate = sum(rates.values()) / len(rates) if rates else 0.0
-        runs = tuple(
-            run_of(future.result(), policy, setup, processes, mean_rate)
-            for policy, future in zip(policies, booted, strict=True)
-        )
-    return Comparison(runs, rates)
+    mean_rate = sum(rates.values()) / len(rates) if rates else 0.0
+    runs = tuple(
+        run_of(result, policy, setup, processes, mean_rate)
+        for policy, result in zip(policies, booted, strict=False)
+        if result
+    )
+    return Comparison(runs, rates, interrupted)
 
 
 __all__ = [

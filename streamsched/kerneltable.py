@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
@@ -270,7 +269,7 @@ def measure(
             if workload in FIO_JOBS:
                 found = fio_cells(workload, path, disk, policies, jobs)
             else:
-                with ThreadPoolExecutor(jobs) as pool:
+                with rig.pool(jobs) as pool:
                     found = list(
                         pool.map(
                             lambda policy, workload=workload, path=path: program_cell(

@@ -24,8 +24,10 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -469,12 +471,31 @@ def _has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, flags) is not None
 
 
+# Set while the rigs of a pool are to end at once.
+_stopping = threading.Event()
+
+
+@contextmanager
+def pool(rigs: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for so many rigs at once. An exception, Ctrl-C too, stops those that run."""
+    with ThreadPoolExecutor(max(1, rigs)) as threads:
+        try:
+            yield threads
+        except BaseException:
+            _stopping.set()
+            threads.shutdown(wait=True, cancel_futures=True)
+            _stopping.clear()
+            raise
+
+
 def _wait(process: subprocess.Popen[bytes], timeout_s: float, show: Sequence[_Tail]) -> bool:
     """Until the kernel ends, with all that belongs to it; False: it took too long."""
     deadline = time.monotonic() + timeout_s
     pause = 0.005
     try:
         while not (ended := _has_ended(process.pid)) and time.monotonic() < deadline:
+            if _stopping.is_set():
+                break
             for tail in show:
                 tail.show()
             time.sleep(pause)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -454,6 +456,39 @@ def test_shell_is_a_shell(kernel: Path, tmp_path: Path) -> None:
         process.terminate()  # and its kernel with it
         process.wait(60)
         os.close(master)
+
+
+def folders_in_use(top: Path) -> list[str]:
+    """Working directories of processes below @top."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if link.readlink().is_relative_to(top):
+                found.append(str(link.readlink()))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_a_comparison_stops_its_rigs(
+    kernel: Path, tmp_path: Path, root: Path, number: signal.Signals
+) -> None:
+    job = root / "jobs/kernel/thinking-readers.fio"
+    with subprocess.Popen(
+        [BIN / "streamsched", "run", job, "--on", "kernel", "--policy", "none", "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=root,
+    ) as process:
+        while process.poll() is None and not folders_in_use(tmp_path):
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    said = b"streamsched: interrupted before any run was finished\n"
+    assert (process.returncode, out) == ((130 if number == signal.SIGINT else 143), b"")
+    assert err.endswith(said) if number == signal.SIGINT else b"Traceback" not in err
+    assert folders_in_use(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_documents_example_runs(kernel: Path, root: Path) -> None:
