@@ -17,14 +17,15 @@ echo "==> lint: formatting, types, the project's own rules, sparse, checkpatch (
 LINT_TOTALS=$totals tools/lint.sh || failed=1
 
 echo "==> pytest: unit, property, golden, end-to-end and network server tests"
-CI=1 PYTEST_TOTALS=$totals "$bin/pytest" --numprocesses auto --quiet || failed=1
+CI=1 PYTEST_TOTALS=$totals "$bin/pytest" --numprocesses auto --dist worksteal \
+	--quiet || failed=1
 
 # The kernel's tests once more, on the kernel with checks and on the newest.
 if [ "${STREAMSCHED_TESTS-}" = all ]; then
 	for variant in kasan newest; do
 		echo "==> pytest: the kernel tests on the rig's $variant kernel"
 		CI=1 RIG_VARIANT=$variant PYTEST_TOTALS=$totals "$bin/pytest" \
-			--numprocesses auto --quiet tests/test_kernel_stream.py \
+			--numprocesses auto --dist worksteal --quiet tests/test_kernel_stream.py \
 			tests/test_kernel_hdd_emu.py || failed=1
 	done
 fi
