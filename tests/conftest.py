@@ -74,6 +74,8 @@ def layer_of(report: pytest.TestReport) -> str:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line per layer; with PYTEST_TOTALS=FILE also there, for make test."""
+    if hasattr(terminalreporter.config, "workerinput"):
+        return  # one of several processes; the one that began them counts for all
     counts: dict[str, Counter[str]] = {name: Counter() for name in LAYERS.values()}
     groups = {
         "passed": ("passed", "xfailed"),
