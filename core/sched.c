@@ -285,6 +285,7 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 		sched->alone_distance = rq->sector - sched->head_sector;
 	}
 	sched->nr_in_flight++;
+	sched->nr_async_in_flight += !ss_request_is_sync(rq);
 	sched->left_sector = sched->head_sector;
 	sched->head_sector = ss_request_end(rq);
 	if (sched->coordinator)
@@ -302,6 +303,7 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(!sched->nr_in_flight);
 	sched->nr_in_flight--;
+	sched->nr_async_in_flight -= !ss_request_is_sync(rq);
 	sched->counters.completions++;
 	if (sched->alone == rq)
 		ss_curve_learn(&sched->curve, sched->alone_distance,

@@ -134,6 +134,13 @@ static const struct ss_tunable stream_tunables[] = {
 /* A round of turns leaves this part of a switch as slack. */
 #define SWITCH_SHARE 4
 
+/*
+ * For so long after a member of an established stream was dispatched, at most
+ * so many writes that nobody waits for are in the device at once.
+ */
+#define ASYNC_APART (500 * SS_MSEC)
+#define ASYNC_BESIDE 4
+
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 
@@ -198,6 +205,8 @@ struct stream_state_all {
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
+	u64 async_ns; /* the device last had what nobody waits for */
+	u64 apart_until_ns; /* somebody reads on: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
@@ -350,16 +359,29 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 		score_add(policy, s, 0, own_ns - instead_ns);
 }
 
+static bool is_unknown(const struct score *score)
+{
+	return !score->won_ns && !score->lost_ns;
+}
+
 static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 {
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
 	const struct score *score = score_of(policy, s);
 
 	/*
 	 * Nothing known yet: with the device otherwise empty trying is cheap,
-	 * but to empty it of other commands for a guess is not.
+	 * but to empty it of other commands for a guess is not. Unless only
+	 * writes are kept waiting; there, as it was with shorter streams.
 	 */
-	if (!score->won_ns && !score->lost_ns)
-		return policy->sched->nr_in_flight <= 1;
+	if (is_unknown(score) && sched->nr_in_flight <= 1)
+		return true;
+	while (is_unknown(score) && score > all->score &&
+	       sched->nr_pending_dir[SS_READ] <= s->nr_pending)
+		score--;
+	if (is_unknown(score))
+		return false;
 	if (score->misses > score->children / SCORE_CHILDREN)
 		return false;
 	return score->won_ns >= SCORE_FACTOR * score->lost_ns;
@@ -635,6 +657,22 @@ static struct ss_request *oldest_other(const struct stream_state_all *all,
 }
 
 /*
+ * As oldest_other(), of those that somebody waits for: wait_target is theirs.
+ * Write-back piles up until nobody can wait for it, and then all of it is old;
+ * what may become of it is the inner policy's to say, when a turn has ended.
+ */
+static struct ss_request *oldest_awaited(const struct stream_state_all *all,
+					 const struct stream *s)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq->stream != s && ss_request_is_sync(rq))
+			return rq;
+	return NULL;
+}
+
+/*
  * How many take turns with @s: established streams with pending requests,
  * and all other pending requests together as one more.
  */
@@ -677,7 +715,9 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
 		return end;
-	oldest = oldest_other(all, s);
+	oldest = oldest_awaited(all, s);
+	if (!oldest)
+		return end;
 	return min_t(u64, end,
 		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
 }
@@ -708,9 +748,11 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
-	struct ss_request *oldest = oldest_other(all, s), *own = NULL;
-	struct ss_decision choice;
 	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	struct ss_request *oldest = target ? oldest_awaited(all, s) :
+					     oldest_other(all, s);
+	struct ss_request *own = NULL;
+	struct ss_decision choice;
 	u64 patience;
 
 	/*
@@ -726,12 +768,12 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
 				       member_node);
-	if (now_ns > oldest->arrival_ns + patience)
+	if (oldest && now_ns > oldest->arrival_ns + patience)
 		return oldest;
 	choice = inner->ops->choose(inner, now_ns, own);
-	if (choice.verdict != SS_DISPATCH || choice.rq->stream == s)
-		return oldest;
-	return choice.rq;
+	if (choice.verdict == SS_DISPATCH && choice.rq->stream != s)
+		return choice.rq;
+	return oldest ? oldest : oldest_other(all, s);
 }
 
 /*
@@ -803,9 +845,8 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 	return ss_wait(until_ns);
 }
 
-static struct ss_decision stream_choose(const struct ss_policy *policy,
-					u64 now_ns,
-					const struct ss_request *skip)
+static struct ss_decision turn_choice(const struct ss_policy *policy,
+				      u64 now_ns, const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
@@ -845,6 +886,24 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	return wait_until(
 		policy, min_t(u64, until_ns, s->completed_ns + s->patience_ns),
 		now_ns);
+}
+
+/*
+ * While somebody reads on, writes that nobody waits for go to the device a few
+ * at a time: each one that is in it already, the next read has to wait for.
+ */
+static struct ss_decision stream_choose(const struct ss_policy *policy,
+					u64 now_ns,
+					const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = turn_choice(policy, now_ns, skip);
+
+	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
+	    policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
+	    now_ns < all->apart_until_ns && !is_alone(all))
+		return ss_wait(SS_FOREVER);
+	return choice;
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
@@ -1031,6 +1090,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	} else if (!policy->sched->curve.flat && ss_request_is_sync(rq)) {
 		s = stream_new(policy, rq);
 	}
+	if (s && is_established(policy, s))
+		all->apart_until_ns = now_ns + ASYNC_APART;
 	pass_turn(policy, s, rq, late, now_ns);
 	all->holding = false;
 	/* The head is behind @rq now, also if a later member went before. */
@@ -1058,6 +1119,9 @@ static void compare_with_curve(const struct ss_policy *policy,
 		all->turn_expected_ns = rq->expected_ns;
 		return;
 	}
+	/* The drive was still busy with what it had before the turn. */
+	if (rq->dispatch_ns < all->async_ns)
+		return;
 	all->child_took_ns += took_ns / TRUTH_MEMORY;
 	all->child_took_ns -= all->child_took_ns / TRUTH_MEMORY;
 	all->child_expected_ns += rq->expected_ns / TRUTH_MEMORY;
@@ -1118,6 +1182,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	/* With others in it still, it was busy since the last one. */
 	if (policy->sched->nr_in_flight && !is_alone(all))
 		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
+	if (policy->sched->nr_async_in_flight || !ss_request_is_sync(rq))
+		all->async_ns = now_ns;
 	if (!policy->sched->curve.flat) {
 		compare_with_curve(policy, rq, took_ns);
 		note_trial(policy, rq, now_ns);
