@@ -642,6 +642,30 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command("compare")
+def compare_all(
+    works: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORKLOAD]...",
+            help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Run every policy on every workload; print efficiency and longest wait as Markdown."""
+    from streamsched import comparison
+
+    _check_to(to)
+    chosen = list(dict.fromkeys(works or comparison.workloads()))
+    table = comparison.measure(chosen, _jobs(jobs), Console(stderr=True))
+    if to is None:
+        sys.stdout.write(comparison.markdown(table))
+    else:
+        _write_whole(to, comparison.document(table))
+
+
 @app.command()
 def frontier(
     plot: Annotated[

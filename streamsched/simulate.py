@@ -53,6 +53,7 @@ class Setup:
     wrap: bool = False
     closed: bool = False
     one_owner: int | None = None  # replay this owner's requests only
+    stop_ns: int = 0  # end then at the latest; 0: no limit
     path: str | None = None  # on the real kernel: the layers above the disk
 
     @property
@@ -209,6 +210,7 @@ def _config(setup: Setup) -> Any:
     config.wake_ns = WAKE_NS
     config.wrap = setup.wrap
     config.closed = setup.closed
+    config.stop_ns = setup.stop_ns
     if setup.one_owner is not None:
         config.one_owner = True
         config.the_owner = setup.one_owner

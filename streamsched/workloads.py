@@ -506,9 +506,19 @@ XU = (
 WORKLOADS = {workload.name: workload for workload in (*XU, *SEELAM, *IYER)}
 
 
-def job_path(name: str) -> Path:
-    """A shipped job file, in the installed package or in the source tree."""
-    installed = resources.files("streamsched") / "data" / "jobs" / name
-    if installed.is_file():
+def _jobs_directory() -> Path:
+    """Of the shipped job files, in the installed package or in the source tree."""
+    installed = resources.files("streamsched") / "data" / "jobs"
+    if installed.is_dir():
         return Path(str(installed))
-    return Path(__file__).resolve().parent.parent / "jobs" / name
+    return Path(__file__).resolve().parent.parent / "jobs"
+
+
+def job_path(name: str) -> Path:
+    """A shipped job file."""
+    return _jobs_directory() / name
+
+
+def shipped_jobs() -> list[str]:
+    """The names of the shipped job files for the simulator, without .fio."""
+    return sorted(path.stem for path in _jobs_directory().glob("*.fio"))
