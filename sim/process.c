@@ -287,20 +287,28 @@ static u8 choose_direction(struct sim_process *p)
 	return SS_READ;
 }
 
+static u64 random_place(struct sim_process *p)
+{
+	u64 units = p->job.size / p->job.align_bytes;
+
+	return p->job.offset +
+	       sim_random_below(&p->seed, units) * p->job.align_bytes;
+}
+
 /*
- * Open the next file: behind the last one, or at a random multiple of the
- * alignment, where the position alone says how long it is.
+ * Open the next file: behind the last one, in another directory at a random
+ * place, or always at one, where the position alone says how long it is.
  */
 static void next_file(struct sim_process *p, const struct sim *sim)
 {
 	const struct sim_job *job = &p->job;
-	u64 units = job->size / job->align_bytes, seed, *from = &p->seed;
-	u64 end = region_end(p);
+	u64 end = region_end(p), seed, *from = &p->seed;
 
 	p->direction = choose_direction(p);
+	if (job->directory_files && p->files % job->directory_files == 0)
+		p->position[0] = random_place(p);
 	if (job->rw & SIM_RW_RANDOM) {
-		p->file_at = job->offset + sim_random_below(&p->seed, units) *
-						   job->align_bytes;
+		p->file_at = random_place(p);
 		seed = p->file_at;
 		from = &seed;
 	} else {

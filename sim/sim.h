@@ -74,6 +74,8 @@ struct sim_job {
 	u32 nr_file_splits; /* 0: the region is one file */
 	u32 file_bytes[SIM_MAX_SPLITS];
 	u32 file_pct[SIM_MAX_SPLITS];
+	/* In order: so many files lie together, the next ones elsewhere. */
+	u32 directory_files; /* 0: all lie together */
 	/* A process for each file, this long after the last one has gone. */
 	bool new_process;
 	u64 spawn_ns;

@@ -78,6 +78,7 @@ class Process:
     nr_file_splits: int = 0
     file_bytes: tuple[int, ...] = ()
     file_pct: tuple[int, ...] = ()
+    directory_files: int = 0
     new_process: bool = False
     spawn_ns: int = 0
     barrier: int = 0

@@ -27,6 +27,10 @@ TREE = {4: 44, 8: 18, 12: 10, 16: 7, 24: 8, 32: 5, 48: 4, 64: 2, 128: 2}
 TREE_SKIP = 4 * KIB
 # Linux 2.6.9 has about 16,000 files.
 TREE_FILES = 16_000
+# ... in about 1,000 directories. A file system puts directories into different block groups, and
+# into each the directory's files: estimated as 1 MiB for one, anywhere in its part of the disk.
+TREE_DIRECTORY_FILES = 16
+TREE_DIRECTORY = 1 * MIB
 # fork, exec and exit of cat on a machine of 2004: an estimate.
 SPAWN_NS = 1_000_000
 # Disks as the papers' were.
@@ -60,6 +64,8 @@ def _tree(**more: object) -> Changes:
         **_sizes(TREE),
         **OLD_READER,
         "seq_skip": TREE_SKIP,
+        "directory_files": TREE_DIRECTORY_FILES,
+        "align_bytes": TREE_DIRECTORY,
         "io_bytes": TREE_FILES * _mean(TREE) // (4 * KIB) * (4 * KIB),
         "new_process": True,
         "spawn_ns": SPAWN_NS,

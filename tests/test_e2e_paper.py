@@ -43,12 +43,11 @@ DIFFERS = {
     "love": [
         "test 1, a read beside a stream of writes, linus to deadline",
         "test 2, a source tree beside a stream of reads, linus to deadline",
+        "test 2, a source tree beside a stream of reads, deadline to anticipatory",
     ],
     "seelam": [
-        "Table 2, anticipatory to cooperative",
-        "Table 2, deadline to cooperative",
+        "Table 3, one tree, MB/s of cooperative to deadline",
         "Table 3, two trees, MB/s of anticipatory to deadline",
-        "Table 3, two trees, MB/s of cooperative to deadline",
     ],
     "profiles": [
         "mail, time of anticipatory to cooperative",

@@ -59,6 +59,19 @@ def test_files_lie_one_behind_the_other_with_the_skip_between() -> None:
     assert pages == [0, 1, 2, 4, 5, 6, 8, 9, 10]
 
 
+def test_directories_lie_apart() -> None:
+    """Three files in a row, then three elsewhere."""
+    work = processes(ONE, **FILES, directory_files=3, size=64 * MIB, align_bytes=1 * MIB)
+    done = played([dataclasses.replace(p, io_bytes=108 * KIB) for p in work])
+    starts = [
+        sector for sector, page in zip(done.log["sector"], range(27), strict=True) if page % 9 == 0
+    ]
+    assert len(set(starts)) == 3 and all(sector % 2048 == 0 for sector in starts)
+    for start in range(0, 27, 9):
+        pages = done.log["sector"][start : start + 9]
+        assert pages == [pages[0] + 8 * i for i in range(9)]
+
+
 def test_random_files_are_whole_and_the_same_each_time() -> None:
     """Where a file begins says how long it is."""
     sizes = {"nr_file_splits": 2, "file_bytes": (4 * KIB, 8 * KIB), "file_pct": (50, 50)}
