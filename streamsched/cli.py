@@ -630,7 +630,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
-            help="fig3 to fig7, love, seelam, profiles, share, micro, sense, or all.",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all.",
         ),
     ] = None,
     jobs: JobsOption = 0,
