@@ -15,7 +15,6 @@ struct stream_data {
 	/* Settings, under the lock. */
 	char inner[STREAM_SPEC_BYTES]; /* the inner policy's name */
 	bool plain; /* the inner policy alone: positioning is free here */
-	bool pinned; /* the service-time curve was written */
 	u64 setting[STREAM_SETTINGS];
 };
 

@@ -377,7 +377,7 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 }
 
 /* "SECTORS:NS SECTORS:NS ...", as shown; the number of points or -EINVAL. */
-static int parse_curve(const char *text, struct ss_curve_point *point)
+static int parse_points(const char *text, struct ss_curve_point *point)
 {
 	int nr = 0;
 
@@ -395,33 +395,45 @@ static int parse_curve(const char *text, struct ss_curve_point *point)
 	}
 }
 
-static int set_curve(struct stream_data *sd, const struct ss_curve_point *point,
-		     int nr)
+/* Points as they were written, and a curve to see whether they make one. */
+struct written_curve {
+	struct ss_curve_point point[SS_CURVE_POINTS];
+	struct ss_curve trial;
+};
+
+static int parse_curve(const char *text, struct written_curve *written)
+{
+	int nr = parse_points(text, written->point);
+
+	if (nr > 0 && ss_curve_set(&written->trial, written->point, nr, 1))
+		return -EINVAL;
+	return nr ? nr : -EINVAL;
+}
+
+/* @nr valid points, or 0: learn anew. */
+static void set_curve(struct stream_data *sd,
+		      const struct ss_curve_point *point, int nr)
 {
 	unsigned long irq;
-	int ret = 0, i;
+	int i;
 
 	spin_lock_irqsave(&sd->io.lock, irq);
-	for (i = 0; i < IOSCHED_CLASSES && !ret; i++) {
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
 		struct ss_curve *curve = &sd->io.class[i].sched->curve;
 
 		if (nr)
-			ret = ss_curve_set(curve, point, nr,
-					   curve->span_sectors);
+			ss_curve_set(curve, point, nr, curve->span_sectors);
 		else
 			ss_curve_init_generic(curve, curve->span_sectors);
 	}
-	if (!ret)
-		sd->pinned = nr;
 	spin_unlock_irqrestore(&sd->io.lock, irq);
-	return ret;
 }
 
 static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 				   size_t count)
 {
 	struct stream_data *sd = stream_data_of(eq);
-	struct ss_curve_point *point;
+	struct written_curve *written;
 	char why[160];
 	int nr, ret;
 
@@ -429,23 +441,26 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 		set_curve(sd, NULL, 0);
 		return count;
 	}
-	point = kcalloc(SS_CURVE_POINTS, sizeof(*point), GFP_NOIO);
-	if (!point)
+	written = kzalloc(sizeof(*written), GFP_NOIO);
+	if (!written) {
+		refuse(sd, "service_curve", "out of memory");
 		return -ENOMEM;
-	nr = parse_curve(page, point);
-	ret = nr > 0 ? set_curve(sd, point, nr) : -EINVAL;
-	kfree(point);
-	if (ret) {
-		refuse(sd, "service_curve",
-		       "what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS with distances ascending from 0 and times never falling",
-		       SS_CURVE_POINTS);
-		return ret;
 	}
+	snprintf(
+		why, sizeof(why),
+		"what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS with distances ascending from 0 and times never falling",
+		SS_CURVE_POINTS);
+	nr = parse_curve(page, written);
+	ret = min(nr, 0);
 	/* Somebody knows that positioning costs something here. */
-	if (sd->plain) {
+	if (!ret && sd->plain)
 		ret = stream_restart(sd, sd->inner, false, why, sizeof(why));
-		if (ret)
-			return ret;
+	if (!ret)
+		set_curve(sd, written->point, nr);
+	kfree(written);
+	if (ret) {
+		refuse(sd, "service_curve", "%s", why);
+		return ret;
 	}
 	iosched_kick(&sd->io);
 	return count;
