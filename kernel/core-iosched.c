@@ -296,6 +296,13 @@ void iosched_kick(struct iosched_data *sd)
 	blk_mq_run_hw_queues(sd->queue, true);
 }
 
+void iosched_kick_locked(struct iosched_data *sd)
+{
+	lockdep_assert_held(&sd->lock);
+	if (sd->waiting)
+		wait_until(sd, iosched_now_ns());
+}
+
 /* ---- the rest of a request's life ---- */
 
 void iosched_prepare_request(struct request *rq)

@@ -67,7 +67,7 @@ struct iosched_data {
 
 	/* Who sent @rq, or SS_OWNER_NONE. Optional. */
 	u64 (*owner)(const struct request *rq);
-	/* A scheduler of core/ begins: set it up. Optional, the lock is held. */
+	/* A scheduler of core/ begins: set it up. Optional; it is locked. */
 	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
 		      u64 now_ns);
 
@@ -113,6 +113,9 @@ void iosched_stop(struct iosched_data *sd);
 
 /* Something changed that may let a held queue go on. */
 void iosched_kick(struct iosched_data *sd);
+
+/* The same where sd->lock is held, or locks of the block layer. */
+void iosched_kick_locked(struct iosched_data *sd);
 
 /* @rq's life in the scheduler begins, and ends. */
 void iosched_prepare_request(struct request *rq);
