@@ -360,7 +360,8 @@ def test_timeouts_come_through() -> None:
 def test_requeues(disk: str) -> None:
     """Every command comes back from the driver once; all data is right."""
     counted = in_rig(stream_guest.requeues, disk)
-    assert counted["returned"] > 1000
+    # How many there are depends on how much is merged, which differs between kernels.
+    assert counted["returned"] == counted["dispatches"] > 500, counted
 
 
 def test_a_disk_is_torn_out_under_load() -> None:
