@@ -347,6 +347,13 @@ def test_two_disks_share_their_tags(bitmap: int) -> None:
     assert min(in_rig(stream_guest.shared_tags, bitmap)) > 500
 
 
+def test_two_hardware_queues() -> None:
+    """Each has tags, for each number of requests; the scheduler waits as on one."""
+    counted = in_rig(stream_guest.hardware_queues)
+    assert counted["dispatches"] > 500 and counted["waits"] > 100, counted
+    assert counted["queues"] == 2, counted
+
+
 def test_errors_come_through() -> None:
     """What the disk refuses is refused, the rest is served; the scheduler keeps its books."""
     in_rig(stream_guest.errors)
