@@ -300,7 +300,8 @@ def run(
         typer.Option(
             "--policy",
             help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
-            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0.",
+            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
+            "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
             show_default=DEFAULT_POLICIES,
         ),
     ] = None,
