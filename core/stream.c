@@ -1039,6 +1039,21 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	extend(policy, parent, rq);
 }
 
+/*
+ * Does @rq go on where a stream ends that has its last member pending? Then
+ * another parent, from which it is only a little less far than what would be
+ * done instead, is none: that one's own child is taken from it.
+ */
+static bool continues_pending(const struct ss_policy *policy,
+			      const struct ss_request *rq)
+{
+	const struct ss_request *before =
+		ss_sched_pending_before(policy->sched, rq->sector);
+	const struct stream *s = before ? before->stream : NULL;
+
+	return s && s->last == before;
+}
+
 static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
@@ -1057,7 +1072,8 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		return;
 	drop_broken(policy, now_ns);
 	parent = find_parent(policy, rq, now_ns, &cost_ns);
-	if (parent) {
+	if (parent && !(cost_ns > policy->sched->curve.mean_random_ns / 2 &&
+			continues_pending(policy, rq))) {
 		adopt(policy, parent, rq, cost_ns, now_ns);
 	} else {
 		parent = find_pending_parent(policy, rq);

@@ -640,3 +640,16 @@ def test_a_prolonged_wait_is_a_second_chance_whether_or_not_a_child_comes(d: Dis
     _, far = held(d, 6)
     d.at(35).dispatch(far)
     assert d.count("second_chances") == 1
+
+
+def test_a_pending_request_that_is_continued_comes_before_a_far_parent(core: Core) -> None:
+    """By the paper's inequality A2 is a child of T: it is a little nearer to T than A1 is."""
+    d = Driver(core, "stream:noop")
+    size = 256
+    a0 = d.send(1, 0, size)
+    d.serve(a0)
+    t = d.send(2, 1_900_000_000, 8)
+    a1 = d.send(1, size, size)
+    d.serve(t)
+    a2 = d.send(1, 2 * size, size)
+    assert [rq.stream_size for rq in (a0, t, a1, a2)] == [1, 1, 2, 3]
