@@ -650,7 +650,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
-            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all.",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all; auto.",
         ),
     ] = None,
     jobs: JobsOption = 0,
@@ -658,7 +658,12 @@ def reproduce(
     """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
     from streamsched.reproduce import reproduce as repeat
 
-    if not repeat(figures or ["all"], _jobs(jobs), _console()):
+    if figures == [AUTO]:
+        from streamsched.autocheck import reproduce_auto
+
+        if not reproduce_auto(_jobs(jobs), _console()):
+            raise typer.Exit(1)
+    elif not repeat(figures or ["all"], _jobs(jobs), _console()):
         raise typer.Exit(1)
 
 
@@ -683,7 +688,7 @@ def compare_all(
     if to is None:
         sys.stdout.write(comparison.markdown(table))
     else:
-        _write_whole(to, comparison.document(table))
+        write_whole(to, comparison.document(table))
 
 
 @app.command()

@@ -34,7 +34,7 @@ TAILS = {
     "small": ((2, 40), (4, 40), (8, 20)),
 }
 # In which a process reads and writes at random.
-REGIONS = {"region": GIB, "small": 64 * MIB}
+REGIONS = {"area": 20 * GIB, "region": GIB, "small": 64 * MIB}
 
 
 # ---- the workloads ----
@@ -44,7 +44,7 @@ REGIONS = {"region": GIB, "small": 64 * MIB}
 class Part:
     """Processes that do the same, each in a place of its own."""
 
-    pattern: str  # stream, files: in sequence, the latter with gaps; region, small, disk: at random
+    pattern: str  # stream, files: in sequence, the latter with gaps; others: at random
     size_kib: int
     reads_pct: int = 100
     processes: int = 1
@@ -63,7 +63,7 @@ class Part:
 
     def section(self, index: int, offset: int, step: int, room: int) -> str:
         """As a section of a job file; the first process is at @offset, the next ones @step on."""
-        random = self.pattern in ("disk", "region", "small")
+        random = self.pattern in ("disk", *REGIONS)
         kind = {100: "read", 0: "write"}.get(self.reads_pct, "rw")
         lines = [f"[part{index}]", f"rw={'rand' if random else ''}{kind}"]
         if self.pattern in TAILS:
@@ -124,6 +124,7 @@ def _mixtures() -> list[Cell]:
         None,
         Part("disk", 4, processes=2),
         Part("disk", 8, processes=2, depth=2),
+        Part("area", 8, processes=2, depth=2),
         Part("region", 8, processes=2, depth=2),
     )
     writers = (
