@@ -822,6 +822,56 @@ def calibrate(
     print(calibration.summary(found, path), end="")
 
 
+@app.command("auto")
+def auto_(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A whole disk of this machine, as sda.")
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            "--disk", help="What describes it: a name, or the .toml that `calibrate` has written."
+        ),
+    ],
+    profile: ProfileOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
+            "without it all that are loaded.",
+        ),
+    ] = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    queue_depth: DepthOption = 32,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
+    ] = False,
+    jobs: JobsOption = 0,
+) -> None:
+    """Choose a real disk's scheduler as its work changes, until it is stopped."""
+    from streamsched import autoservice
+    from streamsched.choose import Selection
+
+    if not 1 <= queue_depth <= 32:
+        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    wanted = tuple(_specs(policy)) if policy is not None else ()
+    found = autoservice.device_of(device)
+    described = load_disk(disk)
+    autoservice.check_size(found, described)
+    known = auto.obtain(described, queue_depth, profile, _jobs(jobs), Console(stderr=True))
+    selection = Selection(
+        known,
+        # Who sent a request matters to none of the kernel's schedulers that can be chosen.
+        sorted(known.owners())[0],
+        goal.value,
+        rule.value,
+        policies=autoservice.candidates(found, known, wanted),
+    )
+    autoservice.serve(found, described, selection, dry_run=dry_run)
+
+
 @app.command("profile")
 def profile_(
     disk: Annotated[
