@@ -258,6 +258,8 @@ def parse(text: str, where: str) -> tuple[Profile, str]:
     if not cells:
         raise reader.error("cells", "a list that is not empty")
     depth = reader.get(document, "queue_depth", "", int, "a whole number from 1 to 32")
+    if not 1 <= depth <= 32:
+        raise reader.error("queue_depth", "a whole number from 1 to 32")
     profile = Profile(
         reader.get(document, "disk", "", str, "a disk's name"),
         reader.get(document, "fingerprint", "", str, "text"),

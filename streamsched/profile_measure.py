@@ -54,7 +54,7 @@ class Part:
     fsync: int = 0
 
     def __str__(self) -> str:
-        mix = {100: "read", 0: "write"}.get(self.reads_pct, "rw")
+        mix = {100: "read", 0: "write"}.get(self.reads_pct, f"rw{self.reads_pct}")
         words = [f"{self.processes} {self.pattern} {mix} {self.size_kib}k"]
         words += [f"x{self.depth}"] if self.depth > 1 else []
         words += ["buffered"] if self.buffered else []
@@ -207,12 +207,13 @@ def measure(
     owners: Sequence[str] = OWNERS,
     queue_depth: int = 1,
     *,
+    grid: Sequence[Cell] | None = None,
     jobs: int,
     console: Console,
 ) -> Profile:
-    """Every policy with every workload; deterministic, whatever @jobs is."""
+    """Every policy with every workload (of @grid, if given); deterministic, whatever @jobs is."""
     blind = {spec for spec in policies if not _sees_owners(spec)}
-    curve, grid = curve_cells(), grid_cells()
+    curve, grid = curve_cells(), list(grid or grid_cells())
     # Without owners those of the paper's benchmark; what does not look at owners is run once.
     keys = [(cell, "none", spec) for cell in curve for spec in policies]
     for whose, cell, spec in itertools.product(owners, grid, policies):
