@@ -266,7 +266,5 @@ def test_no_permission_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("streamsched.autoservice.os.open", denied)
-    with pytest.raises(
-        UsageError, match=r"^no permission to change .*; run this as root$"
-    ):
+    with pytest.raises(UsageError, match=r"^no permission to change .*; run this as root$"):
         real.set_scheduler("none", None)

@@ -32,7 +32,11 @@ def known(looks: Looks, rates: Rates, p99: Rates = (50, 50, 50), wait: Rates = (
 
 
 def profile(*cells: Known) -> Profile:
-    curves = {"noop": (1.0, 30.0), "cscan": (2.0, 20.0), "stream:noop": (1.5, 10.0)}
+    curves: dict[str, tuple[float, ...]] = {
+        "noop": (1.0, 30.0),
+        "cscan": (2.0, 20.0),
+        "stream:noop": (1.5, 10.0),
+    }
     return Profile("made-up", "0", 1, POLICIES, (4 * KIB, 1024 * KIB), curves, cells)
 
 

@@ -30,7 +30,7 @@ WORK = [
 
 def run(
     setup: Setup, changes: dict[int, str], work: list[Process] = WORK
-) -> tuple[Run, list[tuple[int, ...]], list[int]]:
+) -> tuple[Run, list[tuple[int, int, int, int, int, int]], list[int]]:
     """With a change of the scheduler at each time in ms; also the log, and when they were done."""
     done = []
     with Simulation(setup) as simulation:
