@@ -23,9 +23,10 @@ from streamsched.errors import Interrupted
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO
 from streamsched.profile import OWNERS, Profile
-from streamsched.reproduce import PAPER_DISK, job_path
+from streamsched.experiment import PAPER_DISK
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
+from streamsched.workloads import job_path
 
 JOBS = (
     "par-read",

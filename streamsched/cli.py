@@ -650,7 +650,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
-            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all; auto.",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
+            "or auto.",
         ),
     ] = None,
     jobs: JobsOption = 0,
@@ -877,7 +878,14 @@ def profile_(
     disk: Annotated[
         str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or .toml.")
     ],
-    policy: PolicyOption = ",".join(PROFILE_POLICIES),
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; with --to only.",
+            show_default="all that run can choose among",
+        ),
+    ] = None,
     queue_depth: DepthOption = 1,
     to: Annotated[
         Path | None,
@@ -893,12 +901,12 @@ def profile_(
 
     if not 1 <= queue_depth <= 32:
         raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
-    specs = _specs(policy)
+    specs = list(PROFILE_POLICIES) if policy is None else _specs(policy)
     if AUTO in specs:
         raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
     if len(set(specs)) < 2:
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
-    if to is None and specs != list(PROFILE_POLICIES):
+    if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
     _check_to(to)
     described = load_disk(disk)
