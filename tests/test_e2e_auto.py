@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,17 @@ def test_rows_of_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fails.holds and not often.holds
 
 
+# By owners, as docs/AUTO.md explains them; those of the sequence are indented there.
+MISSED = {
+    ("postmark", "hidden"),
+    ("  tpc-h", "hidden"),
+    ("  writes-starving-reads", "hidden"),
+    ("postmark", "visible"),
+    ("  two-greps", "visible"),
+    ("  tpc-h", "visible"),
+}
+
+
 @pytest.mark.long
 def test_auto_is_within_five_per_cent_of_the_best_fixed_policy(tmp_path: Path) -> None:
     """docs/AUTO.md has these figures; what is named there misses it, and no other may."""
@@ -260,7 +272,8 @@ def test_auto_is_within_five_per_cent_of_the_best_fixed_policy(tmp_path: Path) -
         timeout=3600,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     )
-    failing = [line.split()[:2] for line in done.stdout.splitlines() if "FAILS" in line]
-    assert ["all", "in"] not in failing, done.stdout
-    alone = [row for row in failing if row[0] == "postmark"]
-    assert len(failing) <= 8 and len(alone) <= 4, done.stdout
+    lines = [line for line in done.stdout.splitlines() if "FAILS" in line]
+    failing = {(re.split(r"  +", line[1:])[0], line.split()[1]) for line in lines if line[1] != " "}
+    failing |= {("  " + line.split()[0], line.split()[1]) for line in lines if line[1] == " "}
+    assert failing <= MISSED, done.stdout
+    assert "holds" in done.stdout and done.returncode == (1 if failing else 0)
