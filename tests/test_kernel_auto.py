@@ -76,9 +76,7 @@ def test_work_that_it_was_right_for_is_left_alone() -> None:
 
 def test_without_the_trace_it_says_so_and_goes_on() -> None:
     work = f"{READERS}\nmount -t tracefs tracefs /sys/kernel/tracing"
-    result = guest(
-        work, begin="mq-deadline >/dev/null; umount /sys/kernel/tracing; echo mq-deadline"
-    )
+    result = guest(work, begin="echo mq-deadline >scheduler; umount /sys/kernel/tracing")
     used, log = outcome(result)
     assert used[-1] == "mq-deadline"
     assert log[0].startswith("hdd0: the places of requests are not known (/sys/kernel/tracing: ")
