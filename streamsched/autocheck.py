@@ -20,10 +20,10 @@ from streamsched.choose import Choice, Selection
 from streamsched.compare import Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import Interrupted
+from streamsched.experiment import PAPER_DISK
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO
 from streamsched.profile import OWNERS, Profile
-from streamsched.experiment import PAPER_DISK
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
 from streamsched.workloads import job_path
