@@ -256,7 +256,9 @@ MISSED = {
     ("postmark", "hidden"),
     ("  tpc-h", "hidden"),
     ("  writes-starving-reads", "hidden"),
-    ("postmark", "visible"),
+    ("mixed", "visible"),
+    ("  mixed", "visible"),
+    ("  proportional-share", "visible"),
     ("  two-greps", "visible"),
     ("  tpc-h", "visible"),
 }
