@@ -365,6 +365,23 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 					&sim->disk[i].sched, why, sizeof(why));
 }
 
+void sim_array_leave(struct sim *sim, struct sim_disk *disk)
+{
+	if (disk->sched.coordinator)
+		ss_array_detach(&sim->array->coordinator,
+				(u32)(disk - sim->disk), sim->now_ns);
+}
+
+void sim_array_join(struct sim *sim, struct sim_disk *disk)
+{
+	char why[160];
+
+	if (sim->array && sim->array->coordinated && !disk->failed)
+		ss_array_attach(&sim->array->coordinator,
+				(u32)(disk - sim->disk), &disk->sched, why,
+				sizeof(why));
+}
+
 static int set_failure(struct sim *sim, struct sim_array *array,
 		       const struct sim_array_config *config, char *why,
 		       u64 why_bytes)

@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,11 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 
 void sim_submit(struct sim *sim, struct sim_bio *bio)
 {
+	if (!bio->flush)
+		ss_workload_arrived(&sim->workload, bio->sector,
+				    bio->nr_sectors, bio->direction,
+				    bio->direction == SS_READ ||
+					    (bio->flags & SS_SYNC));
 	if (sim->array) {
 		sim_array_submit(sim, bio);
 		return;
@@ -175,7 +181,7 @@ void sim_block_submit(struct sim *sim, struct sim_bio *bio)
 		append(&disk->flush_first, &disk->flush_last, bio);
 		return;
 	}
-	if (disk->blocked_first[dir] ||
+	if (disk->next_policy[0] || disk->blocked_first[dir] ||
 	    disk->held_requests[dir] >= sim->config.nr_requests)
 		append(&disk->blocked_first[dir], &disk->blocked_last[dir],
 		       bio);
@@ -199,6 +205,8 @@ static void unblock(struct sim *sim, struct sim_disk *disk)
 {
 	u8 dir;
 
+	if (disk->next_policy[0])
+		return;
 	for (dir = 0; dir < SS_DIRECTIONS; dir++)
 		while (disk->blocked_first[dir] &&
 		       disk->held_requests[dir] < sim->config.nr_requests) {
@@ -313,6 +321,56 @@ static void note_flush(const struct sim *sim, struct sim_disk *disk,
 	disk->flush_counted_ns = sim->now_ns;
 }
 
+static void add_counters(struct ss_counters *sum,
+			 const struct ss_counters *more)
+{
+	const u64 *from = (const u64 *)more;
+	u64 *to = (u64 *)sum;
+	u32 i;
+
+	for (i = 0; i < sizeof(*sum) / sizeof(u64); i++)
+		to[i] += from[i];
+}
+
+/* Once nothing is pending or under way, the scheduler is another one. */
+static void change_when_drained(struct sim *sim, struct sim_disk *disk)
+{
+	struct ss_sched *sched = &disk->sched;
+	const struct ss_curve curve = sched->curve;
+	const u64 head_sector = sched->head_sector;
+	char why[256];
+
+	if (!disk->next_policy[0] || sched->nr_pending || sched->nr_in_flight)
+		return;
+	add_counters(&disk->past, &sched->counters);
+	sim_array_leave(sim, disk);
+	if (ss_sched_init(sched, disk->next_policy,
+			  disk->hdd.params.capacity_sectors, why,
+			  sizeof(why))) {
+		sim_fail(sim, "%s", why);
+		return;
+	}
+	sched->curve = curve;
+	sched->head_sector = head_sector;
+	sched->now_ns = sim->now_ns;
+	sim_array_join(sim, disk);
+	disk->next_policy[0] = 0;
+	disk->ask = true;
+	sim->changes++;
+	sim->draining_ns += sim->now_ns - disk->drain_from_ns;
+	unblock(sim, disk);
+}
+
+void sim_block_switch(struct sim *sim, struct sim_disk *disk,
+		      const char *policy)
+{
+	if (!disk->next_policy[0])
+		disk->drain_from_ns = sim->now_ns;
+	snprintf(disk->next_policy, sizeof(disk->next_policy), "%s", policy);
+	disk->ask = true;
+	change_when_drained(sim, disk);
+}
+
 void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 {
 	struct hdd_cmd *cmd;
@@ -345,6 +403,7 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 		}
 		unblock(sim, disk);
 	}
+	change_when_drained(sim, disk);
 }
 
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)

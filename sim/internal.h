@@ -72,6 +72,10 @@ struct sim_disk {
 	u64 busy_from_ns;
 	/* Of the scheduler's idle time, when the disk was flushing. */
 	u64 flush_idle_ns, flush_counted_ns;
+	/* The scheduler that comes when all is drained; empty: none does. */
+	char next_policy[64];
+	u64 drain_from_ns;
+	struct ss_counters past; /* what schedulers before this one counted */
 };
 
 struct sim_bio *sim_bio_new(struct sim *sim);
@@ -87,6 +91,10 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk);
 /* All that waits for @disk is handed back, in order of its arrival. */
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk);
 
+/* Let nothing new in, and begin with another scheduler when all is done. */
+void sim_block_switch(struct sim *sim, struct sim_disk *disk,
+		      const char *policy);
+
 /* ---- array.c ---- */
 
 struct sim_array;
@@ -97,6 +105,9 @@ struct sim_array *sim_array_new(struct sim *sim,
 				char *why, u64 why_bytes);
 void sim_array_free(struct sim_array *array);
 void sim_array_submit(struct sim *sim, struct sim_bio *bio);
+/* The scheduler of @disk ends, and another one begins. */
+void sim_array_leave(struct sim *sim, struct sim_disk *disk);
+void sim_array_join(struct sim *sim, struct sim_disk *disk);
 u64 sim_array_capacity(const struct sim_array *array);
 void sim_array_result(struct sim_array *array, struct sim_result *result);
 
@@ -199,6 +210,7 @@ struct sim {
 	struct sim_config config;
 	u64 now_ns;
 	u64 next_order;
+	u64 pause_ns; /* U64_MAX: never */
 	struct sim_event *heap;
 	u32 nr_events, heap_size;
 	char why[512];
@@ -217,6 +229,8 @@ struct sim {
 	u64 dispatches;
 	u64 switches, switch_ns, position_ns, busy_ns;
 	u64 max_pending;
+	struct ss_workload workload;
+	u64 changes, draining_ns;
 	struct histogram wait, service, response;
 	struct sim_log_row *log;
 	u64 log_rows, log_capacity;

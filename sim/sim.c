@@ -168,6 +168,8 @@ struct sim *sim_new(const struct sim_config *config,
 			goto fail;
 		sim->capacity_sectors = sim_array_capacity(sim->array);
 	}
+	ss_workload_init(&sim->workload, sim->capacity_sectors);
+	sim->pause_ns = U64_MAX;
 	sim->first_start_ns = U64_MAX;
 	sim->cache = sim_cache_new(sim);
 	return sim;
@@ -388,11 +390,51 @@ enum sim_state sim_run(struct sim *sim, u64 max_events)
 		}
 		if (sim->config.stop_ns && at > sim->config.stop_ns)
 			return SIM_DONE;
+		if (at > sim->pause_ns) {
+			sim->now_ns = max_t(u64, sim->now_ns, sim->pause_ns);
+			sim->pause_ns = U64_MAX;
+			return SIM_PAUSED;
+		}
 		if (at > sim->now_ns)
 			sim->now_ns = at;
 		step(sim);
 	}
 	return sim->failed ? SIM_FAILED : SIM_MORE;
+}
+
+/* ---- watching, and changing the scheduler ---- */
+
+void sim_pause_at(struct sim *sim, u64 at_ns)
+{
+	sim->pause_ns = at_ns;
+}
+
+void sim_observe(const struct sim *sim, struct sim_observation *observation)
+{
+	*observation = (struct sim_observation){
+		.now_ns = sim->now_ns,
+		.arrived = sim->workload.totals,
+		.completed = sim->response.count,
+		.response_ns = sim->response.sum_ns,
+		.bytes = { sim->disk_bytes[0], sim->disk_bytes[1] },
+		.switches = sim->changes,
+		.draining_ns = sim->draining_ns,
+	};
+}
+
+int sim_switch(struct sim *sim, const char *policy, char *why, u64 why_bytes)
+{
+	struct ss_sched *probe = sim_alloc(sizeof(*probe));
+	int error = ss_sched_init(probe, policy, sim->capacity_sectors, why,
+				  why_bytes);
+	u32 i;
+
+	free(probe);
+	if (error)
+		return -1;
+	for (i = 0; i < sim->nr_disks; i++)
+		sim_block_switch(sim, &sim->disk[i], policy);
+	return 0;
 }
 
 /* ---- results ---- */
@@ -440,10 +482,9 @@ u32 sim_progress_ppm(const struct sim *sim)
 			     (u32)((unsigned __int128)done * 1000000 / all);
 }
 
-static void add_counters(const struct sim_disk *disk, struct sim_result *result)
+static void add_counters(const struct ss_counters *counters,
+			 struct sim_result *result)
 {
-	const struct ss_counters *counters = &disk->sched.counters;
-
 	result->dispatches += counters->dispatches;
 	result->merges += counters->merges;
 	result->seeks += counters->seeks;
@@ -453,7 +494,7 @@ static void add_counters(const struct sim_disk *disk, struct sim_result *result)
 	result->second_chances += counters->second_chances;
 	result->slices_ended += counters->slices_ended;
 	result->expired += counters->expired;
-	result->idle_ns += counters->idle_ns - disk->flush_idle_ns;
+	result->idle_ns += counters->idle_ns;
 }
 
 void sim_result(const struct sim *sim, struct sim_result *result)
@@ -482,8 +523,11 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	result->position_ns = sim->position_ns;
 	result->busy_ns = sim->busy_ns;
 	result->max_pending = sim->max_pending;
-	for (i = 0; i < sim->nr_disks; i++)
-		add_counters(&sim->disk[i], result);
+	for (i = 0; i < sim->nr_disks; i++) {
+		add_counters(&sim->disk[i].past, result);
+		add_counters(&sim->disk[i].sched.counters, result);
+		result->idle_ns -= sim->disk[i].flush_idle_ns;
+	}
 	if (sim->array)
 		sim_array_result(sim->array, result);
 }

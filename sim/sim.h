@@ -9,6 +9,7 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include "../core/workload.h"
 #include "../disk/hdd_params.h"
 #include "trace.h"
 
@@ -179,6 +180,7 @@ enum sim_state {
 	SIM_MORE, /* max_events reached */
 	SIM_INPUT, /* feed more of the trace: sim_feed() */
 	SIM_FAILED, /* sim_why() says it */
+	SIM_PAUSED, /* the time of sim_pause_at() has come */
 };
 
 struct sim;
@@ -206,6 +208,33 @@ int sim_add_job(struct sim *sim, const struct sim_job *job);
 int sim_set_trace(struct sim *sim, struct trace_reader *reader);
 enum sim_state sim_run(struct sim *sim, u64 max_events);
 const char *sim_why(const struct sim *sim);
+/*
+ * Have sim_run() return SIM_PAUSED once, before the first event later than
+ * @at_ns, with the clock at that time.
+ */
+void sim_pause_at(struct sim *sim, u64 at_ns);
+
+/* What a chooser of schedulers can see from outside; sums since the start. */
+struct sim_observation {
+	u64 now_ns;
+	struct ss_workload_totals arrived; /* as senders sent it */
+	u64 completed; /* what senders sent, not requests made of it */
+	u64 response_ns; /* of those, sum: over time it is how many there are */
+	u64 bytes[2]; /* read, written by the disks */
+	u64 switches; /* changes of the scheduler that are done */
+	u64 draining_ns; /* time in which a change let nothing new begin */
+};
+void sim_observe(const struct sim *sim, struct sim_observation *observation);
+
+/*
+ * Change every disk's scheduler to @policy, as Linux does it (elevator_switch()
+ * in block/elevator.c freezes the queue): nothing new is let in until all that
+ * is pending or in the disk is done, then the new one begins, its tunables at
+ * their defaults. It keeps what is known of the disk: the curve and where the
+ * head is. -1 with a sentence in @why for what is no policy.
+ */
+int sim_switch(struct sim *sim, const char *policy, char *why, u64 why_bytes);
+
 /* How far it has come: 0..1000000, and the virtual time. */
 u32 sim_progress_ppm(const struct sim *sim);
 u64 sim_now_ns(const struct sim *sim);

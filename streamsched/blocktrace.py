@@ -16,7 +16,7 @@ from streamsched.errors import StreamschedError
 
 EVENTS = ("block_bio_queue", "block_rq_issue", "block_rq_requeue", "block_rq_complete")
 
-_LINE = re.compile(
+LINE = re.compile(
     r"\s(?P<s>\d+)\.(?P<us>\d{6}): (?P<event>block_\w+): (?P<dev>\d+,\d+) (?P<rwbs>\S+)"
     r" (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) \+ (?P<sectors>\d+)"
 )
@@ -97,7 +97,7 @@ def parse(lines: Iterable[str], device: str | None = None) -> BlockTrace:
             raise StreamschedError(
                 f"the kernel's trace buffer was too small, {lost[1]} events are lost"
             )
-        found = _LINE.search(line)
+        found = LINE.search(line)
         if not found or (device and found["dev"] != device):
             continue
         ns = int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000

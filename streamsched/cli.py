@@ -8,7 +8,6 @@ import enum
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +15,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched import __version__, results, rig
+from streamsched import __version__, auto, results, rig
 from streamsched.array import Array, parse_array
+from streamsched.auto import Goal, Rule
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError, unknown
+from streamsched.files import write_whole
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import (
+    AUTO,
+    AUTO_HELP,
     USES_OWNER,
     WORK_CONSERVING,
     WRAPPER,
@@ -31,6 +34,7 @@ from streamsched.policies import (
     parse_settings,
     parse_weights,
 )
+from streamsched.profile import POLICIES as PROFILE_POLICIES
 from streamsched.simulate import Setup
 from streamsched.workloads import WORKLOADS
 
@@ -140,6 +144,25 @@ CurveOption = Annotated[
         "or learned from completions while running.",
     ),
 ]
+ProfileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        help="With the policy auto: what `streamsched profile` has written for this disk; "
+        "without it one is measured once and kept.",
+    ),
+]
+GoalOption = Annotated[
+    Goal,
+    typer.Option("--goal", help="With the policy auto: what to choose for; p99 of response times."),
+]
+RuleOption = Annotated[
+    Rule,
+    typer.Option(
+        "--rule",
+        help="With the policy auto: what to choose by; size: requests' average size alone.",
+    ),
+]
 OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
 ToOption = Annotated[
     Path | None, typer.Option("--to", help="Write the results to this file, whole or not at all.")
@@ -229,25 +252,6 @@ def _check_to(path: Path | None) -> None:
         raise UsageError(f"--to {path}: cannot write it: {path.parent} is not writable")
 
 
-def _write_whole(path: Path, text: str) -> None:
-    """Write @path by way of a new file beside it, so that it is never half written."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        new = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            umask = os.umask(0)
-            os.umask(umask)
-            new.chmod(0o666 & ~umask)
-            new.replace(path)
-        except BaseException:
-            new.unlink()
-            raise
-    except OSError as error:
-        raise UsageError(f"{path}: cannot write it: {error.strerror}") from None
-
-
 def _console(file: object = None) -> Console:
     """Wide enough for the tables, whatever the terminal says of itself."""
     console = Console(file=file, highlight=False)  # type: ignore[arg-type]
@@ -274,7 +278,7 @@ def _show(comparison: Comparison, output: str, to: Path | None, work: str, title
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
-            _write_whole(to, text)
+            write_whole(to, text)
     if comparison.interrupted:
         raise typer.Exit(130)
 
@@ -310,6 +314,9 @@ def run(
     set_: SetOption = None,
     weight: WeightOption = None,
     curve: CurveOption = Curve.measured,
+    profile: ProfileOption = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
     output: OutputOption = Output.table,
     to: ToOption = None,
     seed: SeedOption = 0,
@@ -358,6 +365,9 @@ def run(
     _check_host_options(on, owners, curve, seed, path, kernel)
     if weight and on is not Host.sim:
         raise UsageError(f"--weight: not with --on {on.value}")
+    options = auto.Options(profile, goal, rule)
+    if on is not Host.sim:
+        options.refuse()
     if on is Host.kernel:
         _run_on_kernel(
             job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
@@ -378,6 +388,7 @@ def run(
         processes = load_jobs(job, capacity_bytes=storage.capacity_bytes, seed=seed)
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
+    setups = auto.prepare(setups, options, _jobs(jobs), Console(stderr=True))
     comparison = compare(setups, processes, jobs=_jobs(jobs))
     name = Path(job).name
     title = (
@@ -472,6 +483,8 @@ def _run_on_nbd(
     if output == Output.fio_json:
         raise UsageError("--output fio-json: not with --on nbd; use json or csv")
     specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
+    if AUTO in _specs(specs):
+        raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
     setups = _setups(disk, specs, "process", depth, settings, "learned")
     processes = _load_for_fio(job, disk, "nbd")
     comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
@@ -513,6 +526,9 @@ def replay(
     wrap: Annotated[
         bool, typer.Option("--wrap", help="Fold positions beyond the disk's end back onto it.")
     ] = False,
+    profile: ProfileOption = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
     output: OutputOption = Output.table,
     to: ToOption = None,
     jobs: JobsOption = 0,
@@ -528,6 +544,8 @@ def replay(
         dataclasses.replace(storage.apply(setup), wrap=wrap, closed=mode is Mode.closed)
         for setup in _setups(storage.disk, policy, owners, queue_depth, set_ or [], curve)
     ]
+    options = auto.Options(profile, goal, rule)
+    setups = auto.prepare(setups, options, _jobs(jobs), Console(stderr=True))
     with tracefile.kept(trace) as path:
         opened = tracefile.open_trace(path, format_)
         comparison = compare(
@@ -559,6 +577,7 @@ def policies() -> None:
         ]
         name = f"{one.name}:POLICY" if one.flags & WRAPPER else one.name
         table.add_row(name, ", ".join(kind), one.help)
+    table.add_row(AUTO, "chooses", AUTO_HELP)
     _console().print(table)
 
 
@@ -631,7 +650,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
-            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all.",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
+            "or auto.",
         ),
     ] = None,
     jobs: JobsOption = 0,
@@ -639,7 +659,12 @@ def reproduce(
     """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
     from streamsched.reproduce import reproduce as repeat
 
-    if not repeat(figures or ["all"], _jobs(jobs), _console()):
+    if figures == [AUTO]:
+        from streamsched.autocheck import reproduce_auto
+
+        if not reproduce_auto(_jobs(jobs), _console()):
+            raise typer.Exit(1)
+    elif not repeat(figures or ["all"], _jobs(jobs), _console()):
         raise typer.Exit(1)
 
 
@@ -664,7 +689,7 @@ def compare_all(
     if to is None:
         sys.stdout.write(comparison.markdown(table))
     else:
-        _write_whole(to, comparison.document(table))
+        write_whole(to, comparison.document(table))
 
 
 @app.command()
@@ -794,8 +819,111 @@ def calibrate(
     path = calibration.target(info, to)
     _check_to(path)
     found = calibration.calibrate(info, path.stem, fast=fast, console=Console(stderr=True))
-    _write_whole(path, found.text)
+    write_whole(path, found.text)
     print(calibration.summary(found, path), end="")
+
+
+@app.command("auto")
+def auto_(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A whole disk of this machine, as sda.")
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            "--disk", help="What describes it: a name, or the .toml that `calibrate` has written."
+        ),
+    ],
+    profile: ProfileOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
+            "without it all that are loaded.",
+        ),
+    ] = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    queue_depth: DepthOption = 32,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
+    ] = False,
+    jobs: JobsOption = 0,
+) -> None:
+    """Choose a real disk's scheduler as its work changes, until it is stopped."""
+    from streamsched import autoservice
+    from streamsched.choose import Selection
+
+    if not 1 <= queue_depth <= 32:
+        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    wanted = tuple(_specs(policy)) if policy is not None else ()
+    found = autoservice.device_of(device)
+    described = load_disk(disk)
+    autoservice.check_size(found, described)
+    known = auto.obtain(described, queue_depth, profile, _jobs(jobs), Console(stderr=True))
+    selection = Selection(
+        known,
+        # Who sent a request matters to none of the kernel's schedulers that can be chosen.
+        sorted(known.owners())[0],
+        goal.value,
+        rule.value,
+        policies=autoservice.candidates(found, known, wanted),
+    )
+    autoservice.serve(found, described, selection, dry_run=dry_run)
+
+
+@app.command("profile")
+def profile_(
+    disk: Annotated[
+        str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or .toml.")
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; with --to only.",
+            show_default="all that run can choose among",
+        ),
+    ] = None,
+    queue_depth: DepthOption = 1,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            help="Write the profile to this file; without it to where run and replay look for it.",
+        ),
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Measure what each policy makes of a disk, for the policy auto to choose by."""
+    from streamsched import profile_measure
+
+    if not 1 <= queue_depth <= 32:
+        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    specs = list(PROFILE_POLICIES) if policy is None else _specs(policy)
+    if AUTO in specs:
+        raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
+    if len(set(specs)) < 2:
+        raise UsageError("--policy: name at least two; of one there is nothing to choose")
+    if to is None and policy is not None:
+        raise UsageError("--policy: name a file with --to; what is kept has every policy")
+    _check_to(to)
+    described = load_disk(disk)
+    found = profile_measure.measure(
+        described,
+        list(dict.fromkeys(specs)),
+        queue_depth=queue_depth,
+        jobs=_jobs(jobs),
+        console=Console(stderr=True),
+    )
+    path = to or auto.default_path(described, queue_depth)
+    if to is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    auto.keep(found, path)
+    console = _console()
+    console.print(profile_measure.table(found))
+    console.print(f"{len(found.cells)} more workloads; all in {path}")
 
 
 def _version(value: bool) -> None:

@@ -143,7 +143,7 @@ def _alone(process: Process) -> Process:
 def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
     """What measures the alone rates, by process number."""
     numbers = {stand_in(number, len(processes)) for number in range(len(processes))}
-    setup = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=())
+    setup = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), selection=None)
     return {
         number: Task(
             f"{processes[number].name} alone",
@@ -166,10 +166,11 @@ def alone_replays(trace: Trace, setup: Setup) -> dict[int, Task]:
     )
     if len(owners) > MAX_ALONE:
         return {}
+    alone = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), selection=None)
     return {
         owner: Task(
             f"owner {owner} alone",
-            dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), one_owner=owner),
+            dataclasses.replace(alone, one_owner=owner),
             trace=trace,
         )
         for owner in owners

@@ -13,6 +13,9 @@ from streamsched.jobfile import Process
 from streamsched.units import format_tunable, parse_tunable
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
+# Not of the core: chooses one of them (streamsched/choose.py).
+AUTO = "auto"
+AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +94,14 @@ def all_policies() -> dict[str, Policy]:
 
 
 def check_spec(spec: str) -> list[Policy]:
-    """The policies of a spec such as stream:deadline, outermost first; or UsageError."""
+    """The policies of a spec such as stream:deadline, outermost first; or UsageError.
+
+    None of auto: what it chooses has its tunables at their defaults.
+    """
+    if spec == AUTO:
+        return []
+    if AUTO in spec.split(":"):
+        raise UsageError(f'policy "{spec}": auto stands alone; it chooses what to wrap by itself')
     known = all_policies()
     found = []
     for name in spec.split(":"):

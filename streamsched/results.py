@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from typing import Any
@@ -48,6 +49,7 @@ def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
         "timeouts": run.counters["timeouts"],
         "counters": run.counters,
         **({"array_counters": run.array_counters} if run.setup.array else {}),
+        **({"choices": [dataclasses.asdict(one) for one in run.choices]} if run.choices else {}),
         "skipped_records": run.skipped,
         "jobs": [
             {
@@ -115,7 +117,7 @@ def as_csv(comparison: Comparison) -> str:
     for run in comparison.runs:
         row: dict[str, Any] = {}
         for key, value in run_dict(run, comparison.efficiency(run)).items():
-            if key in ("jobs", "counters", "array_counters"):
+            if key in ("jobs", "counters", "array_counters", "choices"):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
@@ -264,6 +266,13 @@ def times_table(comparison: Comparison) -> Table:
 def print_tables(comparison: Comparison, title: str, console: Console) -> None:
     """Both tables, with what the columns mean."""
     console.print(main_table(comparison, title))
+    for run in comparison.runs:
+        for choice in run.choices:
+            console.print(
+                f"{run.setup.policy}, {choice.at_s:.2f} s: {choice.policy} ({choice.why})",
+                highlight=False,
+                soft_wrap=True,
+            )
     console.print("\ntimes of the disk's requests, in ms:")
     console.print(times_table(comparison))
     skipped = {run.skipped for run in comparison.runs if run.skipped}

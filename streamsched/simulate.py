@@ -6,13 +6,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamsched._core import ffi, lib
 from streamsched.array import Array
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
+from streamsched.looks import SAMPLE_S, Observation
+
+if TYPE_CHECKING:
+    from streamsched.choose import Choice, Chooser, Selection
 
 OWNERS = ("process", "group", "none")
 CURVES = ("measured", "learned")
@@ -55,6 +59,7 @@ class Setup:
     one_owner: int | None = None  # replay this owner's requests only
     stop_ns: int = 0  # end then at the latest; 0: no limit
     path: str | None = None  # on the real kernel: the layers above the disk
+    selection: Selection | None = None  # with the policy auto: how it is chosen
 
     @property
     def members(self) -> tuple[Disk, ...]:
@@ -119,6 +124,8 @@ class Run:
     jobs: tuple[JobRun, ...]
     skipped: int = 0
     array_counters: dict[str, int] = dataclasses.field(default_factory=dict)
+    observed: tuple[Observation, Observation] | None = None  # at the beginning, at the end
+    choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
 
     @property
     def bytes(self) -> int:
@@ -193,9 +200,9 @@ def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
     return tuple((distance[i], time[i]) for i in range(nr))
 
 
-def _config(setup: Setup) -> Any:
+def _config(setup: Setup, policy: str) -> Any:
     config = ffi.new("struct sim_config *")
-    config.policy = setup.policy.encode()
+    config.policy = policy.encode()
     config.owners = OWNERS.index(setup.owners)
     config.queue_depth = setup.queue_depth
     config.nr_requests = setup.nr_requests
@@ -224,10 +231,17 @@ class Simulation:
         self.setup = setup
         self.reader: Any = None
         self._why = ffi.new("char[512]")
+        self.chooser: Chooser | None = None
+        self.choices: list[Choice] = []
+        policy = setup.policy
+        if setup.selection is not None:
+            self.chooser = setup.selection.begin()
+            policy = self.chooser.current
+            self.choices.append(self.chooser.first)
         members = setup.members
         params = {disk: disk_params(disk) for disk in dict.fromkeys(members)}
         self.sim = lib.sim_new(
-            _config(setup),
+            _config(setup, policy),
             ffi.new("struct hdd_params *[]", [params[disk] for disk in members]),
             len(members),
             setup.array.params() if setup.array else ffi.NULL,
@@ -239,6 +253,11 @@ class Simulation:
         if setup.curve == "measured":
             for index, disk in enumerate(members):
                 self._set_curve(index, measured_curve(disk))
+        self._began = self.observe()
+        if self.chooser:
+            # The profile was measured with the tunables' defaults.
+            lib.sim_pause_at(self.sim, int(SAMPLE_S * NS))
+            return
         for name, value in setup.tunables:
             # A tunable of another policy of the same comparison is not ours.
             status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
@@ -307,12 +326,47 @@ class Simulation:
                 return
             if state == lib.SIM_FAILED:
                 raise UsageError(ffi.string(lib.sim_why(self.sim)).decode())
+            if state == lib.SIM_PAUSED:
+                self._choose()
+                continue
             if state == lib.SIM_INPUT:
                 if feed is None:
                     raise StreamschedError("the simulator asks for a trace and has none")
                 feed()
                 continue
             yield lib.sim_progress_ppm(self.sim) / 1e6
+
+    def observe(self) -> Observation:
+        """What can be seen of the workload from outside, until now."""
+        raw = ffi.new("struct sim_observation *")
+        lib.sim_observe(self.sim, raw)
+        return Observation(
+            now_s=raw.now_ns / NS,
+            requests=raw.arrived.requests,
+            sent_bytes=raw.arrived.sectors * 512,
+            reads=raw.arrived.reads,
+            sync=raw.arrived.sync,
+            continuing=raw.arrived.continuing,
+            near=raw.arrived.near,
+            completed=raw.completed,
+            response_s=raw.response_ns / NS,
+            done_bytes=raw.bytes[0] + raw.bytes[1],
+        )
+
+    def _choose(self) -> None:
+        """Ask the chooser, and have the scheduler changed if it says so."""
+        assert self.chooser
+        now = lib.sim_now_ns(self.sim)
+        choice = self.chooser.observe(self.observe())
+        if choice:
+            self.choices.append(choice)
+            self.switch(choice.policy)
+        lib.sim_pause_at(self.sim, now + int(SAMPLE_S * NS))
+
+    def switch(self, policy: str) -> None:
+        """Another scheduler, as soon as all that has begun is done."""
+        if lib.sim_switch(self.sim, policy.encode(), self._why, 512):
+            raise UsageError(ffi.string(self._why).decode())
 
     def result(self, names: list[str]) -> Run:
         """What has come of it so far."""
@@ -348,6 +402,8 @@ class Simulation:
             busy_ns=raw.busy_ns,
             counters={name: getattr(raw, name) for name in COUNTERS},
             jobs=tuple(jobs),
+            observed=(self._began, self.observe()),
+            choices=tuple(self.choices),
             array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
             if self.setup.array
             else {},

@@ -24,9 +24,11 @@ from typing import Any
 
 import pytest
 import typer
+from profile_data import small_profile
 
 from streamsched.cli import app
 from streamsched.policies import all_policies
+from streamsched.profile import as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -249,18 +251,23 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     kinds = ("table", "json", "csv", "fio-json")
     command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline"]
     command += ["--array", "raid0:2:64k", "--output"]
+    profile = job.with_suffix(".json")
+    profile.write_text(as_text(small_profile()))
+    auto = [streamsched, "run", str(job), "--policy", "auto", "--profile", str(profile)]
+    asked = {kind: [*command, kind] for kind in kinds} | {"auto": [*auto, "--output", "json"]}
     return {
         kind: subprocess.run(
-            [*command, kind], capture_output=True, text=True, check=True, timeout=SECONDS
+            words, capture_output=True, text=True, check=True, timeout=SECONDS
         ).stdout
-        for kind in kinds
+        for kind, words in asked.items()
     }
 
 
 def test_every_json_key_is_described_and_no_other(outputs: dict[str, str]) -> None:
     described = rows_of("JSON")
     assert len(described) == len(set(described))
-    assert set(described) == set(keys_of(json.loads(outputs["json"])))
+    there = {key for kind in ("json", "auto") for key in keys_of(json.loads(outputs[kind]))}
+    assert set(described) == there
 
 
 def test_every_csv_column_is_described_and_no_other(outputs: dict[str, str]) -> None:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""auto on work that its profile and its rule were not made for."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from rich.console import Console
+from test_property_sim import disk_of, workload
+
+from streamsched.choose import Selection
+from streamsched.profile_measure import measure
+from streamsched.simulate import Setup, run_jobs
+
+DISK = "wd5000aaks"
+SEEDS = range(8000, 8120)
+
+
+def mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+@pytest.mark.long
+def test_auto_beats_every_fixed_policy_on_generated_work() -> None:
+    """Rates, relative to the best fixed policy of each workload that lets nobody wait for long."""
+    disk = disk_of(DISK)
+    profile = measure(disk, jobs=2, console=Console(quiet=True))
+    ratios: dict[str, list[float]] = {spec: [] for spec in (*profile.policies, "auto", "size")}
+    for seed in SEEDS:
+        one = workload(seed)
+        if one.disk != DISK:
+            continue
+        work = list(dataclasses.replace(one, depth=1).lasting().processes)
+        plain = Setup(disk, "auto", owners=one.owners)
+        fixed = {
+            spec: run_jobs(dataclasses.replace(plain, policy=spec), work)
+            for spec in profile.policies
+        }
+        limit = Selection(profile, one.owners).longest_wait_ms
+        bounded = [run for run in fixed.values() if run.wait.max <= limit]
+        least = min(run.seconds for run in bounded or fixed.values())
+        for spec, run in fixed.items():
+            ratios[spec].append(least / run.seconds)
+        for name, rule in (("auto", "workload"), ("size", "size")):
+            selection = Selection(profile, one.owners, rule=rule)
+            run = run_jobs(dataclasses.replace(plain, selection=selection), work)
+            ratios[name].append(least / run.seconds)
+    means = {name: round(mean(found), 3) for name, found in ratios.items()}
+    near = {name: sum(ratio >= 0.95 for ratio in found) for name, found in ratios.items()}
+    assert means.pop("auto") >= 0.94 > max(means.values()), means
+    assert near.pop("auto") > max(near.values()), near
+    assert min(ratios["auto"]) >= 0.54
