@@ -10,7 +10,6 @@ kernel's block trace events, so that it means the same for every scheduler.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -20,12 +19,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamsched import hddemu, rig
-from streamsched.blocktrace import EVENTS, BlockTrace, Request, parse, switch_cost
+from streamsched.blocktrace import EVENTS, BlockTrace, parse
 from streamsched.compare import MAX_ALONE, Comparison, stand_in
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
+from streamsched.fiorun import fio_jobs, fio_run
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
-from streamsched.simulate import COUNTERS, NR_REQUESTS, JobRun, Run, Setup, Times
+from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
 # Of the module historic-iosched, which is for the rig only.
 HISTORIC = ("noop", "linus", "deadline-2.6", "anticipatory", "cfq", "cooperative")
@@ -182,18 +182,6 @@ def process_section(process: Process, io_bytes: int) -> str:
 # ---- what comes back ----
 
 
-def _times(values: Sequence[int]) -> Times:
-    if not values:
-        return Times(0.0, 0.0, 0.0, 0.0, 0.0)
-    ordered = sorted(values)
-
-    def quantile(part: float) -> float:
-        return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6
-
-    mean = sum(ordered) / len(ordered) / 1e6
-    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), ordered[-1] / 1e6)
-
-
 def _counters(text: str, trace: BlockTrace) -> dict[str, int]:
     """The core's own where stream ran; what the trace tells for the others."""
     counters = dict.fromkeys(COUNTERS, 0)
@@ -210,37 +198,6 @@ def _counters(text: str, trace: BlockTrace) -> dict[str, int]:
     return counters
 
 
-def _owner(processes: Sequence[Process], request: Request) -> int:
-    """Whose region a request is in; -1: nobody's, as metadata is."""
-    at = request.sector * 512
-    for number, process in enumerate(processes):
-        if process.offset <= at < process.offset + process.size:
-            return number
-    return -1
-
-
-@dataclasses.dataclass(frozen=True)
-class _Job:
-    name: str
-    read: int
-    written: int
-    ns: int
-
-
-def _fio_jobs(text: str) -> list[_Job]:
-    start = text.find("{")
-    document = json.loads(text[start:])
-    return [
-        _Job(
-            job["jobname"],
-            job["read"]["io_bytes"],
-            job["write"]["io_bytes"],
-            job["job_runtime"] * 1_000_000,
-        )
-        for job in document["jobs"]
-    ]
-
-
 def run_of(
     result: rig.RigResult,
     policy: KernelPolicy,
@@ -249,35 +206,14 @@ def run_of(
     alone: float,
 ) -> Run:
     """The simulator's kind of result from what a rig brought back."""
-    jobs = _fio_jobs(result.files["fio.json"].decode())
     trace = block_trace(result)
-    ends: dict[int, int] = {}
-    for job, process in zip(jobs, processes, strict=True):
-        done = job.ns + process.startdelay_ns
-        ends[process.stage] = max(ends.get(process.stage, 0), done)
-    waits: dict[int, int] = {}
-    for request in trace.requests:
-        number = _owner(processes, request)
-        waits[number] = max(waits.get(number, 0), request.wait_ns)
-    switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
-    return Run(
-        setup=dataclasses.replace(setup, policy=policy.label),
-        duration_ns=sum(ends.values()),
-        bytes_read=sum(job.read for job in jobs),
-        bytes_written=sum(job.written for job in jobs),
-        disk_requests=len(trace.requests),
-        wait=_times([r.wait_ns for r in trace.requests]),
-        service=_times([r.service_ns for r in trace.requests]),
-        response=_times([r.wait_ns + r.service_ns for r in trace.requests]),
-        switches=switches,
-        switch_ns=switch_ns,
-        position_ns=0,
-        busy_ns=0,
-        counters=_counters(result.files.get("counters", b"").decode(), trace),
-        jobs=tuple(
-            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
-            for number, job in enumerate(jobs)
-        ),
+    return fio_run(
+        fio_jobs(result.files["fio.json"].decode()),
+        trace,
+        dataclasses.replace(setup, policy=policy.label),
+        processes,
+        alone,
+        _counters(result.files.get("counters", b"").decode(), trace),
     )
 
 
@@ -350,7 +286,7 @@ def compare_on_kernel(
     alone_run, *booted = [_if_finished(future) for future in futures] or [None]
     rates: dict[int, float] = {}
     if alone_run:
-        alone_jobs = _fio_jobs(alone_run.files["fio.json"].decode())
+        alone_jobs = fio_jobs(alone_run.files["fio.json"].decode())
         rates = {
             number: (job.read + job.written) / (job.ns / 1e9)
             for number, job in zip(numbers, alone_jobs, strict=True)

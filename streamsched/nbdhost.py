@@ -25,13 +25,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streamsched.blocktrace import BlockTrace, parse, switch_cost
+from streamsched.blocktrace import BlockTrace, parse
 from streamsched.compare import ALONE_POLICY, Comparison, stand_in
 from streamsched.errors import StreamschedError, UsageError
+from streamsched.fiorun import fio_jobs, fio_run
 from streamsched.jobfile import Process
-from streamsched.kernelhost import _fio_jobs, _owner, _times, process_section
+from streamsched.kernelhost import process_section
 from streamsched.policies import check_spec
-from streamsched.simulate import COUNTERS, JobRun, Run, Setup
+from streamsched.simulate import COUNTERS, Run, Setup
 
 DEFAULT_POLICIES = "noop,deadline,stream:deadline"
 PLUGIN = "nbdkit-streamsched-plugin.so"
@@ -162,38 +163,6 @@ def _serve_fio(parameters: Sequence[str], job: str, what: str) -> _Result:
         return _Result((folder / "fio.json").read_text(), trace, (folder / "metrics").read_text())
 
 
-def _run_of(result: _Result, setup: Setup, processes: Sequence[Process], alone: float) -> Run:
-    jobs = _fio_jobs(result.fio)
-    trace = result.trace
-    ends: dict[int, int] = {}
-    for job, process in zip(jobs, processes, strict=True):
-        ends[process.stage] = max(ends.get(process.stage, 0), job.ns + process.startdelay_ns)
-    waits: dict[int, int] = {}
-    for request in trace.requests:
-        number = _owner(processes, request)
-        waits[number] = max(waits.get(number, 0), request.wait_ns)
-    switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
-    return Run(
-        setup=setup,
-        duration_ns=sum(ends.values()),
-        bytes_read=sum(job.read for job in jobs),
-        bytes_written=sum(job.written for job in jobs),
-        disk_requests=len(trace.requests),
-        wait=_times([r.wait_ns for r in trace.requests]),
-        service=_times([r.service_ns for r in trace.requests]),
-        response=_times([r.wait_ns + r.service_ns for r in trace.requests]),
-        switches=switches,
-        switch_ns=switch_ns,
-        position_ns=0,
-        busy_ns=0,
-        counters=_counters(result.metrics, trace),
-        jobs=tuple(
-            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
-            for number, job in enumerate(jobs)
-        ),
-    )
-
-
 def _alone_job(processes: Sequence[Process], numbers: Sequence[int]) -> str:
     sections = []
     for number in numbers:
@@ -249,7 +218,7 @@ def compare_on_nbd(
             )
             rates = {
                 number: (job.read + job.written) / (job.ns / 1e9)
-                for number, job in zip(numbers, _fio_jobs(alone.fio), strict=True)
+                for number, job in zip(numbers, fio_jobs(alone.fio), strict=True)
                 if job.ns
             }
             mean_rate = sum(rates.values()) / len(rates) if rates else 0.0
@@ -258,7 +227,9 @@ def compare_on_nbd(
                 result = _serve_fio(
                     _parameters(setup, description), job_file.read_text(), job_file.name
                 )
-                runs.append(_run_of(result, setup, processes, mean_rate))
+                counters = _counters(result.metrics, result.trace)
+                jobs = fio_jobs(result.fio)
+                runs.append(fio_run(jobs, result.trace, setup, processes, mean_rate, counters))
                 progress.advance(task)
         except KeyboardInterrupt:
             return Comparison(tuple(runs), rates, interrupted=True)

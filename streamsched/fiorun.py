@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A result like the simulator's, from what fio said and a trace of the disk's requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from streamsched.blocktrace import BlockTrace, Request, switch_cost
+from streamsched.jobfile import Process
+from streamsched.simulate import JobRun, Run, Setup, Times
+
+
+def _times(values: Sequence[int]) -> Times:
+    if not values:
+        return Times(0.0, 0.0, 0.0, 0.0, 0.0)
+    ordered = sorted(values)
+
+    def quantile(part: float) -> float:
+        return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6
+
+    mean = sum(ordered) / len(ordered) / 1e6
+    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), ordered[-1] / 1e6)
+
+
+def _owner(processes: Sequence[Process], request: Request) -> int:
+    """Whose region a request is in; -1: nobody's, as metadata is."""
+    at = request.sector * 512
+    for number, process in enumerate(processes):
+        if process.offset <= at < process.offset + process.size:
+            return number
+    return -1
+
+
+@dataclasses.dataclass(frozen=True)
+class FioJob:
+    """What one job read and wrote, in bytes, and how long it took."""
+
+    name: str
+    read: int
+    written: int
+    ns: int
+
+
+def fio_jobs(text: str) -> list[FioJob]:
+    """The jobs of fio's JSON, whatever fio said before it."""
+    start = text.find("{")
+    document = json.loads(text[start:])
+    return [
+        FioJob(
+            job["jobname"],
+            job["read"]["io_bytes"],
+            job["write"]["io_bytes"],
+            job["job_runtime"] * 1_000_000,
+        )
+        for job in document["jobs"]
+    ]
+
+
+def fio_run(
+    jobs: Sequence[FioJob],
+    trace: BlockTrace,
+    setup: Setup,
+    processes: Sequence[Process],
+    alone: float,
+    counters: dict[str, int],
+) -> Run:
+    """@jobs are fio's of @processes, in their order; @alone: bytes/s of one by itself."""
+    ends: dict[int, int] = {}
+    for job, process in zip(jobs, processes, strict=True):
+        ends[process.stage] = max(ends.get(process.stage, 0), job.ns + process.startdelay_ns)
+    waits: dict[int, int] = {}
+    for request in trace.requests:
+        number = _owner(processes, request)
+        waits[number] = max(waits.get(number, 0), request.wait_ns)
+    switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
+    return Run(
+        setup=setup,
+        duration_ns=sum(ends.values()),
+        bytes_read=sum(job.read for job in jobs),
+        bytes_written=sum(job.written for job in jobs),
+        disk_requests=len(trace.requests),
+        wait=_times([r.wait_ns for r in trace.requests]),
+        service=_times([r.service_ns for r in trace.requests]),
+        response=_times([r.wait_ns + r.service_ns for r in trace.requests]),
+        switches=switches,
+        switch_ns=switch_ns,
+        position_ns=0,
+        busy_ns=0,
+        counters=counters,
+        jobs=tuple(
+            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
+            for number, job in enumerate(jobs)
+        ),
+    )
