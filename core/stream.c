@@ -1042,16 +1042,17 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 /*
  * Does @rq go on where a stream ends that has its last member pending? Then
  * another parent, from which it is only a little less far than what would be
- * done instead, is none: that one's own child is taken from it.
+ * done instead, is none: that one's own child is taken from it. Only of reads:
+ * what a writer gains by its turns, readers beside it lose.
  */
 static bool continues_pending(const struct ss_policy *policy,
 			      const struct ss_request *rq)
 {
-	const struct ss_request *before = ss_sched_pending_before(policy->sched,
-								  rq->sector);
+	const struct ss_request *before =
+		ss_sched_pending_before(policy->sched, rq->sector);
 	const struct stream *s = before ? before->stream : NULL;
 
-	return s && s->last == before;
+	return s && s->last == before && rq->direction == SS_READ;
 }
 
 static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
