@@ -234,6 +234,7 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
 	rq->array_epoch = 0;
+	rq->array_stream = NULL;
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;

@@ -53,6 +53,7 @@ struct ss_sched {
 		     u32 size);
 	void *host; /* for the host's own use in tell() */
 	struct ss_coordinator *coordinator; /* of an array, or NULL: array.h */
+	u16 array_epoch; /* counts the times it was attached to one */
 	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
 	u32 nr_policies;
 	u32 nr_pending;

@@ -17,6 +17,7 @@
  *   each, a lower one is asked only while nothing of a higher one is pending,
  *   but what has waited for ten seconds goes all the same.
  */
+#include "stream-array.h"
 #include "stream-iosched.h"
 
 #include <linux/bio.h>
@@ -566,6 +567,9 @@ static void take_over(struct stream_data *sd, int class, struct ss_sched *fresh)
 	}
 	sd->class[class].sched = fresh;
 	stream_settings_apply(sd, fresh, now_ns);
+	/* Before its requests come, or the array would not know of them. */
+	if (class == STREAM_CLASS_BE)
+		stream_array_resume(sd);
 	list_for_each_entry(rq, &sd->class[class].pending, queuelist) {
 		struct stream_rq *slot = slot_of(rq);
 
@@ -600,6 +604,7 @@ int stream_restart(struct stream_data *sd, const char *inner, bool plain,
 		return ret;
 	}
 	spin_lock_irqsave(&sd->lock, irq);
+	stream_array_suspend(sd);
 	sd->epoch++;
 	strscpy(sd->inner, inner, sizeof(sd->inner));
 	sd->plain = plain;
@@ -644,6 +649,7 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	/* Not the core but the scheduler sets it, and init_hctx needs it. */
 	q->elevator = eq;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	stream_array_join(sd);
 	return 0;
 }
 
@@ -652,6 +658,7 @@ static void stream_exit_sched(struct elevator_queue *eq)
 	struct stream_data *sd = eq->elevator_data;
 	int i;
 
+	stream_array_leave(sd);
 	hrtimer_cancel(&sd->timer);
 	WARN_ON_ONCE(!list_empty(&sd->apart));
 	WARN_ON_ONCE(sd->nr_pending);
@@ -791,12 +798,20 @@ static int __init stream_init(void)
 
 	if (!ret)
 		ret = compat_init();
-	return ret ? ret : elv_register(&stream_elevator);
+	if (!ret)
+		ret = stream_array_register();
+	if (ret)
+		return ret;
+	ret = elv_register(&stream_elevator);
+	if (ret)
+		stream_array_unregister();
+	return ret;
 }
 
 static void __exit stream_exit(void)
 {
 	elv_unregister(&stream_elevator);
+	stream_array_unregister();
 }
 
 module_init(stream_init);

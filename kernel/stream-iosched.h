@@ -16,6 +16,7 @@
 #include <linux/blk-mq.h>
 #include <linux/hrtimer.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 /* The priority classes, in the order in which they are served. */
 enum stream_class {
@@ -70,6 +71,12 @@ struct stream_data {
 	bool waiting; /* nothing may be sent until something happens */
 	u64 timer_ns; /* when the timer goes off; SS_FOREVER: never */
 	struct hrtimer timer;
+
+	/* As the member of an array, see stream-array.h. */
+	struct list_head members_node;
+	struct stream_array *array; /* NULL: of none */
+	u32 array_index; /* which of its members */
+	struct work_struct kick; /* the array wants it asked again */
 
 	/* Settings, under the lock. */
 	char inner[STREAM_SPEC_BYTES]; /* the inner policy's name */

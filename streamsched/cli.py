@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched import __version__, results, rig
+from streamsched import __version__, kernelarray, results, rig
 from streamsched.array import Array, parse_array
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
@@ -626,6 +626,7 @@ rig_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(rig_app, name="rig")
+app.add_typer(kernelarray.app, name="array")
 
 VariantOption = Annotated[
     str,
