@@ -552,6 +552,17 @@ static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
 	return decided;
 }
 
+static bool array_leads(const struct ss_coordinator *coordinator, u64 now_ns)
+{
+	struct ss_array_member *member = member_of(coordinator);
+	bool leads;
+
+	lock(member->array);
+	leads = is_together(member, array_now_ns(member->array, now_ns));
+	unlock(member->array);
+	return leads;
+}
+
 /* After every event: has the disk begun to idle for the turn's stream? */
 static void note_holding(struct ss_array_member *member, u64 now_ns)
 {
@@ -677,6 +688,9 @@ static bool has_all(const struct ss_array *array,
 {
 	u32 nr = nr_bits(s->established & array->attached);
 
+	/* Where each member has all, nothing has to be brought together. */
+	if (array->geometry.copies == array->geometry.nr_members)
+		return false;
 	if (array->geometry.level == SS_ARRAY_RAID10)
 		return nr >= array->geometry.data_members;
 	return nr > 1 && !(members_in_use(array) & ~s->established);
@@ -1059,6 +1073,7 @@ static const struct ss_coordinator_ops array_ops = {
 	.merged = array_merged,
 	.removed = array_removed,
 	.choose = array_choose,
+	.leads = array_leads,
 };
 
 /* ---- members ---- */
