@@ -22,7 +22,7 @@
  * Not measured when heads are left apart again: the stream that had the last
  * turn goes on alone for a while, and the others come in its way one by one.
  */
-#define SETTLE_NS (500 * SS_MSEC)
+#define SETTLE_NS (100 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /* Of what the array does apart a stream must do this much by itself. */
