@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-all lint format bench deb kernel-table install clean
+.PHONY: help run test test-all lint format bench deb kernel-table comparison install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
+	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
@@ -60,6 +61,9 @@ bench: $(STAMP)-package
 
 kernel-table: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.kerneltable
+
+comparison: $(STAMP)-package
+	@$(BIN)/streamsched compare --to docs/COMPARISON.md
 
 deb:
 	@kernel/dkms/deb.sh

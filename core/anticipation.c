@@ -19,6 +19,8 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
+/* Close without cooperation; it doubles with each tick from the second on. */
+#define AS_CLOSE_ALONE_SECTORS 64
 /* How long closeness grows; later any request is close. */
 #define AS_CLOSE_GROWTH_NS (20 * AS_JIFFY_NS)
 /* Backwards up to here the elevator goes, at a cost as for twice the way. */
@@ -72,6 +74,14 @@ const struct ss_tunable ss_as_tunables[] = {
 		.min = 0,
 		.max = 60 * SS_SEC,
 		.help = "time for async requests before waiting sync ones get theirs (Linux anticipatory)",
+	},
+	[AS_COOPERATION] = {
+		.name = "cooperation",
+		.unit = SS_UNIT_BOOL,
+		.initial = 1,
+		.min = 0,
+		.max = 1,
+		.help = "1: others may go on where a process has exited (Linux 2.6.31), 0: who has exited is not waited for (Linux 2.6.12)",
 	},
 	[AS_GROUP_DISTANCE] = {
 		.name = "group_distance",
@@ -187,8 +197,9 @@ static bool as_is_close(const struct ss_policy *policy,
 			const struct ss_request *rq, u64 now_ns)
 {
 	const struct as_state *as = policy->state;
-	u64 last = as->last_sector[as->kind], reach = AS_CLOSE_SECTORS;
-	u64 delay_ns = 0, usual;
+	bool together = policy->value[AS_COOPERATION];
+	u64 reach = together ? AS_CLOSE_SECTORS : AS_CLOSE_ALONE_SECTORS;
+	u64 last = as->last_sector[as->kind], delay_ns = 0, usual;
 
 	if (as->antic != AS_OFF && as->awaited_done)
 		delay_ns = now_ns - as->awaited_done_ns;
@@ -196,7 +207,7 @@ static bool as_is_close(const struct ss_policy *policy,
 		if (delay_ns > AS_CLOSE_GROWTH_NS ||
 		    delay_ns > policy->value[AS_ANTIC_EXPIRE])
 			return true;
-		reach <<= div_u64(delay_ns, AS_JIFFY_NS);
+		reach <<= div_u64(delay_ns, AS_JIFFY_NS) - !together;
 	}
 	if (last <= rq->sector + reach / 2 && rq->sector <= last + reach)
 		return true;
@@ -213,6 +224,9 @@ static enum as_reason as_judge(const struct ss_policy *policy,
 	const struct as_state *as = policy->state;
 	const struct as_owner *awaited = as->awaited;
 	u64 antic_ns = policy->value[AS_ANTIC_EXPIRE], think_ns;
+	/* What is known of those that go on where others exited, if they do. */
+	u32 no_coop = policy->value[AS_COOPERATION] ? as->exit_no_coop :
+						      SS_MEAN_ONE;
 
 	if (rq && rq->queue == awaited)
 		return AS_SAME;
@@ -233,13 +247,15 @@ static enum as_reason as_judge(const struct ss_policy *policy,
 		if (!awaited->past.think_ns.samples)
 			return AS_THINKS;
 	}
+	if (awaited->past.gone && !policy->value[AS_COOPERATION])
+		return AS_EXITED;
 	if (rq && ss_request_is_sync(rq) && as_is_close(policy, rq, now_ns))
 		return AS_CLOSE;
-	if (awaited->past.gone && as->exit_no_coop > AS_HALF)
+	if (awaited->past.gone && no_coop > AS_HALF)
 		return AS_EXITED;
 	if (!awaited->past.think_ns.samples) {
 		if (as->new_think_ns > antic_ns ||
-		    as->exit_prob * as->exit_no_coop > AS_HALF * SS_MEAN_ONE)
+		    as->exit_prob * no_coop > AS_HALF * SS_MEAN_ONE)
 			return AS_NEWCOMER;
 	} else if (awaited->past.think_ns.mean > antic_ns) {
 		return AS_THINKS;
@@ -295,9 +311,10 @@ static void as_learn_request(struct as_state *as, struct as_owner *owner,
 }
 
 /* What having judged @rq teaches. */
-static void as_learn_judged(struct as_state *as, enum as_reason reason,
+static void as_learn_judged(struct ss_policy *policy, enum as_reason reason,
 			    const struct ss_request *rq, u64 now_ns)
 {
+	struct as_state *as = policy->state;
 	struct as_owner *awaited = as->awaited;
 
 	if (reason < AS_CLOSE)
@@ -306,6 +323,11 @@ static void as_learn_judged(struct as_state *as, enum as_reason reason,
 		as->exit_prob = as_rise(as->exit_prob);
 	if (reason != AS_CLOSE)
 		return;
+	if (!policy->value[AS_COOPERATION]) {
+		/* Its think time begins anew; nothing else is learned. */
+		awaited->past.last_done_ns = now_ns;
+		return;
+	}
 	if (awaited->past.gone)
 		as->exit_no_coop = as_fall(as->exit_no_coop);
 	as_learn_request(as, awaited, rq, now_ns);
@@ -485,12 +507,12 @@ static void as_settle(struct ss_policy *policy, u64 now_ns)
 		as->looked_ns[plan.kind] = now_ns;
 	if (plan.turn) {
 		if (plan.judged)
-			as_learn_judged(as, plan.reason, as->next[AS_SYNC],
+			as_learn_judged(policy, plan.reason, as->next[AS_SYNC],
 					now_ns);
 		as_turn(policy, now_ns);
 		as->turning = true;
 	} else if (plan.anticipate) {
-		as_learn_judged(as, plan.reason, NULL, now_ns);
+		as_learn_judged(policy, plan.reason, NULL, now_ns);
 		if (as->awaited_done)
 			as_wait_next(policy);
 		else
@@ -601,7 +623,7 @@ void ss_as_arrived(struct ss_policy *policy, struct ss_request *rq, u64 now_ns)
 
 	if (as_waiting(as)) {
 		reason = as_judge(policy, rq, now_ns);
-		as_learn_judged(as, reason, rq, now_ns);
+		as_learn_judged(policy, reason, rq, now_ns);
 		if (reason != AS_HOLD)
 			as->antic = AS_FINISHED;
 		if (reason == AS_SAME || reason == AS_MATE ||
@@ -629,7 +651,8 @@ static void as_carry_out(struct ss_policy *policy, const struct as_plan *plan,
 	struct as_state *as = policy->state;
 
 	if (plan->judged)
-		as_learn_judged(as, plan->reason, as->next[AS_SYNC], now_ns);
+		as_learn_judged(policy, plan->reason, as->next[AS_SYNC],
+				now_ns);
 	if (plan->turn) {
 		as_turn(policy, now_ns);
 		if (as->kind == AS_SYNC)

@@ -50,21 +50,8 @@ static const struct {
  */
 #define FLAT_BELOW_NS 500000
 
-/* Times are looked up by steps of 2^18 ns. */
-#define TIME_SHIFT 18
 /* Where two points are too far apart, in time or distance, for a slope. */
 #define NO_SLOPE U64_MAX
-
-/*
- * Distances by size: the position of the highest bit and the two bits below
- * it, so that few points are in one size. Below 8 each is a size of its own.
- */
-static inline u32 size_of(u64 distance)
-{
-	u32 digits = fls64(distance), shift = digits > 3 ? digits - 3 : 0;
-
-	return 4 * shift + (u32)(distance >> shift);
-}
 
 /* The least distance of a size. */
 static u64 least_of(u32 size)
@@ -78,16 +65,29 @@ static void curve_index(struct ss_curve *curve)
 	const struct ss_curve_point *point = curve->point;
 	u32 last = curve->nr_points - 1, i, at = 0;
 
-	for (i = 0; i < last; i++) {
-		u64 rise = point[i + 1].time_ns - point[i].time_ns;
-		u64 run = point[i + 1].distance_sectors -
-			  point[i].distance_sectors;
+	for (i = 0; i <= last; i++) {
+		struct ss_curve_segment *segment = &curve->segment[i];
+		u64 rise, run;
 
-		curve->slope[i] = NO_SLOPE;
-		if (!(rise >> 31) && !(run >> 32))
-			curve->slope[i] = div64_u64(rise << 32, run);
+		segment->first_sectors = point[i].distance_sectors;
+		segment->last_sectors = U64_MAX;
+		segment->first_ns = point[i].time_ns;
+		segment->slope = 0;
+		segment->run_sectors = 1;
+		segment->rise_ns = 0;
+		if (i == last)
+			break;
+		rise = point[i + 1].time_ns - point[i].time_ns;
+		run = point[i + 1].distance_sectors - point[i].distance_sectors;
+		segment->last_sectors = point[i + 1].distance_sectors - 1;
+		segment->slope = NO_SLOPE;
+		if (rise >> 31 || run >> 32)
+			continue;
+		segment->slope = div64_u64(rise << 32, run);
+		segment->run_sectors = (u32)run;
+		segment->rise_ns = (u32)rise;
 	}
-	curve->recent_sectors = 0;
+	curve->most_ns = point[last].time_ns;
 	for (i = 0; i < SS_CURVE_SIZES; i++) {
 		while (at < last &&
 		       point[at + 1].distance_sectors <= least_of(i))
@@ -96,7 +96,9 @@ static void curve_index(struct ss_curve *curve)
 	}
 	at = 0;
 	for (i = 0; i < SS_CURVE_TIMES; i++) {
-		while (at < last && point[at].time_ns < (u64)i << TIME_SHIFT)
+		u64 steps_ns = (u64)i << SS_CURVE_STEP_SHIFT;
+
+		while (at < last && point[at].time_ns < steps_ns)
 			at++;
 		curve->dear[i] = (u8)at;
 	}
@@ -214,51 +216,52 @@ int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 	return 0;
 }
 
-u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
+/* In a segment that is too long or too steep for a slope. */
+static u64 divided_ns(const struct ss_curve *curve,
+		      const struct ss_curve_segment *at, u64 behind)
 {
-	const struct ss_curve_point *point = curve->point;
-	u32 low, last = curve->nr_points - 1;
-	u64 run, rise, slope, ns, rest;
+	const struct ss_curve_point *point = &curve->point[at - curve->segment];
 
-	if (distance_sectors >= point[last].distance_sectors)
-		return point[last].time_ns;
-	/* point[low] <= distance < point[low + 1] */
-	low = curve->near[size_of(distance_sectors)];
-	while (distance_sectors >= point[low + 1].distance_sectors)
-		low++;
-	run = point[low + 1].distance_sectors - point[low].distance_sectors;
-	rise = point[low + 1].time_ns - point[low].time_ns;
-	distance_sectors -= point[low].distance_sectors;
-	rest = rise * distance_sectors;
-	slope = curve->slope[low];
-	if (unlikely(slope == NO_SLOPE))
-		return point[low].time_ns + div64_u64(rest, run);
-	/* rest / run; a slope that was rounded down may be 1 short of it. */
-	ns = (slope * distance_sectors) >> 32;
-	ns += rest - ns * run >= run;
-	return point[low].time_ns + ns;
+	return point[0].time_ns +
+	       div64_u64((point[1].time_ns - point[0].time_ns) * behind,
+			 point[1].distance_sectors - point[0].distance_sectors);
 }
 
-u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns)
+static inline u64 look_up(const struct ss_curve *curve, u64 distance_sectors)
 {
-	const struct ss_curve_point *point = curve->point;
-	u64 steps = min_t(u64, service_ns >> TIME_SHIFT, SS_CURVE_TIMES - 1);
-	u32 at = curve->dear[steps];
+	const struct ss_curve_segment *at;
+	u64 behind, ns;
 
-	if (point[curve->nr_points - 1].time_ns < service_ns)
-		return U64_MAX;
-	while (point[at].time_ns < service_ns)
+	/*
+	 * Few sizes hold two points, and whether the only one is passed no
+	 * processor can foresee.
+	 */
+	at = &curve->segment[curve->near[ss_curve_size(distance_sectors)]];
+	at += distance_sectors > at->last_sectors;
+	while (unlikely(distance_sectors > at->last_sectors))
 		at++;
-	return point[at].distance_sectors;
+	behind = distance_sectors - at->first_sectors;
+	if (unlikely(at->slope == NO_SLOPE))
+		return divided_ns(curve, at, behind);
+	/* A slope was rounded down: what it makes may be 1 short. */
+	ns = (at->slope * behind) >> 32;
+	ns += at->rise_ns * behind - ns * at->run_sectors >= at->run_sectors;
+	return at->first_ns + ns;
+}
+
+u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
+{
+	return look_up(curve, distance_sectors);
 }
 
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	u64 distance = ss_distance(from_sector, to_sector);
+	u64 forward_ns = look_up(curve, ss_distance(from_sector, to_sector));
 
-	return ss_curve_directed_ns(curve, from_sector, to_sector,
-				    ss_curve_distance_ns(curve, distance));
+	if (to_sector >= from_sector)
+		return forward_ns;
+	return div_u64(forward_ns * curve->backward_pct, 100);
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */

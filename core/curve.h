@@ -11,17 +11,32 @@
 #ifndef SS_CURVE_H
 #define SS_CURVE_H
 
+#include <linux/bitops.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/types.h>
 
 #define SS_CURVE_POINTS 40
 #define SS_CURVE_BUCKETS 36
 #define SS_CURVE_SIZES 252
+/* Times are looked up by steps of 2^18 ns. */
 #define SS_CURVE_TIMES 128
+#define SS_CURVE_STEP_SHIFT 18
 
 struct ss_curve_point {
 	u64 distance_sectors;
 	u64 time_ns;
+};
+
+/* A point and the way to the next one, for looking up without division. */
+struct ss_curve_segment {
+	u64 first_sectors;
+	u64 last_sectors; /* U64_MAX behind the last point */
+	u64 first_ns;
+	u64 slope; /* ns per sector, times 2^32 */
+	u32 run_sectors; /* to the next point */
+	u32 rise_ns;
 };
 
 /* What learning knows about one range of distances. */
@@ -38,12 +53,11 @@ struct ss_curve {
 	u64 span_sectors; /* size of the disk, for the mean */
 	u64 mean_random_ns; /* mean over random pairs, by distance alone */
 	bool flat; /* positioning costs the same everywhere */
-	/* Made of the points: to find the right one, without division. */
-	u64 slope[SS_CURVE_POINTS]; /* ns per sector behind it, times 2^32 */
+	/* Made of the points, for looking up. */
+	struct ss_curve_segment segment[SS_CURVE_POINTS];
+	u64 most_ns; /* of all points */
 	u8 near[SS_CURVE_SIZES]; /* last point no farther than this size */
 	u8 dear[SS_CURVE_TIMES]; /* first point of at least this many steps */
-	u64 recent_sectors; /* see ss_curve_recent_ns() */
-	u64 recent_ns;
 
 	/* Learning: forward distances, one bucket per power of two. */
 	bool learning;
@@ -72,41 +86,48 @@ u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 /* Positioning time by forward distance alone, in ns. */
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
 
-/*
- * The same, remembering one answer: the same distance is asked for when a
- * request arrives, when it is chosen instead of waiting and when it goes out.
- */
-static inline u64 ss_curve_recent_ns(struct ss_curve *curve,
-				     u64 distance_sectors)
-{
-	if (!distance_sectors)
-		return curve->point[0].time_ns;
-	if (distance_sectors != curve->recent_sectors) {
-		curve->recent_ns = ss_curve_distance_ns(curve,
-							distance_sectors);
-		curve->recent_sectors = distance_sectors;
-	}
-	return curve->recent_ns;
-}
-
-/* What @forward_ns, that of the distance alone, becomes in this direction. */
-static inline u64 ss_curve_directed_ns(const struct ss_curve *curve,
-				       u64 from_sector, u64 to_sector,
-				       u64 forward_ns)
-{
-	if (to_sector >= from_sector)
-		return forward_ns;
-	return div_u64(forward_ns * curve->backward_pct, 100);
-}
-
 static inline u64 ss_distance(u64 from_sector, u64 to_sector)
 {
 	return to_sector >= from_sector ? to_sector - from_sector :
 					  from_sector - to_sector;
 }
 
+/*
+ * Distances by size: the position of the highest bit and the two bits below
+ * it, so that few points are in one size. Below 8 each is a size of its own.
+ */
+static inline u32 ss_curve_size(u64 distance)
+{
+	u32 shift = fls64(distance | 7) - 3;
+
+	return 4 * shift + (u32)(distance >> shift);
+}
+
+/* No distance as far as this costs less; quicker to find than what it costs. */
+static inline u64 ss_curve_least_ns(const struct ss_curve *curve,
+				    u64 distance_sectors)
+{
+	u32 size = ss_curve_size(distance_sectors);
+
+	return curve->segment[curve->near[size]].first_ns;
+}
+
 /* The nearest point from which on a forward distance costs @service_ns. */
-u64 ss_curve_reach_sectors(const struct ss_curve *curve, u64 service_ns);
+static inline u64 ss_curve_reach_sectors(const struct ss_curve *curve,
+					 u64 service_ns)
+{
+	const struct ss_curve_point *point = curve->point;
+	u64 steps = service_ns >> SS_CURVE_STEP_SHIFT;
+	u32 at = curve->dear[min_t(u64, steps, SS_CURVE_TIMES - 1)];
+
+	if (curve->most_ns < service_ns)
+		return U64_MAX;
+	/* As in ss_curve_distance_ns(): one step cannot be foreseen. */
+	at += point[at].time_ns < service_ns;
+	while (unlikely(point[at].time_ns < service_ns))
+		at++;
+	return point[at].distance_sectors;
+}
 
 /*
  * Learn from one request that the disk served with nothing else in it:

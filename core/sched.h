@@ -59,6 +59,7 @@ struct ss_sched {
 	u32 nr_policies;
 	u32 nr_pending;
 	u32 nr_in_flight;
+	u32 nr_async_in_flight; /* those of them that nobody waits for */
 	u32 nr_pending_dir[SS_DIRECTIONS];
 	u64 head_sector; /* where the last dispatched request ends */
 	u64 left_sector; /* where the head was before that request */

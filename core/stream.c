@@ -43,7 +43,6 @@
 #include "sched.h"
 #include "trial.h"
 
-#include <linux/bitops.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 
@@ -134,6 +133,13 @@ static const struct ss_tunable stream_tunables[] = {
 /* A round of turns leaves this part of a switch as slack. */
 #define SWITCH_SHARE 4
 
+/*
+ * For so long after a member of an established stream was dispatched, at most
+ * so many writes that nobody waits for are in the device at once.
+ */
+#define ASYNC_APART (500 * SS_MSEC)
+#define ASYNC_BESIDE 4
+
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 
@@ -153,14 +159,16 @@ struct stream {
 	u64 reach_sectors; /* no child can be farther away than this */
 	u64 completed_ns; /* when the last member was done */
 	u64 patience_ns; /* how long a child may take; see set_patience() */
+	u64 broken_ns; /* until when a child is awaited; else U64_MAX */
 	struct ss_request *last; /* last member, until it is completed */
+	u32 size; /* members so far */
 	u8 state; /* enum stream_state */
+	u8 rank; /* which score it has, by its size; see set_size() */
 	bool supposed; /* nothing was pending: service_ns is the mean */
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
-	u64 service_ns; /* what positioning to it would cost */
-	u32 size; /* members so far */
 	u32 nr_pending; /* members on the list */
+	u64 service_ns; /* what positioning to it would cost */
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
@@ -185,6 +193,9 @@ struct stream_state_all {
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
 	bool away; /* a request that was late took the head from held */
+	u32 threshold; /* members of an established stream */
+	u32 second_chance_size; /* members for one: threshold and tolerance */
+	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	/* What far requests took, of what the curve said, in thousandths. */
@@ -198,6 +209,8 @@ struct stream_state_all {
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
+	u64 async_ns; /* the device last had what nobody waits for */
+	u64 apart_until_ns; /* somebody reads on: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
@@ -214,19 +227,26 @@ static void mean_add(u64 *mean, u64 sample, u32 memory)
 		*mean -= div_u64(*mean - sample, memory);
 }
 
-/* The curve's cost from one sector to the other; see ss_curve_recent_ns(). */
-static u64 recent_ns(struct ss_curve *curve, u64 from_sector, u64 to_sector)
+/*
+ * Positioning from one sector to another, by the curve. Multiplied forward as
+ * well: of requests that arrive no processor can foresee the direction.
+ */
+static inline u64 position_ns(const struct ss_curve *curve, u64 from_sector,
+			      u64 to_sector)
 {
 	u64 distance = ss_distance(from_sector, to_sector);
+	u32 more_pct = (curve->backward_pct - 100) * (to_sector < from_sector);
 
-	return ss_curve_directed_ns(curve, from_sector, to_sector,
-				    ss_curve_recent_ns(curve, distance));
+	if (!distance)
+		return curve->point[0].time_ns;
+	return div_u64(ss_curve_distance_ns(curve, distance) * (100 + more_pct),
+		       100);
 }
 
 /* What moving @nr_sectors takes, once the head is there. */
-static u64 transfer_ns(const struct ss_policy *policy, u64 nr_sectors)
+static u64 transfer_ns(const struct ss_sched *sched, u64 nr_sectors)
 {
-	return div_u64(policy->sched->curve.transfer_ps * nr_sectors, 1000);
+	return div_u64(sched->curve.transfer_ps * nr_sectors, 1000);
 }
 
 /*
@@ -238,24 +258,28 @@ static bool is_alone(const struct stream_state_all *all)
 	return ss_trial_is_alone(&all->trial);
 }
 
+/* Positioning costs the same everywhere: there is nothing to wait for. */
+static bool is_flat(const struct ss_policy *policy)
+{
+	return policy->sched->curve.flat;
+}
+
 static struct ss_policy *inner_of(const struct ss_policy *policy)
 {
 	return policy->inner;
 }
 
-static bool is_established(const struct ss_policy *policy,
+static bool is_established(const struct stream_state_all *all,
 			   const struct stream *s)
 {
-	return s->size >= policy->value[STREAM_THRESHOLD];
+	return s->size >= all->threshold;
 }
 
 /* Long enough for a second chance (Figure 2, expiration of the timer). */
-static bool has_second_chance(const struct ss_policy *policy,
+static bool has_second_chance(const struct stream_state_all *all,
 			      const struct stream *s)
 {
-	return (u64)s->size * 100 >=
-	       policy->value[STREAM_THRESHOLD] *
-		       (100 + policy->value[STREAM_TOLERANCE]);
+	return s->size >= all->second_chance_size;
 }
 
 /*
@@ -264,11 +288,13 @@ static bool has_second_chance(const struct ss_policy *policy,
  */
 static void set_patience(const struct ss_policy *policy, struct stream *s)
 {
+	const struct stream_state_all *all = policy->state;
+
+	u64 percent = 100 + policy->value[STREAM_TOLERANCE];
+
 	s->patience_ns = s->service_ns;
-	if (has_second_chance(policy, s))
-		s->patience_ns = div_u64(
-			s->service_ns * (100 + policy->value[STREAM_TOLERANCE]),
-			100);
+	if (has_second_chance(all, s))
+		s->patience_ns = div_u64(s->service_ns * percent, 100);
 }
 
 static u64 waited_ns(const struct stream *s, u64 now_ns)
@@ -278,30 +304,42 @@ static u64 waited_ns(const struct stream *s, u64 now_ns)
 
 static bool is_broken(const struct stream *s, u64 now_ns)
 {
-	return s->state == STREAM_COMPLETED &&
-	       now_ns >= s->completed_ns + s->patience_ns;
+	return now_ns >= s->broken_ns;
 }
 
 /* ---- scores: does waiting for streams of this length pay? ---- */
 
-static struct score *score_of(const struct ss_policy *policy,
-			      const struct stream *s)
+/* What depends on the threshold and is needed at each event. */
+static void set_sizes(const struct ss_policy *policy)
 {
 	struct stream_state_all *all = policy->state;
-	u32 threshold = policy->value[STREAM_THRESHOLD];
-	int rank = fls(s->size) - fls(threshold);
+	u64 threshold = policy->value[STREAM_THRESHOLD];
+	u64 most = threshold * (100 + policy->value[STREAM_TOLERANCE]);
+	u32 rank;
 
-	if (rank > 0 && s->size < threshold << rank)
-		rank--;
-	return &all->score[rank < 0 ? 0 : min_t(int, rank, NR_SCORES - 1)];
+	all->threshold = (u32)threshold;
+	all->second_chance_size = (u32)div_u64(most + 99, 100);
+	for (rank = 0; rank < NR_SCORES - 1; rank++)
+		all->next_rank_size[rank] = (u32)threshold << (rank + 1);
+	all->next_rank_size[rank] = U32_MAX;
+}
+
+/* @s has so many members now. */
+static void set_size(const struct stream_state_all *all, struct stream *s,
+		     u32 size)
+{
+	s->size = size;
+	s->rank = 0;
+	while (size >= all->next_rank_size[s->rank])
+		s->rank++;
 }
 
 /* A child came, or none did: what waiting won, or cost. */
-static void score_add(const struct ss_policy *policy, const struct stream *s,
-		      u64 won_ns, u64 lost_ns)
+static inline void score_add(const struct ss_policy *policy,
+			     const struct stream *s, u64 won_ns, u64 lost_ns)
 {
-	const struct stream_state_all *all = policy->state;
-	struct score *score = score_of(policy, s);
+	struct stream_state_all *all = policy->state;
+	struct score *score = &all->score[s->rank];
 
 	if (is_alone(all))
 		return;
@@ -325,7 +363,7 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 moving_ns = transfer_ns(policy, nr_sectors);
+	u64 moving_ns = transfer_ns(policy->sched, nr_sectors);
 	/* While it is waited for, the drive reads ahead into its cache. */
 	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, moving_ns);
 	u64 instead_ns = s->service_ns;
@@ -339,7 +377,7 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 		instead_ns = div_u64(instead_ns * truth, 1000);
 	if (s->instead_sectors > nr_sectors) {
 		sectors = min_t(u64, s->instead_sectors, 2ULL * nr_sectors);
-		instead_ns += transfer_ns(policy, sectors);
+		instead_ns += transfer_ns(policy->sched, sectors);
 		instead_ns = div64_u64(instead_ns * nr_sectors, sectors);
 	} else {
 		instead_ns += moving_ns;
@@ -350,16 +388,29 @@ static void score_child(const struct ss_policy *policy, const struct stream *s,
 		score_add(policy, s, 0, own_ns - instead_ns);
 }
 
+static bool is_unknown(const struct score *score)
+{
+	return !score->won_ns && !score->lost_ns;
+}
+
 static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 {
-	const struct score *score = score_of(policy, s);
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	const struct score *score = &all->score[s->rank];
 
 	/*
 	 * Nothing known yet: with the device otherwise empty trying is cheap,
-	 * but to empty it of other commands for a guess is not.
+	 * but to empty it of other commands for a guess is not. Unless only
+	 * writes are kept waiting; there, as it was with shorter streams.
 	 */
-	if (!score->won_ns && !score->lost_ns)
-		return policy->sched->nr_in_flight <= 1;
+	if (is_unknown(score) && sched->nr_in_flight <= 1)
+		return true;
+	while (is_unknown(score) && score > all->score &&
+	       sched->nr_pending_dir[SS_READ] <= s->nr_pending)
+		score--;
+	if (is_unknown(score))
+		return false;
 	if (score->misses > score->children / SCORE_CHILDREN)
 		return false;
 	return score->won_ns >= SCORE_FACTOR * score->lost_ns;
@@ -374,7 +425,7 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 							 struct ss_request,
 							 member_node);
 
-		list_del_init(&rq->member_node);
+		list_del(&rq->member_node);
 		rq->stream = NULL;
 	}
 	if (all->held == s)
@@ -383,11 +434,13 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 	s->last = NULL;
 	s->nr_pending = 0;
 	/* First out again: its memory is still in the processor's cache. */
-	list_del_init(&s->node);
-	list_add(&s->node, &all->free);
+	list_move(&s->node, &all->free);
 }
 
-/* A stream for @rq alone; NULL when the table is full of better ones. */
+/*
+ * A stream for @rq alone, whose caller takes it from the list of free ones;
+ * NULL when the table is full of better ones.
+ */
 static struct stream *stream_new(const struct ss_policy *policy,
 				 struct ss_request *rq)
 {
@@ -397,7 +450,7 @@ static struct stream *stream_new(const struct ss_policy *policy,
 	if (list_empty(&all->free)) {
 		list_for_each_entry(s, &all->parents, node)
 			if (s->state == STREAM_COMPLETED && s != all->held &&
-			    !is_established(policy, s))
+			    !is_established(all, s))
 				break;
 		if (&s->node == &all->parents)
 			return NULL;
@@ -406,18 +459,17 @@ static struct stream *stream_new(const struct ss_policy *policy,
 	s = list_first_entry(&all->free, struct stream, node);
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
-	s->size = rq->stream_size;
+	set_size(all, s, rq->stream_size);
 	s->state = STREAM_PENDING;
-	list_move_tail(&s->node, &all->waiting);
 	rq->stream = s;
 	return s;
 }
 
 /* @s is completed and may be broken at another time than before. */
-static void note_patience(struct stream_state_all *all, const struct stream *s)
+static void note_patience(struct stream_state_all *all, struct stream *s)
 {
-	all->next_broken_ns = min_t(u64, all->next_broken_ns,
-				    s->completed_ns + s->patience_ns);
+	s->broken_ns = s->completed_ns + s->patience_ns;
+	all->next_broken_ns = min_t(u64, all->next_broken_ns, s->broken_ns);
 }
 
 /* Forget the streams that got no child in time; find the next to get none. */
@@ -425,22 +477,22 @@ static void look_for_broken(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct list_head *at = all->parents.next, *next;
+	u64 next_broken_ns = U64_MAX;
 
-	all->next_broken_ns = U64_MAX;
 	for (; at != &all->parents; at = next) {
 		struct stream *s = list_entry(at, struct stream, node);
 
 		next = at->next;
-		if (s->state != STREAM_COMPLETED)
-			continue;
-		if (!is_broken(s, now_ns)) {
-			note_patience(all, s);
-			continue;
+		if (is_broken(s, now_ns)) {
+			if (is_established(all, s))
+				score_add(policy, s, 0, s->patience_ns);
+			stream_free(all, s);
+		} else {
+			next_broken_ns = min_t(u64, next_broken_ns,
+					       s->broken_ns);
 		}
-		if (is_established(policy, s))
-			score_add(policy, s, 0, s->patience_ns);
-		stream_free(all, s);
 	}
+	all->next_broken_ns = next_broken_ns;
 }
 
 static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
@@ -452,15 +504,23 @@ static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
 }
 
 /* What the inner policy would do instead of waiting costs @service_ns. */
-static void set_instead(const struct ss_policy *policy, struct stream *s,
-			u64 service_ns, const struct ss_request *instead)
+static inline void set_instead(const struct ss_policy *policy, struct stream *s,
+			       u64 service_ns, u32 nr_sectors, u8 direction)
 {
 	s->service_ns = service_ns;
-	s->instead_sectors = instead ? instead->nr_sectors : 0;
-	s->instead_direction = instead ? instead->direction : SS_READ;
+	s->instead_sectors = nr_sectors;
+	s->instead_direction = direction;
 	s->reach_sectors = ss_curve_reach_sectors(&policy->sched->curve,
 						  service_ns);
 	set_patience(policy, s);
+}
+
+/* The same, while a child may be awaited already. */
+static void change_instead(const struct ss_policy *policy, struct stream *s,
+			   u64 service_ns, const struct ss_request *instead)
+{
+	set_instead(policy, s, service_ns, instead->nr_sectors,
+		    instead->direction);
 	if (s->state == STREAM_COMPLETED)
 		note_patience(policy->state, s);
 }
@@ -472,51 +532,78 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 	struct stream_state_all *all = policy->state;
 	struct ss_sched *sched = policy->sched;
 	struct ss_policy *inner = inner_of(policy);
-	struct ss_decision choice;
+	struct ss_decision choice = ss_nothing();
 	u64 service_ns = sched->curve.mean_random_ns;
-	const struct ss_request *instead = NULL;
+	u32 nr_sectors = 0;
+	u8 direction = SS_READ;
 
-	s->state = STREAM_IN_FLIGHT;
 	list_move_tail(&s->node, &all->parents);
-	choice = sched->nr_pending ? inner->ops->choose(inner, now_ns, NULL) :
-				     ss_nothing();
+	if (sched->nr_pending)
+		choice = inner->ops->choose(inner, now_ns, NULL);
+	s->state = STREAM_IN_FLIGHT;
+	s->broken_ns = U64_MAX;
 	s->supposed = choice.verdict != SS_DISPATCH;
 	if (s->supposed) {
 		all->supposed = true;
 	} else {
-		service_ns = recent_ns(&sched->curve, s->end_sector,
-				       choice.rq->sector);
-		instead = choice.rq;
+		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
+						 choice.rq->sector);
+		nr_sectors = choice.rq->nr_sectors;
+		direction = choice.rq->direction;
 	}
 	if (sched->nr_in_flight > 1 && all->busy_ns)
 		service_ns = min_t(u64, service_ns, all->busy_ns);
-	set_instead(policy, s, service_ns, instead);
+	set_instead(policy, s, service_ns, nr_sectors, direction);
 }
 
 /* ---- arrival: whose child is it? ---- */
 
+/* What @rq would cost as a child of @s, its waiting included. */
+static u64 child_cost_ns(const struct ss_policy *policy, const struct stream *s,
+			 const struct ss_request *rq, u64 now_ns)
+{
+	return waited_ns(s, now_ns) +
+	       position_ns(&policy->sched->curve, s->end_sector, rq->sector);
+}
+
+/*
+ * May @rq be a child of @s? This is asked of every parent, mostly in vain, and
+ * no processor can foresee the answer: so it is found by little calculation.
+ */
+static bool may_be_child(const struct ss_policy *policy, const struct stream *s,
+			 const struct ss_request *rq, u64 now_ns)
+{
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 distance = ss_distance(s->end_sector, rq->sector);
+
+	return waited_ns(s, now_ns) + ss_curve_least_ns(curve, distance) <
+	       s->patience_ns;
+}
+
+/* The stream whose child @rq is, at *@cost_ns, or NULL. */
 static struct stream *find_parent(const struct ss_policy *policy,
 				  const struct ss_request *rq, u64 now_ns,
 				  u64 *cost_ns)
 {
-	struct stream_state_all *all = policy->state;
-	struct ss_curve *curve = &policy->sched->curve;
+	const struct stream_state_all *all = policy->state;
 	struct stream *s, *best = NULL;
+	u32 nr = 0;
 
+	list_for_each_entry(s, &all->parents, node)
+		nr += may_be_child(policy, s, rq, now_ns);
+	/* Asked last, for it differs from one request to the next. */
+	if (!nr || !ss_request_is_sync(rq))
+		return NULL;
 	*cost_ns = U64_MAX;
 	list_for_each_entry(s, &all->parents, node) {
-		u64 distance = ss_distance(s->end_sector, rq->sector);
 		u64 cost;
 
-		if (distance > s->reach_sectors)
+		if (ss_distance(s->end_sector, rq->sector) > s->reach_sectors)
 			continue;
-		cost = waited_ns(s, now_ns) +
-		       recent_ns(curve, s->end_sector, rq->sector);
+		cost = child_cost_ns(policy, s, rq, now_ns);
 		if (cost < s->patience_ns && cost < *cost_ns) {
 			*cost_ns = cost;
 			best = s;
-			if (!cost)
-				break;
 		}
 	}
 	return best;
@@ -530,7 +617,7 @@ static struct stream *find_pending_parent(const struct ss_policy *policy,
 							    rq->sector);
 	struct stream *s;
 
-	if (!before || !ss_request_is_sync(before))
+	if (!before || !ss_request_is_sync(before) || !ss_request_is_sync(rq))
 		return NULL;
 	s = before->stream;
 	if (s)
@@ -543,8 +630,8 @@ static struct stream *find_pending_parent(const struct ss_policy *policy,
 	return s;
 }
 
-static void extend(const struct ss_policy *policy, struct stream *s,
-		   struct ss_request *rq)
+static inline void extend(const struct ss_policy *policy, struct stream *s,
+			  struct ss_request *rq)
 {
 	struct stream_state_all *all = policy->state;
 
@@ -553,12 +640,14 @@ static void extend(const struct ss_policy *policy, struct stream *s,
 					 s->completed_ns :
 					 0;
 	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
+	s->rank += s->size >= all->next_rank_size[s->rank];
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
 	if (s->size == policy->value[STREAM_THRESHOLD])
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
 			      s->end_sector, s->size);
 	s->state = STREAM_PENDING;
+	s->broken_ns = U64_MAX;
 	s->nr_pending++;
 	list_move_tail(&s->node, &all->waiting);
 	list_add_tail(&rq->member_node, &s->members);
@@ -583,10 +672,10 @@ static void reconsider(const struct ss_policy *policy, u64 now_ns)
 	choice = inner->ops->choose(inner, now_ns, NULL);
 	if (choice.verdict != SS_DISPATCH)
 		return;
-	service_ns = recent_ns(&policy->sched->curve, s->end_sector,
-			       choice.rq->sector);
+	service_ns = position_ns(&policy->sched->curve, s->end_sector,
+				 choice.rq->sector);
 	if (service_ns < s->service_ns)
-		set_instead(policy, s, service_ns, choice.rq);
+		change_instead(policy, s, service_ns, choice.rq);
 }
 
 /*
@@ -605,10 +694,10 @@ static void alternative_came(const struct ss_policy *policy,
 			if (!s->supposed)
 				continue;
 			s->supposed = false;
-			set_instead(policy, s,
-				    recent_ns(&policy->sched->curve,
-					      s->end_sector, rq->sector),
-				    rq);
+			change_instead(policy, s,
+				       position_ns(&policy->sched->curve,
+						   s->end_sector, rq->sector),
+				       rq);
 		}
 	}
 	if (all->held && rq->stream != all->held)
@@ -635,6 +724,22 @@ static struct ss_request *oldest_other(const struct stream_state_all *all,
 }
 
 /*
+ * As oldest_other(), of those that somebody waits for: wait_target is theirs.
+ * Write-back piles up until nobody can wait for it, and then all of it is old;
+ * what may become of it is the inner policy's to say, when a turn has ended.
+ */
+static struct ss_request *oldest_awaited(const struct stream_state_all *all,
+					 const struct stream *s)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq->stream != s && ss_request_is_sync(rq))
+			return rq;
+	return NULL;
+}
+
+/*
  * How many take turns with @s: established streams with pending requests,
  * and all other pending requests together as one more.
  */
@@ -645,7 +750,7 @@ static u32 nr_in_turn(const struct ss_policy *policy, const struct stream *held)
 	u32 nr = 0, members = 0;
 
 	list_for_each_entry(s, &all->waiting, node)
-		if (s != held && s->nr_pending && is_established(policy, s)) {
+		if (s != held && s->nr_pending && is_established(all, s)) {
 			nr++;
 			members += s->nr_pending;
 		}
@@ -677,13 +782,16 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
 		return end;
-	oldest = oldest_other(all, s);
+	oldest = oldest_awaited(all, s);
+	if (!oldest)
+		return end;
 	return min_t(u64, end,
 		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
 }
 
 /* The request that must go because of its age (rule 4), or NULL. */
-static struct ss_request *overdue(const struct ss_policy *policy, u64 now_ns)
+static inline struct ss_request *overdue(const struct ss_policy *policy,
+					 u64 now_ns)
 {
 	const struct ss_policy *inner = inner_of(policy);
 	struct ss_request *rq;
@@ -708,9 +816,11 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
-	struct ss_request *oldest = oldest_other(all, s), *own = NULL;
-	struct ss_decision choice;
 	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	struct ss_request *oldest = target ? oldest_awaited(all, s) :
+					     oldest_other(all, s);
+	struct ss_request *own = NULL;
+	struct ss_decision choice;
 	u64 patience;
 
 	/*
@@ -726,12 +836,12 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
 				       member_node);
-	if (now_ns > oldest->arrival_ns + patience)
+	if (oldest && now_ns > oldest->arrival_ns + patience)
 		return oldest;
 	choice = inner->ops->choose(inner, now_ns, own);
-	if (choice.verdict != SS_DISPATCH || choice.rq->stream == s)
-		return oldest;
-	return choice.rq;
+	if (choice.verdict == SS_DISPATCH && choice.rq->stream != s)
+		return choice.rq;
+	return oldest ? oldest : oldest_other(all, s);
 }
 
 /*
@@ -762,8 +872,13 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	u32 i;
 
 	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
-	for (i = 0; i < NR_STREAMS; i++)
+	set_sizes(policy);
+	for (i = 0; i < NR_STREAMS; i++) {
+		set_size(all, &all->stream[i], all->stream[i].size);
 		set_patience(policy, &all->stream[i]);
+		if (all->stream[i].state == STREAM_COMPLETED)
+			note_patience(all, &all->stream[i]);
+	}
 	all->next_broken_ns = 0;
 	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && is_alone(all))
 		trial_change(&all->trial, false, now_ns);
@@ -803,23 +918,19 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 	return ss_wait(until_ns);
 }
 
-static struct ss_decision stream_choose(const struct ss_policy *policy,
-					u64 now_ns,
-					const struct ss_request *skip)
+/*
+ * Which request goes while it is the turn of @s, or until when the head stays;
+ * nothing when the inner policy shall decide.
+ */
+static struct ss_decision held_choose(const struct ss_policy *policy,
+				      const struct stream *s, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_policy *inner = inner_of(policy);
-	const struct stream *s = all->held;
 	struct ss_request *late;
 	u64 until_ns = SS_FOREVER;
 
-	if (is_alone(all) && !policy->sched->curve.flat) {
-		late = starving(policy, now_ns, skip);
-		return late ? ss_dispatch(late) :
-			      inner->ops->choose(inner, now_ns, skip);
-	}
-	if (!s || !waiting_pays(policy, s) || policy->sched->curve.flat)
-		return inner->ops->choose(inner, now_ns, skip);
+	if (!waiting_pays(policy, s))
+		return ss_nothing();
 	late = overdue(policy, now_ns);
 	if (late)
 		return ss_dispatch(late);
@@ -832,33 +943,70 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	if (s->nr_pending)
 		return ss_dispatch(list_first_entry(
 			&s->members, struct ss_request, member_node));
-	if (all->away) {
-		/* Without a child by then, the turn is over. */
-		if (policy->sched->nr_in_flight)
-			return wait_until(policy, until_ns, now_ns);
-		return inner->ops->choose(inner, now_ns, skip);
-	}
+	/* Without a child by then, the turn is over. */
+	if (all->away)
+		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
+						     ss_nothing();
 	if (s->state == STREAM_IN_FLIGHT)
-		return wait_until(policy, until_ns, now_ns);
+		return ss_wait(until_ns);
 	if (is_broken(s, now_ns))
-		return inner->ops->choose(inner, now_ns, skip);
-	return wait_until(
-		policy, min_t(u64, until_ns, s->completed_ns + s->patience_ns),
-		now_ns);
+		return ss_nothing();
+	return ss_wait(min_t(u64, until_ns, s->broken_ns));
+}
+
+static struct ss_decision turn_choice(const struct ss_policy *policy,
+				      u64 now_ns, const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_decision decision;
+	struct ss_request *late;
+
+	if (all->held && !is_flat(policy) && !is_alone(all)) {
+		decision = held_choose(policy, all->held, now_ns);
+		if (decision.verdict == SS_DISPATCH)
+			return decision;
+		if (decision.verdict == SS_WAIT)
+			return wait_until(policy, decision.until_ns, now_ns);
+	} else if (is_alone(all) && !is_flat(policy)) {
+		late = starving(policy, now_ns, skip);
+		if (late)
+			return ss_dispatch(late);
+	}
+	return inner->ops->choose(inner, now_ns, skip);
+}
+
+/*
+ * While somebody reads on, writes that nobody waits for go to the device a few
+ * at a time: each one that is in it already, the next read has to wait for.
+ */
+static struct ss_decision stream_choose(const struct ss_policy *policy,
+					u64 now_ns,
+					const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = turn_choice(policy, now_ns, skip);
+
+	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
+	    policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
+	    now_ns < all->apart_until_ns && !is_alone(all))
+		return ss_wait(SS_FOREVER);
+	return choice;
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
 static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
 	const struct stream *s = all->held;
 	bool holding;
 
 	/* A coordinator of several disks counts by itself what it holds. */
 	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
-		  !policy->sched->coordinator && !policy->sched->nr_in_flight &&
-		  policy->sched->nr_pending &&
-		  stream_choose(policy, now_ns, NULL).verdict == SS_WAIT;
+		  sched->nr_pending && !sched->nr_in_flight &&
+		  !sched->coordinator && !is_flat(policy) && !is_alone(all) &&
+		  held_choose(policy, s, now_ns).verdict == SS_WAIT;
 	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
 		ss_sched_tell(policy->sched, SS_EVENT_HELD, s->end_sector,
@@ -874,11 +1022,11 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	struct stream_state_all *all = policy->state;
 	struct ss_counters *counters = &policy->sched->counters;
 
-	if (is_established(policy, parent)) {
+	if (is_established(all, parent)) {
 		score_child(policy, parent, rq->nr_sectors, cost_ns,
 			    waited_ns(parent, now_ns));
 		if (cost_ns >= parent->service_ns) {
-			parent->size = policy->value[STREAM_THRESHOLD];
+			set_size(all, parent, policy->value[STREAM_THRESHOLD]);
 			if (all->holding && parent == all->held)
 				counters->second_chances++;
 		}
@@ -896,7 +1044,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
-	struct stream *parent = NULL;
+	struct stream *parent;
 	u64 cost_ns;
 
 	inner->ops->arrived(inner, rq, now_ns);
@@ -905,18 +1053,16 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	list_add_tail(&rq->age_node, &all->age);
 	rq->stream = NULL;
 	rq->stream_size = 1;
-	if (policy->sched->curve.flat)
+	if (is_flat(policy))
 		return;
 	drop_broken(policy, now_ns);
-	if (ss_request_is_sync(rq)) {
-		parent = find_parent(policy, rq, now_ns, &cost_ns);
-		if (parent) {
-			adopt(policy, parent, rq, cost_ns, now_ns);
-		} else {
-			parent = find_pending_parent(policy, rq);
-			if (parent)
-				extend(policy, parent, rq);
-		}
+	parent = find_parent(policy, rq, now_ns, &cost_ns);
+	if (parent) {
+		adopt(policy, parent, rq, cost_ns, now_ns);
+	} else {
+		parent = find_pending_parent(policy, rq);
+		if (parent)
+			extend(policy, parent, rq);
 	}
 	alternative_came(policy, rq, now_ns);
 	note_holding(policy, now_ns);
@@ -955,7 +1101,7 @@ static void turn_ends(const struct ss_policy *policy)
 	all->turn_expected_ns = 0;
 }
 
-/* Whose turn is it now that @rq goes out? */
+/* Whose turn is it now that @rq goes out, which is not of the held stream? */
 static void pass_turn(const struct ss_policy *policy, struct stream *s,
 		      const struct ss_request *rq, bool because_late,
 		      u64 now_ns)
@@ -964,13 +1110,13 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	struct stream *held = all->held;
 	struct ss_counters *counters = &policy->sched->counters;
 
-	if (held && s != held) {
+	if (held) {
 		if (all->holding &&
 		    now_ns >= held->completed_ns + held->patience_ns) {
 			counters->timeouts++;
 			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
 				      held->end_sector, held->size);
-			if (has_second_chance(policy, held))
+			if (has_second_chance(all, held))
 				counters->second_chances++;
 		} else if (now_ns >=
 			   all->slice_start_ns + slice_ns(policy, held)) {
@@ -979,23 +1125,19 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 				      held->end_sector, held->size);
 		}
 	}
-	if (s && s == held) {
-		all->away = false;
-		return;
-	}
 	/*
 	 * A lone request that was late interrupts; a stream takes its turn.
 	 * Where more are late the disk is overloaded, and the inner policy
 	 * gets it to itself until a stream's member is its own choice.
 	 */
-	if (because_late && held && !(s && is_established(policy, s)) &&
+	if (because_late && held && !(s && is_established(all, s)) &&
 	    !overdue(policy, now_ns)) {
 		all->away = true;
 		return;
 	}
 	all->away = false;
 	turn_ends(policy);
-	all->held = s && is_established(policy, s) && !is_alone(all) ? s : NULL;
+	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;
 	all->slice_start_ns = now_ns;
 	all->first_of_turn = all->held ? rq : NULL;
 }
@@ -1006,8 +1148,11 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
  */
 static u64 expected_ns(struct ss_sched *sched, const struct ss_request *rq)
 {
-	return ss_curve_recent_ns(&sched->curve,
-				  ss_distance(sched->left_sector, rq->sector));
+	u64 distance = ss_distance(sched->left_sector, rq->sector);
+
+	if (!distance)
+		return sched->curve.point[0].time_ns;
+	return ss_curve_distance_ns(&sched->curve, distance);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -1019,19 +1164,27 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	/* Of interest only where it would end a turn. */
 	bool late = all->held && s != all->held &&
 		    overdue(policy, now_ns) == rq;
+	u64 oldest_ns;
 
 	rq->expected_ns = expected_ns(policy->sched, rq);
 	inner->ops->dispatched(inner, rq, now_ns);
+	oldest_ns = all->oldest_served_ns;
 	if (all->age.next == &rq->age_node)
-		all->oldest_served_ns = now_ns;
-	list_del_init(&rq->age_node);
+		oldest_ns = now_ns;
+	all->oldest_served_ns = oldest_ns;
+	list_del(&rq->age_node);
 	if (s) {
-		list_del_init(&rq->member_node);
+		list_del(&rq->member_node);
 		s->nr_pending--;
-	} else if (!policy->sched->curve.flat && ss_request_is_sync(rq)) {
+	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
 		s = stream_new(policy, rq);
 	}
-	pass_turn(policy, s, rq, late, now_ns);
+	if (s && is_established(all, s))
+		all->apart_until_ns = now_ns + ASYNC_APART;
+	if (s && s == all->held)
+		all->away = false;
+	else
+		pass_turn(policy, s, rq, late, now_ns);
 	all->holding = false;
 	/* The head is behind @rq now, also if a later member went before. */
 	if (s && (s->last == rq || !s->nr_pending)) {
@@ -1042,13 +1195,17 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	drop_broken(policy, now_ns);
 }
 
-/* The disk served @rq in @took_ns. Did that agree with the curve? */
+/*
+ * The disk served @rq in @took_ns, of which it moved data for @moving_ns. Did
+ * that agree with the curve?
+ */
 static void compare_with_curve(const struct ss_policy *policy,
-			       const struct ss_request *rq, u64 took_ns)
+			       const struct ss_request *rq, u64 took_ns,
+			       u64 moving_ns)
 {
 	struct stream_state_all *all = policy->state;
 
-	took_ns -= min_t(u64, took_ns, transfer_ns(policy, rq->nr_sectors));
+	took_ns -= min_t(u64, took_ns, moving_ns);
 	if (!all->held || rq->stream != all->held) {
 		truth_add(policy, rq->direction, took_ns, rq->expected_ns);
 		return;
@@ -1058,6 +1215,9 @@ static void compare_with_curve(const struct ss_policy *policy,
 		all->turn_expected_ns = rq->expected_ns;
 		return;
 	}
+	/* The drive was still busy with what it had before the turn. */
+	if (rq->dispatch_ns < all->async_ns)
+		return;
 	all->child_took_ns += took_ns / TRUTH_MEMORY;
 	all->child_took_ns -= all->child_took_ns / TRUTH_MEMORY;
 	all->child_expected_ns += rq->expected_ns / TRUTH_MEMORY;
@@ -1069,12 +1229,13 @@ static void compare_with_curve(const struct ss_policy *policy,
  * staying for the next one saves nothing.
  */
 static bool was_cached(const struct ss_policy *policy,
-		       const struct ss_request *rq, u64 now_ns)
+		       const struct ss_request *rq, u64 moving_ns, u64 now_ns)
 {
-	return rq->direction == SS_WRITE &&
-	       now_ns - rq->dispatch_ns <
-		       transfer_ns(policy, rq->nr_sectors) +
-			       policy->sched->curve.mean_random_ns / 8;
+	u64 most_ns = moving_ns + policy->sched->curve.mean_random_ns / 8;
+
+	/* One condition: few are so fast, but any may be a write. */
+	return (now_ns - rq->dispatch_ns < most_ns) &
+	       (rq->direction == SS_WRITE);
 }
 
 /*
@@ -1082,7 +1243,7 @@ static bool was_cached(const struct ss_policy *policy,
  * With a target for waits, that comes first, and nothing is tried.
  */
 static void note_trial(const struct ss_policy *policy,
-		       const struct ss_request *rq, u64 now_ns)
+		       const struct ss_request *rq, u64 moving_ns, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
@@ -1097,7 +1258,7 @@ static void note_trial(const struct ss_policy *policy,
 		all->trial.last_ns = now_ns;
 		return;
 	}
-	ss_trial_completed(&all->trial, rq, transfer_ns(policy, rq->nr_sectors),
+	ss_trial_completed(&all->trial, rq, moving_ns,
 			   !sched->nr_pending && !sched->nr_in_flight, now_ns);
 	if (all->held && is_alone(all)) {
 		turn_ends(policy);
@@ -1112,7 +1273,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = rq->stream;
-	u64 took_ns;
+	u64 moving_ns = transfer_ns(policy->sched, rq->nr_sectors), took_ns;
 
 	if (inner->ops->completed)
 		inner->ops->completed(inner, rq, now_ns);
@@ -1120,9 +1281,11 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	/* With others in it still, it was busy since the last one. */
 	if (policy->sched->nr_in_flight && !is_alone(all))
 		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
-	if (!policy->sched->curve.flat) {
-		compare_with_curve(policy, rq, took_ns);
-		note_trial(policy, rq, now_ns);
+	if (policy->sched->nr_async_in_flight || !ss_request_is_sync(rq))
+		all->async_ns = now_ns;
+	if (!is_flat(policy)) {
+		compare_with_curve(policy, rq, took_ns, moving_ns);
+		note_trial(policy, rq, moving_ns, now_ns);
 	}
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;
@@ -1132,7 +1295,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	all->last_completion_ns = now_ns;
 	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
 		s->last = NULL;
-		if (was_cached(policy, rq, now_ns)) {
+		if (was_cached(policy, rq, moving_ns, now_ns)) {
 			stream_free(all, s);
 		} else {
 			s->state = STREAM_COMPLETED;
@@ -1179,14 +1342,14 @@ static void tip_removed(const struct ss_policy *policy, struct stream *s,
 		s->last = list_last_entry(&s->members, struct ss_request,
 					  member_node);
 		s->end_sector = ss_request_end(s->last);
-		s->size = s->last->stream_size;
+		set_size(all, s, s->last->stream_size);
 		s->before_completed_ns = 0;
 	} else if (s->before_completed_ns) {
 		s->last = NULL;
 		s->state = STREAM_COMPLETED;
 		s->end_sector = s->before_end_sector;
 		s->completed_ns = s->before_completed_ns;
-		s->size--;
+		set_size(all, s, s->size - 1);
 		all->supposed |= s->supposed;
 		set_patience(policy, s);
 		list_move_tail(&s->node, &all->parents);
@@ -1203,9 +1366,9 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 	struct stream *s = rq->stream;
 
 	inner->ops->removed(inner, rq, now_ns);
-	list_del_init(&rq->age_node);
+	list_del(&rq->age_node);
 	if (s) {
-		list_del_init(&rq->member_node);
+		list_del(&rq->member_node);
 		s->nr_pending--;
 		rq->stream = NULL;
 		if (s->last == rq)
@@ -1234,7 +1397,7 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 		.end_sector = s->end_sector,
 		.size = s->state == STREAM_FREE ? 0 : s->size,
 		.nr_pending = s->nr_pending,
-		.established = is_established(policy, s),
+		.established = is_established(all, s),
 		.held = s == all->held,
 		.pending = s->state == STREAM_PENDING,
 	};

@@ -47,7 +47,7 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_ALONE_BEGINS (60 * SS_MSEC)
 /* Pauses before a mode is tried: the shortest ones, and the longest. */
 #define TRIAL_ALONE_PAUSE (600 * SS_MSEC)
-#define TRIAL_HOLD_PAUSE (3 * SS_SEC)
+#define TRIAL_HOLD_PAUSE (5 * SS_SEC)
 #define TRIAL_MOST_PAUSE (30 * SS_SEC)
 #define TRIAL_BACK_OFF 4
 /* Of the pause before it, a trial lasts a fourth and may lose a sixteenth. */

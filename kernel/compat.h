@@ -40,8 +40,8 @@ typedef unsigned int blk_insert_t;
 					   struct list_head *list,             \
 					   bool at_head)                       \
 	{                                                                      \
-		stream_insert_requests(hctx, list,                             \
-				       at_head ? BLK_MQ_INSERT_AT_HEAD : 0);   \
+		iosched_insert_requests(hctx, list,                            \
+					at_head ? BLK_MQ_INSERT_AT_HEAD : 0);  \
 	}
 #define COMPAT_INSERT_REQUESTS compat_insert_requests
 #else
@@ -49,7 +49,7 @@ typedef unsigned int blk_insert_t;
 #define BLK_MQ_INSERT_AT_HEAD ((__force blk_insert_t)0x01)
 #endif
 #define COMPAT_WRAP_INSERT
-#define COMPAT_INSERT_REQUESTS stream_insert_requests
+#define COMPAT_INSERT_REQUESTS iosched_insert_requests
 #endif
 
 /* 6.17: the block layer allocates the elevator_queue. */
@@ -71,16 +71,16 @@ static inline int compat_init_with(
 	return ret;
 }
 
-#define COMPAT_WRAP_INIT                                                       \
-	static int compat_init_sched(struct request_queue *q,                  \
-				     struct elevator_type *type)               \
+#define COMPAT_WRAP_INIT(init)                                                 \
+	static int compat_##init(struct request_queue *q,                      \
+				 struct elevator_type *type)                   \
 	{                                                                      \
-		return compat_init_with(q, type, stream_init_sched);           \
+		return compat_init_with(q, type, init);                        \
 	}
-#define COMPAT_INIT_SCHED compat_init_sched
+#define COMPAT_INIT_SCHED(init) compat_##init
 #else
-#define COMPAT_WRAP_INIT
-#define COMPAT_INIT_SCHED stream_init_sched
+#define COMPAT_WRAP_INIT(init)
+#define COMPAT_INIT_SCHED(init) init
 #endif
 
 /* 6.18: depth_updated is told of the queue, not of each hardware queue. */
@@ -88,17 +88,12 @@ static inline int compat_init_with(
 	static void __maybe_unused compat_depth_updated(                       \
 		struct blk_mq_hw_ctx *hctx)                                    \
 	{                                                                      \
-		stream_depth_updated(hctx->queue);                             \
+		iosched_depth_updated(hctx->queue);                            \
 	}
 #define COMPAT_DEPTH_UPDATED                                                   \
 	_Generic(((struct elevator_mq_ops *)NULL)->depth_updated,              \
 		void (*)(struct blk_mq_hw_ctx *): compat_depth_updated,        \
-		void (*)(struct request_queue *): stream_depth_updated)
-
-#define COMPAT_ELEVATOR_WRAPPERS                                               \
-	COMPAT_WRAP_INSERT                                                     \
-	COMPAT_WRAP_INIT                                                       \
-	COMPAT_WRAP_DEPTH
+		void (*)(struct request_queue *): iosched_depth_updated)
 
 /* The table of sysfs files became const. */
 #define COMPAT_ELEVATOR_ATTRS(attrs)                                           \

@@ -114,14 +114,14 @@ static void array_kick(struct ss_array *core, u32 member)
 
 static void kick_work(struct work_struct *work)
 {
-	stream_kick(container_of(work, struct stream_data, kick));
+	iosched_kick(&container_of(work, struct stream_data, kick)->io);
 }
 
 /* ---- members come and go ---- */
 
 static dev_t dev_of(const struct stream_data *sd)
 {
-	return sd->queue->disk ? disk_devt(sd->queue->disk) : 0;
+	return sd->io.queue->disk ? disk_devt(sd->io.queue->disk) : 0;
 }
 
 static struct stream_data *find_sched(dev_t dev)
@@ -134,11 +134,11 @@ static struct stream_data *find_sched(dev_t dev)
 	return NULL;
 }
 
-/* sd->lock is held. */
+/* The scheduler's lock is held. */
 static int enter_core(struct stream_data *sd, char *why)
 {
 	return ss_array_attach(sd->array->core, sd->array_index,
-			       sd->class[STREAM_CLASS_BE].sched, why,
+			       sd->io.class[IOSCHED_CLASS_BE].sched, why,
 			       WHY_BYTES);
 }
 
@@ -147,12 +147,12 @@ static int check_member(const struct stream_array *array, u32 i,
 			const struct stream_member *member,
 			const struct stream_data *sd, char *why)
 {
-	u64 capacity = get_capacity(sd->queue->disk);
+	u64 capacity = get_capacity(sd->io.queue->disk);
 
 	if (sd->array && sd->array != array) {
 		snprintf(why, WHY_BYTES,
 			 "member %u: %s is a member of %s already", i,
-			 sd->queue->disk->disk_name,
+			 sd->io.queue->disk->disk_name,
 			 config_item_name(&sd->array->item));
 		return -EBUSY;
 	}
@@ -160,14 +160,14 @@ static int check_member(const struct stream_array *array, u32 i,
 		snprintf(
 			why, WHY_BYTES,
 			"member %u: %s does not rotate; there is no head to bring anywhere",
-			i, sd->queue->disk->disk_name);
+			i, sd->io.queue->disk->disk_name);
 		return -EINVAL;
 	}
 	if (member->start_sector + member->nr_sectors > capacity) {
 		snprintf(
 			why, WHY_BYTES,
 			"member %u: %s has %llu sectors, not %llu from %llu on",
-			i, sd->queue->disk->disk_name, capacity,
+			i, sd->io.queue->disk->disk_name, capacity,
 			member->nr_sectors, member->start_sector);
 		return -EINVAL;
 	}
@@ -182,7 +182,7 @@ static int enter(struct stream_array *array, u32 i, struct stream_data *sd,
 
 	if (ret)
 		return ret;
-	spin_lock_irqsave(&sd->lock, irq);
+	spin_lock_irqsave(&sd->io.lock, irq);
 	array->member[i].sd = sd;
 	sd->array = array;
 	sd->array_index = i;
@@ -191,7 +191,7 @@ static int enter(struct stream_array *array, u32 i, struct stream_data *sd,
 		sd->array = NULL;
 		array->member[i].sd = NULL;
 	}
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_unlock_irqrestore(&sd->io.lock, irq);
 	return ret;
 }
 
@@ -200,10 +200,10 @@ static void leave(struct stream_data *sd)
 	struct stream_array *array = sd->array;
 	unsigned long irq;
 
-	spin_lock_irqsave(&sd->lock, irq);
-	ss_array_detach(array->core, sd->array_index, stream_now_ns());
+	spin_lock_irqsave(&sd->io.lock, irq);
+	ss_array_detach(array->core, sd->array_index, iosched_now_ns());
 	sd->array = NULL;
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_unlock_irqrestore(&sd->io.lock, irq);
 	array->member[sd->array_index].sd = NULL;
 }
 
@@ -244,22 +244,16 @@ void stream_array_leave(struct stream_data *sd)
 	cancel_work_sync(&sd->kick);
 }
 
-void stream_array_suspend(struct stream_data *sd)
-{
-	lockdep_assert_held(&sd->lock);
-	if (sd->array)
-		ss_array_detach(sd->array->core, sd->array_index,
-				stream_now_ns());
-}
-
-void stream_array_resume(struct stream_data *sd)
+void stream_array_renew(struct stream_data *sd)
 {
 	char why[WHY_BYTES];
 
-	lockdep_assert_held(&sd->lock);
+	lockdep_assert_held(&sd->io.lock);
+	if (!sd->array)
+		return;
+	ss_array_detach(sd->array->core, sd->array_index, iosched_now_ns());
 	/* Where it never waits, as on a flat disk, it is none for now. */
-	if (sd->array)
-		enter_core(sd, why);
+	enter_core(sd, why);
 }
 
 /* ---- arrays ---- */

@@ -7,7 +7,7 @@
  *
  *	stream_members	a mutex: which disks are scheduled by stream, which
  *			arrays there are, and which disk is which one's member
- *	sd->lock	one scheduler's
+ *	sd->io.lock	one scheduler's
  *	array->lock	what the members of one array share; core/array.h
  *
  * The first is taken with a queue frozen, when its scheduler comes or goes: so
@@ -30,11 +30,11 @@ void stream_array_join(struct stream_data *sd);
 void stream_array_leave(struct stream_data *sd);
 
 /*
- * The member's scheduler in core/ is replaced: these stand around that, with
- * sd->lock held.
+ * The scheduler in core/ of @sd's best-effort requests has been replaced, but
+ * the old one is still there, and no request has been told to the new one:
+ * that is the member from now on. The scheduler's lock is held.
  */
-void stream_array_suspend(struct stream_data *sd);
-void stream_array_resume(struct stream_data *sd);
+void stream_array_renew(struct stream_data *sd);
 
 #else
 
@@ -55,11 +55,7 @@ static inline void stream_array_leave(struct stream_data *sd)
 {
 }
 
-static inline void stream_array_suspend(struct stream_data *sd)
-{
-}
-
-static inline void stream_array_resume(struct stream_data *sd)
+static inline void stream_array_renew(struct stream_data *sd)
 {
 }
 

@@ -4,534 +4,24 @@
  * time and position alone, and keeps the head where waiting pays.
  *
  * All deciding is done in core/, shared with the simulator and the network
- * server. This file is its host in the kernel's block layer: it turns what
- * the block layer does into the core's events and does what the core decides.
- *
- * - One lock for a queue, whatever the number of hardware queues: there is
- *   one head. It is taken with interrupts off, completions come in from there.
- * - The state of a request lives in an array indexed by the scheduler's tag;
- *   nothing is allocated for a request.
- * - While the head is held the queue says that it has no work, and goes on by
- *   the next arrival, completion or the timer.
- * - Priority classes are strict, as in mq-deadline: one scheduler of core/ for
- *   each, a lower one is asked only while nothing of a higher one is pending,
- *   but what has waited for ten seconds goes all the same.
+ * server; core-iosched.c is their host in the block layer. This file makes a
+ * module of both, whose senders of requests are not known.
  */
 #include "stream-array.h"
 #include "stream-iosched.h"
 
-#include <linux/bio.h>
 #include <linux/blkdev.h>
-#include <linux/ioprio.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
-
-#include <trace/events/block.h>
 
 #define CREATE_TRACE_POINTS
 #include "stream-trace.h"
 
-static enum stream_class class_of(u16 ioprio)
-{
-	switch (IOPRIO_PRIO_CLASS(ioprio)) {
-	case IOPRIO_CLASS_RT:
-		return STREAM_CLASS_RT;
-	case IOPRIO_CLASS_IDLE:
-		return STREAM_CLASS_IDLE;
-	default:
-		return STREAM_CLASS_BE;
-	}
-}
-
-/* What is known of @rq; NULL when it did not come by insert_requests(). */
-static struct stream_rq *slot_of(struct request *rq)
-{
-	return rq->elv.priv[0];
-}
-
-static struct ss_sched *sched_of(struct stream_data *sd,
-				 const struct stream_rq *slot)
-{
-	return sd->class[slot->class].sched;
-}
-
-/* ---- leaving and entering the scheduler ---- */
-
-/* @rq can no longer be merged with; it is taken off its list. */
-static void leave_lists(struct stream_data *sd, struct request *rq)
-{
-	struct request_queue *q = sd->queue;
-
-	list_del_init(&rq->queuelist);
-	elv_rqhash_del(q, rq);
-	if (q->last_merge == rq)
-		q->last_merge = NULL;
-}
-
-static void become_pending(struct stream_data *sd, struct stream_rq *slot,
-			   struct request *rq)
-{
-	struct request_queue *q = sd->queue;
-	enum req_op op = req_op(rq);
-	struct ss_request *ss = &slot->ss;
-
-	ss->sector = blk_rq_pos(rq);
-	ss->nr_sectors = blk_rq_sectors(rq);
-	ss->direction = op_is_write(op) ? SS_WRITE : SS_READ;
-	ss->flags = 0;
-	/* A discard is waited for too, but moves no head. */
-	if (op == REQ_OP_READ || op == REQ_OP_WRITE) {
-		if (op_is_sync(rq->cmd_flags))
-			ss->flags |= SS_SYNC;
-		if (rq->cmd_flags & REQ_META)
-			ss->flags |= SS_META;
-	}
-	ss->owner = SS_OWNER_NONE;
-	slot->rq = rq;
-	slot->class = class_of(req_get_ioprio(rq));
-	slot->state = STREAM_RQ_PENDING;
-	slot->epoch = sd->epoch;
-	list_add_tail(&rq->queuelist, &sd->class[slot->class].pending);
-	WRITE_ONCE(sd->nr_pending, sd->nr_pending + 1);
-	ss_sched_arrived(sched_of(sd, slot), ss, stream_now_ns());
-	if (compat_rq_mergeable(rq)) {
-		elv_rqhash_add(q, rq);
-		if (!q->last_merge)
-			q->last_merge = rq;
-	}
-}
-
-static void insert_one(struct stream_data *sd, struct request *rq, bool at_head,
-		       struct list_head *free)
-{
-	struct stream_hctx *sh = rq->mq_hctx->sched_data;
-	struct stream_rq *slot = slot_of(rq);
-
-	if (blk_mq_sched_try_insert_merge(sd->queue, rq, free))
-		return;
-	trace_block_rq_insert(rq);
-	/*
-	 * What comes back from the driver has had its turn, what is no
-	 * transfer has no place on the disk, and what there was no memory for
-	 * cannot wait for its turn: these go at once.
-	 */
-	if (at_head || slot || !blk_rq_sectors(rq) || rq->internal_tag < 0 ||
-	    rq->internal_tag >= sh->nr_slots) {
-		if (slot)
-			slot->state = STREAM_RQ_APART;
-		if (at_head)
-			list_add(&rq->queuelist, &sd->apart);
-		else
-			list_add_tail(&rq->queuelist, &sd->apart);
-		return;
-	}
-	slot = &sh->slot[rq->internal_tag];
-	rq->elv.priv[0] = slot;
-	become_pending(sd, slot, rq);
-}
-
-static void stream_insert_requests(struct blk_mq_hw_ctx *hctx,
-				   struct list_head *list, blk_insert_t flags)
-{
-	struct stream_data *sd = hctx->queue->elevator->elevator_data;
-	bool at_head = flags & BLK_MQ_INSERT_AT_HEAD;
-	unsigned long irq;
-	LIST_HEAD(free);
-
-	spin_lock_irqsave(&sd->lock, irq);
-	while (!list_empty(list)) {
-		struct request *rq = list_first_entry(list, struct request,
-						      queuelist);
-
-		list_del_init(&rq->queuelist);
-		insert_one(sd, rq, at_head, &free);
-	}
-	/* The block layer asks for the next request after this. */
-	WRITE_ONCE(sd->waiting, false);
-	spin_unlock_irqrestore(&sd->lock, irq);
-
-	while (!list_empty(&free)) {
-		struct request *rq = list_first_entry(&free, struct request,
-						      queuelist);
-
-		list_del_init(&rq->queuelist);
-		blk_mq_free_request(rq);
-	}
-}
-
-/* ---- choosing ---- */
-
-/*
- * A request of a lower class that has been passed over for too long, or NULL;
- * *@until_ns becomes earlier if one will be before that.
- */
-static struct stream_rq *aged(struct stream_data *sd, u64 now_ns, u64 *until_ns)
-{
-	bool higher = false;
-	int i;
-
-	for (i = 0; i < STREAM_CLASSES; i++) {
-		struct stream_rq *oldest;
-		u64 due_ns;
-
-		if (list_empty(&sd->class[i].pending))
-			continue;
-		oldest = slot_of(list_first_entry(&sd->class[i].pending,
-						  struct request, queuelist));
-		due_ns = oldest->ss.arrival_ns + sd->prio_aging_ns;
-		if (higher && now_ns >= due_ns)
-			return oldest;
-		if (higher)
-			*until_ns = min_t(u64, *until_ns, due_ns);
-		higher = true;
-	}
-	return NULL;
-}
-
-static struct ss_decision choose(struct stream_data *sd, u64 now_ns)
-{
-	u64 until_ns = SS_FOREVER;
-	struct stream_rq *late = aged(sd, now_ns, &until_ns);
-	struct ss_decision decision = ss_nothing();
-	int i;
-
-	if (late) {
-		sd->aged++;
-		return ss_dispatch(&late->ss);
-	}
-	for (i = 0; i < STREAM_CLASSES; i++) {
-		if (list_empty(&sd->class[i].pending))
-			continue;
-		decision = ss_sched_choose(sd->class[i].sched, now_ns);
-		break;
-	}
-	if (decision.verdict == SS_WAIT)
-		decision.until_ns = min_t(u64, decision.until_ns, until_ns);
-	return decision;
-}
-
-static void count_wait(struct stream_data *sd, const struct ss_request *ss)
-{
-	u64 steps = (ss->dispatch_ns - ss->arrival_ns) >> STREAM_WAITS_SHIFT;
-
-	sd->wait_histogram[ss->direction]
-			  [min_t(u32, fls64(steps), STREAM_WAITS - 1)]++;
-}
-
-/* @slot's request goes to the driver. */
-static struct request *take(struct stream_data *sd, struct stream_rq *slot,
-			    u64 now_ns)
-{
-	int i;
-
-	leave_lists(sd, slot->rq);
-	WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
-	slot->state = STREAM_RQ_IN_FLIGHT;
-	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, now_ns);
-	count_wait(sd, &slot->ss);
-	for (i = 0; i < STREAM_CLASSES; i++)
-		if (i != slot->class)
-			ss_sched_head_taken(sd->class[i].sched,
-					    ss_request_end(&slot->ss));
-	return slot->rq;
-}
-
-static void wait_until(struct stream_data *sd, u64 until_ns)
-{
-	WRITE_ONCE(sd->waiting, true);
-	if (until_ns == SS_FOREVER || until_ns == sd->timer_ns)
-		return;
-	sd->timer_ns = until_ns;
-	hrtimer_start(&sd->timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS);
-}
-
-static struct request *stream_dispatch_request(struct blk_mq_hw_ctx *hctx)
-{
-	struct stream_data *sd = hctx->queue->elevator->elevator_data;
-	struct request *rq = NULL;
-	unsigned long irq;
-
-	spin_lock_irqsave(&sd->lock, irq);
-	if (!list_empty(&sd->apart)) {
-		rq = list_first_entry(&sd->apart, struct request, queuelist);
-		list_del_init(&rq->queuelist);
-	} else if (sd->nr_pending) {
-		u64 now_ns = stream_now_ns();
-		struct ss_decision decision = choose(sd, now_ns);
-
-		if (decision.verdict == SS_DISPATCH)
-			rq = take(sd,
-				  container_of(decision.rq, struct stream_rq,
-					       ss),
-				  now_ns);
-		else
-			wait_until(sd, decision.until_ns);
-	}
-	spin_unlock_irqrestore(&sd->lock, irq);
-	return rq;
-}
-
-static bool stream_has_work(struct blk_mq_hw_ctx *hctx)
-{
-	struct stream_data *sd = hctx->queue->elevator->elevator_data;
-
-	return !list_empty_careful(&sd->apart) ||
-	       (READ_ONCE(sd->nr_pending) && !READ_ONCE(sd->waiting));
-}
-
-static enum hrtimer_restart stream_timer(struct hrtimer *timer)
-{
-	struct stream_data *sd = container_of(timer, struct stream_data, timer);
-	unsigned long irq;
-
-	spin_lock_irqsave(&sd->lock, irq);
-	sd->timer_ns = SS_FOREVER;
-	WRITE_ONCE(sd->waiting, false);
-	spin_unlock_irqrestore(&sd->lock, irq);
-	blk_mq_run_hw_queues(sd->queue, true);
-	return HRTIMER_NORESTART;
-}
-
-void stream_kick(struct stream_data *sd)
-{
-	unsigned long irq;
-
-	spin_lock_irqsave(&sd->lock, irq);
-	WRITE_ONCE(sd->waiting, false);
-	spin_unlock_irqrestore(&sd->lock, irq);
-	blk_mq_run_hw_queues(sd->queue, true);
-}
-
-/* ---- the rest of a request's life ---- */
-
-static void stream_prepare_request(struct request *rq)
-{
-	rq->elv.priv[0] = NULL;
-}
-
-/* @rq is with the driver no longer; @served: the disk has done it. */
-static void leave_driver(struct request *rq, bool served)
-{
-	struct stream_data *sd = rq->q->elevator->elevator_data;
-	struct stream_rq *slot = slot_of(rq);
-	bool kick = false;
-	unsigned long irq;
-
-	if (!slot)
-		return;
-	spin_lock_irqsave(&sd->lock, irq);
-	if (slot->state == STREAM_RQ_IN_FLIGHT && slot->epoch == sd->epoch) {
-		if (served) {
-			ss_sched_completed(sched_of(sd, slot), &slot->ss,
-					   stream_now_ns());
-		} else {
-			ss_sched_returned(sched_of(sd, slot), &slot->ss,
-					  stream_now_ns());
-			sd->returned++;
-		}
-	}
-	slot->state = STREAM_RQ_NEW;
-	if (sd->waiting) {
-		WRITE_ONCE(sd->waiting, false);
-		kick = true;
-	}
-	spin_unlock_irqrestore(&sd->lock, irq);
-	if (kick)
-		blk_mq_run_hw_queues(sd->queue, true);
-}
-
-static void stream_finish_request(struct request *rq)
-{
-	leave_driver(rq, true);
-	rq->elv.priv[0] = NULL;
-}
-
-static void stream_requeue_request(struct request *rq)
-{
-	/* It keeps its slot, by which insert_one() knows it again. */
-	leave_driver(rq, false);
-}
-
-/* ---- merging ---- */
-
-static bool stream_allow_merge(struct request_queue *q, struct request *rq,
-			       struct bio *bio)
-{
-	/* What somebody waits for and what nobody does go different ways. */
-	return op_is_sync(rq->cmd_flags) == op_is_sync(bio->bi_opf);
-}
-
-static int stream_request_merge(struct request_queue *q, struct request **rq,
-				struct bio *bio)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct ss_sched *sched = sd->class[class_of(bio->bi_ioprio)].sched;
-	struct ss_request probe = {
-		.sector = bio->bi_iter.bi_sector,
-		.nr_sectors = bio_sectors(bio),
-		.direction = op_is_write(bio_op(bio)) ? SS_WRITE : SS_READ,
-		.flags = (op_is_sync(bio->bi_opf) ? SS_SYNC : 0) |
-			 (bio->bi_opf & REQ_META ? SS_META : 0),
-	};
-	struct ss_request *found;
-	struct request *into;
-
-	if (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE)
-		return ELEVATOR_NO_MERGE;
-	/* The block layer has looked for one to put it behind. */
-	if (ss_sched_find_merge(sched, &probe, U32_MAX, &found) !=
-	    SS_MERGE_FRONT)
-		return ELEVATOR_NO_MERGE;
-	into = container_of(found, struct stream_rq, ss)->rq;
-	if (!compat_rq_mergeable(into) || !elv_bio_merge_ok(into, bio))
-		return ELEVATOR_NO_MERGE;
-	*rq = into;
-	return ELEVATOR_FRONT_MERGE;
-}
-
-static bool stream_bio_merge(struct request_queue *q, struct bio *bio,
-			     unsigned int nr_segs)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct request *free = NULL;
-	unsigned long irq;
-	bool merged;
-
-	spin_lock_irqsave(&sd->lock, irq);
-	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
-	spin_unlock_irqrestore(&sd->lock, irq);
-	if (free)
-		blk_mq_free_request(free);
-	return merged;
-}
-
-/* Pending @slot now reaches from @sector to @end: tell the core. */
-static void grow(struct stream_data *sd, struct stream_rq *slot, u64 sector,
-		 u64 end)
-{
-	struct ss_request *ss = &slot->ss;
-	struct ss_request part = *ss;
-
-	if (sector < ss->sector) {
-		part.sector = sector;
-		part.nr_sectors = ss->sector - sector;
-		ss_sched_merged(sched_of(sd, slot), ss, &part, stream_now_ns());
-	}
-	if (end > ss_request_end(ss)) {
-		part.sector = ss_request_end(ss);
-		part.nr_sectors = end - ss_request_end(ss);
-		ss_sched_merged(sched_of(sd, slot), ss, &part, stream_now_ns());
-	}
-}
-
-static bool is_pending(const struct stream_rq *slot)
-{
-	return slot && slot->state == STREAM_RQ_PENDING;
-}
-
-static void stream_request_merged(struct request_queue *q, struct request *rq,
-				  enum elv_merge type)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct stream_rq *slot = slot_of(rq);
-
-	lockdep_assert_held(&sd->lock);
-	if (is_pending(slot))
-		grow(sd, slot, blk_rq_pos(rq),
-		     blk_rq_pos(rq) + blk_rq_sectors(rq));
-}
-
-/*
- * @rq has taken in @next, which may be pending or just coming in. A bio that
- * was merged with one of them just before has not been reported by itself.
- */
-static void stream_requests_merged(struct request_queue *q, struct request *rq,
-				   struct request *next)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct stream_rq *slot = slot_of(rq);
-	struct stream_rq *gone = slot_of(next);
-
-	lockdep_assert_held(&sd->lock);
-	if (is_pending(gone)) {
-		grow(sd, gone, blk_rq_pos(next), 0);
-		leave_lists(sd, next);
-		WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
-		gone->state = STREAM_RQ_NEW;
-		if (is_pending(slot) && slot->class == gone->class) {
-			grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(next));
-			ss_sched_joined(sched_of(sd, slot), &slot->ss,
-					&gone->ss, stream_now_ns());
-		} else {
-			ss_sched_removed(sched_of(sd, gone), &gone->ss,
-					 stream_now_ns());
-		}
-	}
-	if (is_pending(slot))
-		grow(sd, slot, blk_rq_pos(rq),
-		     blk_rq_pos(rq) + blk_rq_sectors(rq));
-}
-
-static struct request *stream_former_request(struct request_queue *q,
-					     struct request *rq)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct stream_rq *slot = slot_of(rq);
-	struct ss_request *found;
-
-	if (!is_pending(slot))
-		return NULL;
-	found = ss_sched_pending_before(sched_of(sd, slot), blk_rq_pos(rq));
-	if (!found || found == &slot->ss ||
-	    found->direction != slot->ss.direction ||
-	    found->flags != slot->ss.flags)
-		return NULL;
-	return container_of(found, struct stream_rq, ss)->rq;
-}
-
-static struct request *stream_next_request(struct request_queue *q,
-					   struct request *rq)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct stream_rq *slot = slot_of(rq);
-	struct ss_request whole, *found;
-
-	if (!is_pending(slot))
-		return NULL;
-	/* The core may not have been told yet how long it has become. */
-	whole = slot->ss;
-	whole.sector = blk_rq_pos(rq);
-	whole.nr_sectors = blk_rq_sectors(rq);
-	found = ss_sched_find_join(sched_of(sd, slot), &whole, U32_MAX);
-	if (!found || found == &slot->ss)
-		return NULL;
-	return container_of(found, struct stream_rq, ss)->rq;
-}
-
-/* ---- the queue's life ---- */
-
-static void free_scheds(struct ss_sched **sched)
-{
-	int i;
-
-	for (i = 0; i < STREAM_CLASSES; i++)
-		kvfree(sched[i]);
-}
-
-static u64 span_sectors(const struct stream_data *sd)
-{
-	u64 span = sd->queue->disk ? get_capacity(sd->queue->disk) : 0;
-
-	/* Not known yet: as good as any, the curve is learned. */
-	return span ? span : 1ULL << 31;
-}
-
 static void tell(struct ss_sched *sched, enum ss_event event, u64 sector,
 		 u32 size)
 {
-	const struct stream_data *sd = sched->host;
-	dev_t dev = sd->queue->disk ? disk_devt(sd->queue->disk) : 0;
+	const struct iosched_data *io = sched->host;
+	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
 
 	switch (event) {
 	case SS_EVENT_ESTABLISHED:
@@ -552,71 +42,30 @@ static void tell(struct ss_sched *sched, enum ss_event event, u64 sector,
 	}
 }
 
-/* Take over what the old scheduler knows and has pending. */
-static void take_over(struct stream_data *sd, int class, struct ss_sched *fresh)
+static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
+			 u64 now_ns)
 {
-	struct ss_sched *old = sd->class[class].sched;
-	struct request *rq;
-	u64 now_ns = stream_now_ns();
+	struct stream_data *sd = container_of(io, struct stream_data, io);
 
-	fresh->tell = tell;
-	fresh->host = sd;
-	if (old) {
-		fresh->curve = old->curve;
-		fresh->head_sector = old->head_sector;
-	}
-	sd->class[class].sched = fresh;
-	stream_settings_apply(sd, fresh, now_ns);
-	/* Before its requests come, or the array would not know of them. */
-	if (class == STREAM_CLASS_BE)
-		stream_array_resume(sd);
-	list_for_each_entry(rq, &sd->class[class].pending, queuelist) {
-		struct stream_rq *slot = slot_of(rq);
-
-		slot->epoch = sd->epoch;
-		ss_sched_taken_over(fresh, &slot->ss, now_ns);
-	}
+	sched->tell = tell;
+	sched->host = io;
+	stream_settings_apply(sd, sched, now_ns);
+	if (sched == io->class[IOSCHED_CLASS_BE].sched)
+		stream_array_renew(sd);
 }
 
 int stream_restart(struct stream_data *sd, const char *inner, bool plain,
 		   char *why, size_t why_bytes)
 {
-	struct ss_sched *fresh[STREAM_CLASSES] = {};
 	char spec[STREAM_SPEC_BYTES + 8];
-	unsigned long irq;
-	unsigned int noio;
-	int i, ret = 0;
+	int ret;
 
 	snprintf(spec, sizeof(spec), "%s%s", plain ? "" : "stream:", inner);
-	/* The queue may be frozen: memory must be had without it. */
-	noio = memalloc_noio_save();
-	for (i = 0; i < STREAM_CLASSES && !ret; i++) {
-		fresh[i] = kvmalloc(sizeof(*fresh[i]), GFP_KERNEL);
-		ret = fresh[i] ? ss_sched_init(fresh[i], spec, span_sectors(sd),
-					       why, why_bytes) :
-				 -ENOMEM;
-		if (!fresh[i])
-			strscpy(why, "out of memory", why_bytes);
-	}
-	memalloc_noio_restore(noio);
-	if (ret) {
-		free_scheds(fresh);
+	ret = iosched_restart(&sd->io, spec, why, why_bytes);
+	if (ret)
 		return ret;
-	}
-	spin_lock_irqsave(&sd->lock, irq);
-	stream_array_suspend(sd);
-	sd->epoch++;
 	strscpy(sd->inner, inner, sizeof(sd->inner));
 	sd->plain = plain;
-	for (i = 0; i < STREAM_CLASSES; i++) {
-		struct ss_sched *old = sd->class[i].sched;
-
-		take_over(sd, i, fresh[i]);
-		fresh[i] = old;
-	}
-	WRITE_ONCE(sd->waiting, false);
-	spin_unlock_irqrestore(&sd->lock, irq);
-	free_scheds(fresh);
 	return 0;
 }
 
@@ -624,19 +73,13 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct stream_data *sd;
 	char why[160];
-	int i, ret;
+	int ret;
 
 	sd = kvzalloc_node(sizeof(*sd), GFP_NOIO, q->node);
 	if (!sd)
 		return -ENOMEM;
-	sd->queue = q;
-	spin_lock_init(&sd->lock);
-	for (i = 0; i < STREAM_CLASSES; i++)
-		INIT_LIST_HEAD(&sd->class[i].pending);
-	INIT_LIST_HEAD(&sd->apart);
-	sd->timer_ns = SS_FOREVER;
-	compat_hrtimer_setup(&sd->timer, stream_timer, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_ABS);
+	iosched_prepare(&sd->io, q);
+	sd->io.begin = stream_begin;
 	stream_settings_default(sd);
 	/* Where positioning is free, waiting for it never pays. */
 	ret = stream_restart(sd, "deadline", !compat_rotational(q), why,
@@ -645,147 +88,26 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		kvfree(sd);
 		return ret;
 	}
-	eq->elevator_data = sd;
-	/* Not the core but the scheduler sets it, and init_hctx needs it. */
-	q->elevator = eq;
-	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	iosched_start(eq, &sd->io);
 	stream_array_join(sd);
 	return 0;
 }
 
 static void stream_exit_sched(struct elevator_queue *eq)
 {
-	struct stream_data *sd = eq->elevator_data;
-	int i;
+	struct stream_data *sd = stream_data_of(eq);
 
 	stream_array_leave(sd);
-	hrtimer_cancel(&sd->timer);
-	WARN_ON_ONCE(!list_empty(&sd->apart));
-	WARN_ON_ONCE(sd->nr_pending);
-	for (i = 0; i < STREAM_CLASSES; i++) {
-		WARN_ON_ONCE(!list_empty(&sd->class[i].pending));
-		kvfree(sd->class[i].sched);
-	}
+	iosched_stop(&sd->io);
 	kvfree(sd);
 }
 
-static struct stream_rq *alloc_slots(u32 nr, int node)
-{
-	unsigned int noio = memalloc_noio_save();
-	struct stream_rq *slot;
-
-	slot = kvmalloc_node(array_size(nr, sizeof(*slot)),
-			     GFP_KERNEL | __GFP_ZERO, node);
-	memalloc_noio_restore(noio);
-	return slot;
-}
-
-/*
- * The number of requests has changed; none is there now. The queue's own
- * number may not have been told yet, the tags have.
- */
-static void stream_depth_updated(struct request_queue *q)
-{
-	struct stream_data *sd = q->elevator->elevator_data;
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	queue_for_each_hw_ctx(q, hctx, i) {
-		struct stream_hctx *sh = hctx->sched_data;
-		u32 depth, nr_tags;
-		struct stream_rq *slot;
-
-		if (!hctx->sched_tags || !sh)
-			continue;
-		depth = compat_sched_depth(hctx);
-		/* A quarter stays for readers. */
-		sd->async_depth = max_t(u32, depth - depth / 4, 1);
-		sd->shallow_depth = compat_shallow_depth(hctx, sd->async_depth);
-		compat_min_shallow_depth(hctx, sd->shallow_depth);
-		nr_tags = hctx->sched_tags->nr_tags;
-		if (nr_tags <= sh->nr_slots)
-			continue;
-		slot = alloc_slots(nr_tags, hctx->numa_node);
-		if (!slot)
-			/* Requests beyond the array are sent as they come. */
-			continue;
-		kvfree(sh->slot);
-		sh->slot = slot;
-		sh->nr_slots = nr_tags;
-	}
-}
-
-static int stream_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct request_queue *q = hctx->queue;
-	struct stream_hctx *sh;
-
-	sh = kzalloc_node(sizeof(*sh), GFP_NOIO, hctx->numa_node);
-	if (!sh)
-		return -ENOMEM;
-	sh->nr_slots = hctx->sched_tags->nr_tags;
-	sh->slot = alloc_slots(sh->nr_slots, hctx->numa_node);
-	if (!sh->slot) {
-		kfree(sh);
-		return -ENOMEM;
-	}
-	hctx->sched_data = sh;
-	stream_depth_updated(q);
-	return 0;
-}
-
-static void stream_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct stream_hctx *sh = hctx->sched_data;
-
-	if (!sh)
-		return;
-	kvfree(sh->slot);
-	kfree(sh);
-	hctx->sched_data = NULL;
-}
-
-/*
- * Whoever has much to write, also with fsync(), must leave tags to readers:
- * as in mq-deadline, only a read that somebody waits for may take the last.
- */
-static void stream_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
-{
-	struct stream_data *sd = data->q->elevator->elevator_data;
-
-	if (!op_is_write(opf) && op_is_sync(opf))
-		return;
-	/* Not computed here: older kernels ask before they know the hctx. */
-	data->shallow_depth = READ_ONCE(sd->shallow_depth);
-}
-
-COMPAT_ELEVATOR_WRAPPERS
+COMPAT_WRAP_INIT(stream_init_sched)
 
 static struct elevator_type stream_elevator = {
-	.ops = {
-		.init_sched = COMPAT_INIT_SCHED,
-		.exit_sched = stream_exit_sched,
-		.init_hctx = stream_init_hctx,
-		.exit_hctx = stream_exit_hctx,
-		.depth_updated = COMPAT_DEPTH_UPDATED,
-		.limit_depth = stream_limit_depth,
-		.allow_merge = stream_allow_merge,
-		.bio_merge = stream_bio_merge,
-		.request_merge = stream_request_merge,
-		.request_merged = stream_request_merged,
-		.requests_merged = stream_requests_merged,
-		.former_request = stream_former_request,
-		.next_request = stream_next_request,
-		.prepare_request = stream_prepare_request,
-		.insert_requests = COMPAT_INSERT_REQUESTS,
-		.dispatch_request = stream_dispatch_request,
-		.has_work = stream_has_work,
-		.requeue_request = stream_requeue_request,
-		.finish_request = stream_finish_request,
-	},
 	.elevator_attrs = COMPAT_ELEVATOR_ATTRS(stream_attrs),
 #ifdef CONFIG_BLK_DEBUG_FS
-	.queue_debugfs_attrs = stream_debugfs_attrs,
+	.queue_debugfs_attrs = iosched_debugfs_attrs,
 #endif
 	.elevator_name = "stream",
 	.elevator_owner = THIS_MODULE,
@@ -802,6 +124,9 @@ static int __init stream_init(void)
 		ret = stream_array_register();
 	if (ret)
 		return ret;
+	stream_elevator.ops = iosched_ops;
+	stream_elevator.ops.init_sched = COMPAT_INIT_SCHED(stream_init_sched);
+	stream_elevator.ops.exit_sched = stream_exit_sched;
 	ret = elv_register(&stream_elevator);
 	if (ret)
 		stream_array_unregister();

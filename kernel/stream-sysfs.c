@@ -87,7 +87,6 @@ void stream_settings_default(struct stream_data *sd)
 	 */
 	sd->setting[SETTING_stream_time_slice] =
 		setting_row[SETTING_stream_time_slice]->word_value;
-	sd->prio_aging_ns = STREAM_PRIO_AGING_NS;
 }
 
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
@@ -207,7 +206,7 @@ static int copy_word(char *word, size_t word_bytes, const char *page,
 
 static const char *disk_name(const struct stream_data *sd)
 {
-	return sd->queue->disk ? sd->queue->disk->disk_name : "?";
+	return sd->io.queue->disk ? sd->io.queue->disk->disk_name : "?";
 }
 
 #define refuse(sd, file, format, ...)                                          \
@@ -218,7 +217,7 @@ static const char *disk_name(const struct stream_data *sd)
 
 static ssize_t setting_show(struct elevator_queue *eq, char *page, int i)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	const struct ss_tunable *row = setting_row[i];
 	u64 value = READ_ONCE(sd->setting[i]);
 
@@ -232,7 +231,7 @@ static ssize_t setting_show(struct elevator_queue *eq, char *page, int i)
 static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 			     size_t count, int i)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	const struct ss_tunable *row = setting_row[i];
 	char word[32], why[160];
 	unsigned long irq;
@@ -253,13 +252,13 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 		       row->unit == SS_UNIT_NS ? " (ns)" : "");
 		return -EINVAL;
 	}
-	spin_lock_irqsave(&sd->lock, irq);
+	spin_lock_irqsave(&sd->io.lock, irq);
 	WRITE_ONCE(sd->setting[i], value);
-	for (c = 0; c < STREAM_CLASSES; c++)
-		ss_sched_tune(sd->class[c].sched, row->name, value,
-			      stream_now_ns(), why, sizeof(why));
-	spin_unlock_irqrestore(&sd->lock, irq);
-	stream_kick(sd);
+	for (c = 0; c < IOSCHED_CLASSES; c++)
+		ss_sched_tune(sd->io.class[c].sched, row->name, value,
+			      iosched_now_ns(), why, sizeof(why));
+	spin_unlock_irqrestore(&sd->io.lock, irq);
+	iosched_kick(&sd->io);
 	return count;
 }
 
@@ -279,15 +278,15 @@ SETTINGS(SETTING_FUNCTIONS)
 
 static ssize_t prio_aging_expire_show(struct elevator_queue *eq, char *page)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 
-	return show_time(page, READ_ONCE(sd->prio_aging_ns));
+	return show_time(page, READ_ONCE(sd->io.prio_aging_ns));
 }
 
 static ssize_t prio_aging_expire_store(struct elevator_queue *eq,
 				       const char *page, size_t count)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	char word[32];
 	u64 ns;
 
@@ -297,14 +296,14 @@ static ssize_t prio_aging_expire_store(struct elevator_queue *eq,
 		       "what was written is not a time from 1ns to 3600s");
 		return -EINVAL;
 	}
-	WRITE_ONCE(sd->prio_aging_ns, ns);
-	stream_kick(sd);
+	WRITE_ONCE(sd->io.prio_aging_ns, ns);
+	iosched_kick(&sd->io);
 	return count;
 }
 
 static ssize_t inner_show(struct elevator_queue *eq, char *page)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	int at = 0;
 	u32 p;
 
@@ -325,7 +324,7 @@ static ssize_t inner_show(struct elevator_queue *eq, char *page)
 static ssize_t inner_store(struct elevator_queue *eq, const char *page,
 			   size_t count)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	char word[STREAM_SPEC_BYTES], why[160];
 	int ret;
 	u32 p;
@@ -347,7 +346,7 @@ static ssize_t inner_store(struct elevator_queue *eq, const char *page,
 		refuse(sd, "inner", "%s", why);
 		return ret;
 	}
-	stream_kick(sd);
+	iosched_kick(&sd->io);
 	return count;
 }
 
@@ -355,7 +354,7 @@ static ssize_t inner_store(struct elevator_queue *eq, const char *page,
 
 static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 {
-	struct stream_data *sd = eq->elevator_data;
+	struct stream_data *sd = stream_data_of(eq);
 	struct ss_curve *curve;
 	unsigned long irq;
 	int at = 0;
@@ -365,9 +364,9 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 	curve = kmalloc(sizeof(*curve), GFP_NOIO);
 	if (!curve)
 		return -ENOMEM;
-	spin_lock_irqsave(&sd->lock, irq);
-	*curve = sd->class[STREAM_CLASS_BE].sched->curve;
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_lock_irqsave(&sd->io.lock, irq);
+	*curve = sd->io.class[IOSCHED_CLASS_BE].sched->curve;
+	spin_unlock_irqrestore(&sd->io.lock, irq);
 	for (i = 0; i < curve->nr_points; i++)
 		at += sysfs_emit_at(page, at, "%s%llu:%llu", i ? " " : "",
 				    curve->point[i].distance_sectors,
@@ -378,7 +377,7 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 }
 
 /* "SECTORS:NS SECTORS:NS ...", as shown; the number of points or -EINVAL. */
-static int parse_curve(const char *text, struct ss_curve_point *point)
+static int parse_points(const char *text, struct ss_curve_point *point)
 {
 	int nr = 0;
 
@@ -396,33 +395,45 @@ static int parse_curve(const char *text, struct ss_curve_point *point)
 	}
 }
 
-static int set_curve(struct stream_data *sd, const struct ss_curve_point *point,
-		     int nr)
+/* Points as they were written, and a curve to see whether they make one. */
+struct written_curve {
+	struct ss_curve_point point[SS_CURVE_POINTS];
+	struct ss_curve trial;
+};
+
+static int parse_curve(const char *text, struct written_curve *written)
+{
+	int nr = parse_points(text, written->point);
+
+	if (nr > 0 && ss_curve_set(&written->trial, written->point, nr, 1))
+		return -EINVAL;
+	return nr ? nr : -EINVAL;
+}
+
+/* @nr valid points, or 0: learn anew. */
+static void set_curve(struct stream_data *sd,
+		      const struct ss_curve_point *point, int nr)
 {
 	unsigned long irq;
-	int ret = 0, i;
+	int i;
 
-	spin_lock_irqsave(&sd->lock, irq);
-	for (i = 0; i < STREAM_CLASSES && !ret; i++) {
-		struct ss_curve *curve = &sd->class[i].sched->curve;
+	spin_lock_irqsave(&sd->io.lock, irq);
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		struct ss_curve *curve = &sd->io.class[i].sched->curve;
 
 		if (nr)
-			ret = ss_curve_set(curve, point, nr,
-					   curve->span_sectors);
+			ss_curve_set(curve, point, nr, curve->span_sectors);
 		else
 			ss_curve_init_generic(curve, curve->span_sectors);
 	}
-	if (!ret)
-		sd->pinned = nr;
-	spin_unlock_irqrestore(&sd->lock, irq);
-	return ret;
+	spin_unlock_irqrestore(&sd->io.lock, irq);
 }
 
 static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 				   size_t count)
 {
-	struct stream_data *sd = eq->elevator_data;
-	struct ss_curve_point *point;
+	struct stream_data *sd = stream_data_of(eq);
+	struct written_curve *written;
 	char why[160];
 	int nr, ret;
 
@@ -430,25 +441,28 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 		set_curve(sd, NULL, 0);
 		return count;
 	}
-	point = kcalloc(SS_CURVE_POINTS, sizeof(*point), GFP_NOIO);
-	if (!point)
+	written = kzalloc(sizeof(*written), GFP_NOIO);
+	if (!written) {
+		refuse(sd, "service_curve", "out of memory");
 		return -ENOMEM;
-	nr = parse_curve(page, point);
-	ret = nr > 0 ? set_curve(sd, point, nr) : -EINVAL;
-	kfree(point);
+	}
+	snprintf(
+		why, sizeof(why),
+		"what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS with distances ascending from 0 and times never falling",
+		SS_CURVE_POINTS);
+	nr = parse_curve(page, written);
+	ret = min(nr, 0);
+	/* Somebody knows that positioning costs something here. */
+	if (!ret && sd->plain)
+		ret = stream_restart(sd, sd->inner, false, why, sizeof(why));
+	if (!ret)
+		set_curve(sd, written->point, nr);
+	kfree(written);
 	if (ret) {
-		refuse(sd, "service_curve",
-		       "what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS with distances ascending from 0 and times never falling",
-		       SS_CURVE_POINTS);
+		refuse(sd, "service_curve", "%s", why);
 		return ret;
 	}
-	/* Somebody knows that positioning costs something here. */
-	if (sd->plain) {
-		ret = stream_restart(sd, sd->inner, false, why, sizeof(why));
-		if (ret)
-			return ret;
-	}
-	stream_kick(sd);
+	iosched_kick(&sd->io);
 	return count;
 }
 

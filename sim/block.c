@@ -76,6 +76,8 @@ static u64 owner_of(const struct sim *sim, u32 job)
 {
 	switch (sim->config.owners) {
 	case SIM_OWNERS_PROCESS:
+		if (job < sim->nr_processes)
+			return sim_process_owner(sim->process[job]);
 		return (u64)job + 1;
 	case SIM_OWNERS_GROUP:
 		if (job < sim->nr_processes)
@@ -212,6 +214,7 @@ static void to_disk(struct sim *sim, struct sim_disk *disk,
 {
 	if (disk->busy_from_ns == U64_MAX)
 		disk->busy_from_ns = sim->now_ns;
+	sim->dispatches++;
 	hdd_submit(&disk->hdd, &request->cmd, sim->now_ns);
 }
 
@@ -285,6 +288,7 @@ static void note(struct sim *sim, struct sim_disk *disk,
 			.dispatch_ns = rq->dispatch_ns,
 			.complete_ns = sim->now_ns,
 			.sector = rq->sector,
+			.owner = rq->owner,
 			.nr_sectors = rq->nr_sectors,
 			.job = request->first_bio->job,
 			.disk = request->first_bio->disk,

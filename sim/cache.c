@@ -264,7 +264,10 @@ static void read_pages(struct sim *sim, u32 job, u64 start, u64 nr, u64 mark,
 	send_read(sim, job, page - run, run);
 }
 
-/* The first window: enough for the request, four times a small one. */
+/*
+ * The first window: enough for the request, four times a small one. (Up to
+ * 2.6.10 it was half of the largest one: struct readahead has a field for it.)
+ */
 static u32 first_window(u32 wanted, u32 max)
 {
 	u32 size = 1;
@@ -327,7 +330,8 @@ static bool choose_window(struct sim_cache *cache, struct readahead *ra,
 	if (wanted > max || ra->previous == U64_MAX ||
 	    page - ra->previous <= 1) {
 		ra->start = page;
-		ra->size = first_window(wanted, max);
+		ra->size = ra->first ? min_t(u32, ra->first, max) :
+				       first_window(wanted, max);
 		ra->async_size = ra->size > wanted ? ra->size - wanted :
 						     ra->size;
 		return true;
@@ -344,7 +348,7 @@ static bool choose_window(struct sim_cache *cache, struct readahead *ra,
 static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
 		      u32 wanted, u64 end_page, bool at_mark)
 {
-	u32 max = sim->config.readahead_pages;
+	u32 max = ra->max;
 
 	if (!max || !choose_window(sim->cache, ra, page,
 				   wanted < max ? wanted : max, max, at_mark)) {

@@ -133,6 +133,8 @@ struct readahead {
 	u32 size;
 	u32 async_size;
 	u64 previous; /* last page read, U64_MAX: none */
+	u32 max; /* the largest window, 0: no readahead */
+	u32 first; /* the first window, 0: by what is asked for */
 };
 
 enum cache_answer {
@@ -160,7 +162,8 @@ void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page);
 
 /* ---- process.c ---- */
 
-struct sim_process *sim_process_new(const struct sim_job *job, u32 index);
+struct sim_process *sim_process_new(const struct sim *sim,
+				    const struct sim_job *job, u32 index);
 void sim_process_free(struct sim_process *process);
 void sim_process_start(struct sim *sim, struct sim_process *process);
 void sim_process_page_ready(struct sim *sim, struct sim_process *process);
@@ -170,6 +173,8 @@ void sim_process_result(const struct sim_process *process,
 u64 sim_process_moved(const struct sim_process *process);
 const struct sim_job *sim_process_job(const struct sim_process *process);
 void sim_process_note_wait(struct sim_process *process, u64 wait_ns);
+/* Who a scheduler that tells processes apart is told it is, just now. */
+u64 sim_process_owner(const struct sim_process *process);
 
 /* ---- replay.c ---- */
 
@@ -209,6 +214,7 @@ struct sim {
 	void *slabs;
 	u64 disk_bytes[2];
 	u64 disk_requests;
+	u64 dispatches;
 	u64 switches, switch_ns, position_ns, busy_ns;
 	u64 max_pending;
 	struct histogram wait, service, response;
@@ -219,7 +225,10 @@ struct sim {
 	struct sim_cache *cache;
 	struct sim_process **process;
 	u32 nr_processes;
-	u32 running; /* processes not done, of this stage */
+	u32 running; /* processes not done, of this stage, in the foreground */
+	u64 nr_new_owners; /* processes that came after the first ones */
+	u64 pool_busy[SIM_MAX_POOLS]; /* a bit for each thread */
+	u64 pool_seed;
 	u32 stage;
 	u64 first_start_ns, last_end_ns;
 	struct sim_replay *replay;

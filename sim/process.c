@@ -6,6 +6,10 @@
  * CPU time is spent in lumps: a process runs ahead of the clock as long as
  * nobody else can notice, and lets the clock catch up (with a timer) before
  * it sends anything or goes to sleep.
+ *
+ * What fio has no word for comes with it: files one after the other, each
+ * perhaps by a process of its own; barriers; threads that do the work of
+ * others; and a process that stops just when the disk waits for it.
  */
 #include "internal.h"
 
@@ -15,11 +19,16 @@
 
 /* Run ahead of the clock by at most this much. */
 #define AHEAD_NS (1 * SS_MSEC)
+/* How often a stalling process looks whether the disk has gone on. */
+#define STALL_LOOK_NS (100 * SS_USEC)
+#define NO_THREAD U32_MAX
 
 enum process_step {
 	STEP_NEXT, /* choose the next block */
 	STEP_PAGES, /* in a buffered read or write */
 	STEP_SYNC, /* an fsync is due */
+	STEP_BARRIER, /* wait for the others */
+	STEP_STALL, /* until the disk serves somebody else */
 	STEP_DONE,
 };
 
@@ -28,6 +37,7 @@ struct slot {
 	u32 bios_left;
 	u8 direction;
 	u32 bytes;
+	u32 thread;
 	u64 start_ns;
 };
 
@@ -47,6 +57,8 @@ struct sim_process {
 	u64 zone_start, zone_bytes;
 	u64 *map; /* random blocks already used */
 	u64 map_units, map_used;
+	u64 file_at, file_end; /* what is left of this file */
+	u64 files; /* begun so far */
 
 	/* The current block. */
 	u8 direction;
@@ -59,21 +71,44 @@ struct sim_process {
 	u32 in_flight;
 	u32 blocks_to_think, writes_to_sync;
 
+	/* Who it is, and with whom. */
+	u64 owner;
+	u32 thread; /* of the pool, doing this block; NO_THREAD */
+	u32 blocks_to_barrier; /* since the last one */
+	bool at_barrier;
+	bool has_turn;
+	u32 blocks_to_stall;
+	u64 stall_dispatches, stall_end_ns;
+
 	u64 moved[2], blocks[2];
 	struct histogram latency[2], wait;
 };
 
 static void run(struct sim *sim, void *context);
 
-struct sim_process *sim_process_new(const struct sim_job *job, u32 index)
+static void open_file(struct sim_process *p, const struct sim *sim)
+{
+	p->ra = (struct readahead){
+		.previous = U64_MAX,
+		.max = p->job.readahead_pages == SIM_READAHEAD_SAME ?
+			       sim->config.readahead_pages :
+			       p->job.readahead_pages,
+		.first = p->job.first_window_pages,
+	};
+}
+
+struct sim_process *sim_process_new(const struct sim *sim,
+				    const struct sim_job *job, u32 index)
 {
 	struct sim_process *p = sim_alloc(sizeof(*p));
 
 	p->job = *job;
 	p->index = index;
 	p->seed = job->seed;
+	p->owner = (u64)index + 1;
+	p->thread = NO_THREAD;
 	p->slot = sim_alloc(job->iodepth * sizeof(*p->slot));
-	p->ra.previous = U64_MAX;
+	open_file(p, sim);
 	if ((job->rw & SIM_RW_RANDOM) && !job->norandommap) {
 		u64 range = job->zone_size ? job->zone_range : job->size;
 
@@ -93,6 +128,17 @@ void sim_process_free(struct sim_process *p)
 const struct sim_job *sim_process_job(const struct sim_process *p)
 {
 	return &p->job;
+}
+
+/*
+ * Numbers of first processes are small; those of pools' threads and of
+ * processes that come later begin far above.
+ */
+u64 sim_process_owner(const struct sim_process *p)
+{
+	if (p->thread != NO_THREAD)
+		return 1ULL << 32 | (u64)p->job.pool << 16 | p->thread;
+	return p->owner;
 }
 
 u64 sim_process_moved(const struct sim_process *p)
@@ -141,10 +187,22 @@ static u64 region_end(const struct sim_process *p)
 	return p->job.offset + p->job.size;
 }
 
+/* One of @nr sizes, by weights of 100 in all. */
+static u32 draw(u64 *seed, u32 nr, const u32 *bytes, const u32 *pct)
+{
+	u32 i, sum = 0, dice = (u32)sim_random_below(seed, 100);
+
+	for (i = 0; i + 1 < nr; i++) {
+		sum += pct[i];
+		if (dice < sum)
+			break;
+	}
+	return bytes[i];
+}
+
 static u32 block_bytes(struct sim_process *p, u8 dir)
 {
 	const struct sim_job *job = &p->job;
-	u32 i, dice, sum = 0;
 
 	if (job->range_max[dir]) {
 		u64 units = (job->range_max[dir] - job->range_min[dir]) /
@@ -157,13 +215,8 @@ static u32 block_bytes(struct sim_process *p, u8 dir)
 	}
 	if (job->nr_splits[dir] == 1)
 		return job->split_bytes[dir][0];
-	dice = (u32)sim_random_below(&p->seed, 100);
-	for (i = 0; i + 1 < job->nr_splits[dir]; i++) {
-		sum += job->split_pct[dir][i];
-		if (dice < sum)
-			break;
-	}
-	return job->split_bytes[dir][i];
+	return draw(&p->seed, job->nr_splits[dir], job->split_bytes[dir],
+		    job->split_pct[dir]);
 }
 
 /*
@@ -222,20 +275,77 @@ static void next_zone(struct sim_process *p)
 	}
 }
 
-/* Choose position and length; false when this pass is over. */
-static bool next_block(struct sim_process *p, u64 *position)
+static u8 choose_direction(struct sim_process *p)
 {
 	const struct sim_job *job = &p->job;
-	u64 start, end, left = job->io_bytes - p->issued;
-	bool mixed = (job->rw & SIM_RW_READ) && (job->rw & SIM_RW_WRITE);
-	u8 dir = job->rw & SIM_RW_READ ? SS_READ : SS_WRITE;
-	u64 bytes;
 
-	if (!left)
-		return false;
-	if (mixed && sim_random_below(&p->seed, 100) >= job->read_pct)
-		dir = SS_WRITE;
-	bytes = block_bytes(p, dir);
+	if (!(job->rw & SIM_RW_READ))
+		return SS_WRITE;
+	if ((job->rw & SIM_RW_WRITE) &&
+	    sim_random_below(&p->seed, 100) >= job->read_pct)
+		return SS_WRITE;
+	return SS_READ;
+}
+
+static u64 random_place(struct sim_process *p)
+{
+	u64 units = p->job.size / p->job.align_bytes;
+
+	return p->job.offset +
+	       sim_random_below(&p->seed, units) * p->job.align_bytes;
+}
+
+/*
+ * Open the next file: behind the last one, in another directory at a random
+ * place, or always at one, where the position alone says how long it is.
+ */
+static void next_file(struct sim_process *p, const struct sim *sim)
+{
+	const struct sim_job *job = &p->job;
+	u64 end = region_end(p), seed, *from = &p->seed;
+
+	p->direction = choose_direction(p);
+	if (job->directory_files && p->files % job->directory_files == 0)
+		p->position[0] = random_place(p);
+	if (job->rw & SIM_RW_RANDOM) {
+		p->file_at = random_place(p);
+		seed = p->file_at;
+		from = &seed;
+	} else {
+		p->file_at = p->position[0];
+		if (p->file_at < job->offset || p->file_at >= end)
+			p->file_at = job->offset;
+	}
+	p->file_end = p->file_at + draw(from, job->nr_file_splits,
+					job->file_bytes, job->file_pct);
+	if (p->file_end > end)
+		p->file_end = end;
+	p->position[0] = (u64)((s64)p->file_end + job->seq_skip);
+	p->files++;
+	open_file(p, sim);
+}
+
+/* The next block of the file, all of it in one direction. */
+static u64 next_in_file(struct sim_process *p)
+{
+	u64 bytes = block_bytes(p, p->direction), position = p->file_at;
+
+	if (bytes > p->file_end - p->file_at)
+		bytes = p->file_end - p->file_at;
+	p->file_at += bytes;
+	p->bytes = (u32)bytes;
+	p->issued += bytes;
+	return position;
+}
+
+/* Choose length and position, which is the answer. */
+static u64 next_block(struct sim_process *p)
+{
+	const struct sim_job *job = &p->job;
+	u64 start, end, position, left = job->io_bytes - p->issued;
+	u8 dir = choose_direction(p);
+	u64 bytes = block_bytes(p, dir);
+
 	if (job->zone_size && p->zone_bytes >= job->zone_size)
 		next_zone(p);
 	start = job->zone_size ? p->zone_start : job->offset;
@@ -246,18 +356,18 @@ static bool next_block(struct sim_process *p, u64 *position)
 		u64 units = (end - start) / job->align_bytes;
 		u64 unit = random_unit(p, units);
 
-		*position = start + unit * job->align_bytes;
-		if (bytes > end - *position)
-			bytes = end - *position;
+		position = start + unit * job->align_bytes;
+		if (bytes > end - position)
+			bytes = end - position;
 		use_units(p, unit,
 			  (bytes + job->align_bytes - 1) / job->align_bytes);
 	} else {
 		if (p->position[dir] < start || p->position[dir] >= end)
 			p->position[dir] = start;
-		*position = p->position[dir];
-		if (bytes > end - *position)
-			bytes = end - *position;
-		p->position[dir] = (u64)((s64)(*position + bytes) +
+		position = p->position[dir];
+		if (bytes > end - position)
+			bytes = end - position;
+		p->position[dir] = (u64)((s64)(position + bytes) +
 					 job->seq_skip);
 	}
 	if (bytes > left)
@@ -266,10 +376,31 @@ static bool next_block(struct sim_process *p, u64 *position)
 	p->bytes = (u32)bytes;
 	p->issued += bytes;
 	p->zone_bytes += bytes;
-	return true;
+	return position;
 }
 
 /* ---- doing it ---- */
+
+/* A thread of the pool takes the next block: any that is free. */
+static void take_thread(struct sim *sim, struct sim_process *p)
+{
+	u64 *busy = &sim->pool_busy[p->job.pool];
+	u32 nr = p->job.pool_threads;
+
+	if (!nr)
+		return;
+	p->thread = (u32)sim_random_below(&sim->pool_seed, nr);
+	while (nr-- && (*busy >> p->thread & 1))
+		p->thread = (p->thread + 1) % p->job.pool_threads;
+	*busy |= 1ULL << p->thread;
+}
+
+static void free_thread(struct sim *sim, const struct sim_process *p,
+			u32 thread)
+{
+	if (thread != NO_THREAD)
+		sim->pool_busy[p->job.pool] &= ~(1ULL << thread);
+}
 
 static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 		       u32 bytes, u64 start_ns, u64 end_ns)
@@ -285,12 +416,14 @@ static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 		p->writes_to_sync = 0;
 		p->step = STEP_SYNC;
 	}
+	p->blocks_to_barrier++;
+	p->blocks_to_stall++;
 }
 
 /* After a block: is it time to think? Until when? 0: no. */
 static u64 think_until(struct sim_process *p, u64 now_ns)
 {
-	if (!p->job.thinktime_ns ||
+	if (!p->job.thinktime_ns || p->job.stall_blocks ||
 	    ++p->blocks_to_think < p->job.thinktime_blocks)
 		return 0;
 	p->blocks_to_think = 0;
@@ -306,6 +439,7 @@ static void direct_bio_done(struct sim *sim, struct sim_bio *bio)
 	if (--slot->bios_left)
 		return;
 	p->in_flight--;
+	free_thread(sim, p, slot->thread);
 	block_done(sim, p, slot->direction, slot->bytes, slot->start_ns,
 		   sim->now_ns);
 	if (p->timed)
@@ -324,6 +458,7 @@ static void send_direct(struct sim *sim, struct sim_process *p, u64 position)
 	slot->direction = p->direction;
 	slot->bytes = p->bytes;
 	slot->start_ns = sim->now_ns;
+	slot->thread = p->thread;
 	p->in_flight++;
 	slot->bios_left = (u32)((left + sim->config.max_request_sectors - 1) /
 				sim->config.max_request_sectors);
@@ -347,21 +482,78 @@ static void send_direct(struct sim *sim, struct sim_process *p, u64 position)
 	}
 }
 
-static void finish(struct sim *sim, struct sim_process *p)
+/* The process is gone, as schedulers see it. */
+static void exit_process(struct sim *sim, const struct sim_process *p)
 {
 	u32 i;
 
+	if (sim->config.owners != SIM_OWNERS_PROCESS || p->job.pool)
+		return;
+	for (i = 0; i < sim->nr_disks; i++)
+		ss_sched_owner_gone(&sim->disk[i].sched, p->owner, sim->now_ns);
+}
+
+static void leave_barrier(struct sim *sim, struct sim_process *p)
+{
+	if (!p->at_barrier)
+		return;
+	p->at_barrier = false;
+	p->step = STEP_NEXT;
+	run_at(sim, p, sim->now_ns + sim->config.wake_ns);
+}
+
+/*
+ * When all that have its number, and are not done, stand at the barrier they
+ * go on.
+ */
+static void check_barrier(struct sim *sim, u32 barrier)
+{
+	u32 i;
+
+	for (i = 0; i < sim->nr_processes; i++) {
+		const struct sim_process *p = sim->process[i];
+
+		if (p->job.barrier == barrier && p->job.stage < sim->stage &&
+		    p->step != STEP_DONE && !p->at_barrier)
+			return;
+	}
+	for (i = 0; i < sim->nr_processes; i++)
+		if (sim->process[i]->job.barrier == barrier)
+			leave_barrier(sim, sim->process[i]);
+}
+
+/* The turn goes to the next process of the same number that is not done. */
+static void pass_turn(struct sim *sim, struct sim_process *p)
+{
+	u32 i, nr = sim->nr_processes;
+
+	p->has_turn = false;
+	for (i = 1; i <= nr; i++) {
+		struct sim_process *next = sim->process[(p->index + i) % nr];
+
+		if (next->job.barrier != p->job.barrier ||
+		    next->job.stage >= sim->stage || next->step == STEP_DONE)
+			continue;
+		next->has_turn = true;
+		leave_barrier(sim, next);
+		return;
+	}
+}
+
+static void finish(struct sim *sim, struct sim_process *p)
+{
 	p->step = STEP_DONE;
 	if (own_time(sim, p) > p->end_ns && !p->job.direct)
 		p->end_ns = own_time(sim, p);
 	if (p->end_ns > sim->last_end_ns)
 		sim->last_end_ns = p->end_ns;
-	sim->running--;
-	if (sim->config.owners != SIM_OWNERS_PROCESS)
-		return;
-	for (i = 0; i < sim->nr_disks; i++)
-		ss_sched_owner_gone(&sim->disk[i].sched, (u64)p->index + 1,
-				    sim->now_ns);
+	if (!p->job.background)
+		sim->running--;
+	exit_process(sim, p);
+	if (p->has_turn)
+		pass_turn(sim, p);
+	else if (p->job.barrier && !p->job.turns)
+		check_barrier(sim, p->job.barrier);
 }
 
 static bool time_is_up(const struct sim *sim, const struct sim_process *p)
@@ -370,19 +562,71 @@ static bool time_is_up(const struct sim *sim, const struct sim_process *p)
 	       own_time(sim, p) >= p->begin_ns + p->job.runtime_ns;
 }
 
+/*
+ * Another process takes over with the next file. False: it has yet to come.
+ */
+static bool replace_process(struct sim *sim, struct sim_process *p)
+{
+	if (p->in_flight)
+		return false;
+	if (p->cpu_ns) {
+		run_at(sim, p, own_time(sim, p));
+		return false;
+	}
+	exit_process(sim, p);
+	p->owner = 1ULL << 48 | ++sim->nr_new_owners;
+	next_file(p, sim);
+	if (!p->job.spawn_ns)
+		return true;
+	run_at(sim, p, sim->now_ns + p->job.spawn_ns);
+	return false;
+}
+
+/* Is it time to wait for others, or to be waited for? */
+static bool must_stop(const struct sim *sim, struct sim_process *p)
+{
+	const struct sim_job *job = &p->job;
+
+	if (job->barrier && p->blocks_to_barrier >= job->barrier_blocks) {
+		p->blocks_to_barrier = 0;
+		p->step = STEP_BARRIER;
+		return true;
+	}
+	if (job->stall_blocks && p->blocks_to_stall >= job->stall_blocks) {
+		p->blocks_to_stall = 0;
+		p->stall_dispatches = sim->dispatches;
+		p->stall_end_ns = own_time(sim, p) + job->thinktime_ns;
+		p->step = STEP_STALL;
+		return true;
+	}
+	return false;
+}
+
 /* Begin the next block. False: nothing to run now. */
 static bool step_next(struct sim *sim, struct sim_process *p)
 {
+	bool over = time_is_up(sim, p) || p->issued >= p->job.io_bytes;
 	u64 position;
 
 	if (p->job.direct && p->in_flight >= p->job.iodepth)
 		return false;
-	if (time_is_up(sim, p) || !next_block(p, &position)) {
+	if (must_stop(sim, p))
+		return true;
+	if (!over && p->job.nr_file_splits && p->file_at >= p->file_end) {
+		if (p->job.new_process && p->files) {
+			if (!replace_process(sim, p))
+				return false;
+		} else {
+			next_file(p, sim);
+		}
+	}
+	if (over) {
 		if (!time_is_up(sim, p) && p->job.time_based) {
 			p->issued = 0;
 			p->position[0] = p->position[1] = p->job.offset;
 			p->zone_start = p->job.offset;
 			p->zone_bytes = 0;
+			p->file_at = p->file_end;
 			return true;
 		}
 		if (p->in_flight)
@@ -395,6 +639,8 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		finish(sim, p);
 		return false;
 	}
+	position = p->job.nr_file_splits ? next_in_file(p) : next_block(p);
+	take_thread(sim, p);
 	if (p->job.direct) {
 		send_direct(sim, p, position);
 		return true;
@@ -409,7 +655,8 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 /* Go on in a buffered block. False: asleep, or the clock must catch up. */
 static bool step_pages(struct sim *sim, struct sim_process *p)
 {
-	u64 end_of_file = (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES;
+	u64 end = p->job.nr_file_splits ? p->file_end : region_end(p);
+	u64 end_of_file = (end + PAGE_BYTES - 1) / PAGE_BYTES;
 	u64 until;
 
 	for (; p->page < p->end_page; p->page++) {
@@ -438,6 +685,7 @@ static bool step_pages(struct sim *sim, struct sim_process *p)
 		p->cpu_ns += sim->config.page_copy_ns;
 	}
 	p->step = STEP_NEXT;
+	free_thread(sim, p, p->thread);
 	block_done(sim, p, p->direction, p->bytes, p->start_ns,
 		   own_time(sim, p));
 	until = think_until(p, own_time(sim, p));
@@ -462,6 +710,38 @@ static bool step_sync(struct sim *sim, struct sim_process *p)
 	return false;
 }
 
+/* False: the clock must catch up, or the others are still to come. */
+static bool step_barrier(struct sim *sim, struct sim_process *p)
+{
+	if (p->in_flight)
+		return false;
+	if (p->cpu_ns) {
+		run_at(sim, p, own_time(sim, p));
+		return false;
+	}
+	p->at_barrier = true;
+	if (!p->job.turns)
+		check_barrier(sim, p->job.barrier);
+	else if (p->has_turn)
+		pass_turn(sim, p);
+	return false;
+}
+
+static bool step_stall(struct sim *sim, struct sim_process *p)
+{
+	u64 now_ns = own_time(sim, p);
+
+	if (p->in_flight)
+		return false;
+	if (sim->dispatches != p->stall_dispatches ||
+	    now_ns >= p->stall_end_ns) {
+		p->step = STEP_NEXT;
+		return true;
+	}
+	run_at(sim, p, min_t(u64, now_ns + STALL_LOOK_NS, p->stall_end_ns));
+	return false;
+}
+
 static void run(struct sim *sim, void *context)
 {
 	struct sim_process *p = context;
@@ -480,6 +760,12 @@ static void run(struct sim *sim, void *context)
 			break;
 		case STEP_SYNC:
 			go = step_sync(sim, p);
+			break;
+		case STEP_BARRIER:
+			go = step_barrier(sim, p);
+			break;
+		case STEP_STALL:
+			go = step_stall(sim, p);
 			break;
 		case STEP_DONE:
 			return;
@@ -502,6 +788,25 @@ void sim_process_synced(struct sim *sim, struct sim_process *p)
 	run_at(sim, p, sim->now_ns + sim->config.wake_ns);
 }
 
+/* The first to start has the first turn; others wait for theirs. */
+static void begin_turns(const struct sim *sim, struct sim_process *p)
+{
+	u32 i;
+
+	if (!p->job.barrier || !p->job.turns)
+		return;
+	p->has_turn = true;
+	for (i = 0; i < sim->nr_processes; i++) {
+		const struct sim_process *other = sim->process[i];
+
+		if (other != p && other->job.barrier == p->job.barrier &&
+		    other->has_turn)
+			p->has_turn = false;
+	}
+	if (!p->has_turn)
+		p->blocks_to_barrier = p->job.barrier_blocks;
+}
+
 void sim_process_start(struct sim *sim, struct sim_process *p)
 {
 	p->begin_ns = sim->now_ns + p->job.startdelay_ns;
@@ -510,5 +815,6 @@ void sim_process_start(struct sim *sim, struct sim_process *p)
 		sim->first_start_ns = p->begin_ns;
 	p->position[0] = p->position[1] = p->job.offset;
 	p->zone_start = p->job.offset;
+	begin_turns(sim, p);
 	run_at(sim, p, p->begin_ns);
 }

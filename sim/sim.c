@@ -225,11 +225,14 @@ int sim_weigh(struct sim *sim, u64 owner, u64 weight)
 
 int sim_add_job(struct sim *sim, const struct sim_job *job)
 {
+	if (job->pool >= SIM_MAX_POOLS || job->pool_threads > SIM_MAX_THREADS ||
+	    !job->pool != !job->pool_threads)
+		return -1;
 	sim->process = realloc(sim->process,
 			       (sim->nr_processes + 1) * sizeof(*sim->process));
 	if (!sim->process)
 		abort();
-	sim->process[sim->nr_processes] = sim_process_new(job,
+	sim->process[sim->nr_processes] = sim_process_new(sim, job,
 							  sim->nr_processes);
 	sim->nr_processes++;
 	return 0;
@@ -272,7 +275,8 @@ static bool start_stage(struct sim *sim)
 	sim->stage = next + 1;
 	for (i = 0; i < sim->nr_processes; i++)
 		if (sim_process_job(sim->process[i])->stage == next) {
-			sim->running++;
+			if (!sim_process_job(sim->process[i])->background)
+				sim->running++;
 			sim_process_start(sim, sim->process[i]);
 		}
 	return true;
@@ -416,6 +420,8 @@ u32 sim_progress_ppm(const struct sim *sim)
 	for (i = 0; i < sim->nr_processes; i++) {
 		const struct sim_job *job = sim_process_job(sim->process[i]);
 
+		if (job->background)
+			continue;
 		if (job->time_based) {
 			u64 part = sim->now_ns < job->runtime_ns ?
 					   sim->now_ns :

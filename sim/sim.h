@@ -29,6 +29,9 @@ enum sim_owners {
 };
 
 #define SIM_MAX_SPLITS 16
+#define SIM_MAX_POOLS 64
+#define SIM_MAX_THREADS 64
+#define SIM_READAHEAD_SAME 0xffffffffU /* as struct sim_config says */
 
 /* One process. Bytes and positions are multiples of 512. */
 struct sim_job {
@@ -64,6 +67,30 @@ struct sim_job {
 	u64 zone_size; /* zonemode=strided: 0 none */
 	u64 zone_range;
 	u64 zone_skip;
+
+	/* What fio has no word for. */
+
+	/* Work file by file: of these lengths, with weights that sum to 100. */
+	u32 nr_file_splits; /* 0: the region is one file */
+	u32 file_bytes[SIM_MAX_SPLITS];
+	u32 file_pct[SIM_MAX_SPLITS];
+	/* In order: so many files lie together, the next ones elsewhere. */
+	u32 directory_files; /* 0: all lie together */
+	/* A process for each file, this long after the last one has gone. */
+	bool new_process;
+	u64 spawn_ns;
+	/* After so many blocks wait until all of the same number have come. */
+	u32 barrier; /* 0: none */
+	u32 barrier_blocks;
+	bool turns; /* of these only one goes on at a time, then the next */
+	/* Blocks are done by whichever thread of this pool is free. */
+	u32 pool; /* below SIM_MAX_POOLS; 0: none */
+	u32 pool_threads; /* at most SIM_MAX_THREADS */
+	/* Every so many blocks, think until the disk serves somebody else. */
+	u32 stall_blocks; /* 0: never; else at most thinktime_ns at a time */
+	u32 readahead_pages; /* its largest window; SIM_READAHEAD_SAME */
+	u32 first_window_pages; /* of a file; 0: as Linux since 2.6.23 */
+	bool background; /* goes on until all others are done */
 };
 
 struct sim_config {
@@ -173,6 +200,7 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes);
 /* A share of the disk, see ss_sched_weigh(). */
 int sim_weigh(struct sim *sim, u64 owner, u64 weight);
+/* -1 when a pool is out of range. */
 int sim_add_job(struct sim *sim, const struct sim_job *job);
 /* Replay from @format, one of trace_formats' names; see trace.h. */
 int sim_set_trace(struct sim *sim, struct trace_reader *reader);
@@ -188,13 +216,15 @@ void sim_job_result(const struct sim *sim, u32 job,
 
 /*
  * A log of every dispatch, for tests and pictures: at most @capacity rows are
- * kept. Rows: time of dispatch, arrival, completion, sector, length, job, disk.
+ * kept. Rows: time of dispatch, arrival, completion, sector, length, job, disk,
+ * and the owner that the scheduler was told.
  */
 struct sim_log_row {
 	u64 arrival_ns;
 	u64 dispatch_ns;
 	u64 complete_ns;
 	u64 sector;
+	u64 owner;
 	u32 nr_sectors;
 	u32 job;
 	u32 disk;

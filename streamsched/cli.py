@@ -20,8 +20,8 @@ from streamsched import __version__, kernelarray, results, rig
 from streamsched.array import Array, parse_array
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.jobfile import load_jobs
+from streamsched.errors import StreamschedError, UsageError, unknown
+from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import (
     USES_OWNER,
     WORK_CONSERVING,
@@ -32,6 +32,7 @@ from streamsched.policies import (
     parse_weights,
 )
 from streamsched.simulate import Setup
+from streamsched.workloads import WORKLOADS
 
 DEFAULT_DISK = "wd5000aaks"
 DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
@@ -284,7 +285,14 @@ def _jobs(jobs: int) -> int:
 
 @app.command()
 def run(
-    job: Annotated[str, typer.Argument(metavar="JOB.fio", help="A fio job file.")],
+    context: typer.Context,
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB.fio",
+            help="A fio job file, or a name that `streamsched workloads` lists.",
+        ),
+    ],
     disk: DiskOption = DEFAULT_DISK,
     array: ArrayOption = None,
     policy: Annotated[
@@ -292,7 +300,8 @@ def run(
         typer.Option(
             "--policy",
             help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
-            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0.",
+            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
+            "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
             show_default=DEFAULT_POLICIES,
         ),
     ] = None,
@@ -326,6 +335,20 @@ def run(
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     _check_to(to)
+    workload = WORKLOADS.get(job)
+    if not workload and not Path(job).suffix and Path(job).name == job and not Path(job).exists():
+        raise unknown("workload", job, WORKLOADS)
+    if workload:
+        if on is not Host.sim:
+            raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
+        given = {
+            name
+            for name in ("disk", "array", "owners")
+            if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+        }
+        disk = disk if "disk" in given else workload.disk
+        array = array if "array" in given else workload.array
+        owners = owners if "owners" in given else Owners(workload.owners)
     if seed >= 2**64:
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     if array is not None and on is not Host.sim:
@@ -348,7 +371,11 @@ def run(
         storage.apply(setup)
         for setup in _setups(the_disk, specs, owners, queue_depth, set_ or [], curve)
     ]
-    processes = load_jobs(job, capacity_bytes=storage.capacity_bytes, seed=seed)
+    if workload:
+        setups = [workload.fit(setup) for setup in setups]
+        processes = workload.processes(storage.capacity_bytes, seed)
+    else:
+        processes = load_jobs(job, capacity_bytes=storage.capacity_bytes, seed=seed)
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     comparison = compare(setups, processes, jobs=_jobs(jobs))
@@ -382,6 +409,15 @@ def _check_host_options(
         raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
 
 
+def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
+    """The processes of a job file that a real fio will read."""
+    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    for process in processes:
+        if process.weight is not None:
+            raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")
+    return processes
+
+
 def _run_on_kernel(
     job: str,
     disk: Disk,
@@ -403,7 +439,7 @@ def _run_on_kernel(
     policies = kernelhost.parse_policies(
         kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
     )
-    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    processes = _load_for_fio(job, disk, "kernel")
     comparison = kernelhost.compare_on_kernel(
         Path(job),
         disk,
@@ -437,7 +473,7 @@ def _run_on_nbd(
         raise UsageError("--output fio-json: not with --on nbd; use json or csv")
     specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
     setups = _setups(disk, specs, "process", depth, settings, "learned")
-    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    processes = _load_for_fio(job, disk, "nbd")
     comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
     name = Path(job).name
     title = (
@@ -561,6 +597,19 @@ def formats() -> None:
 
 
 @app.command()
+def workloads() -> None:
+    """List the workloads that a job file cannot say."""
+    table = results.plain_table()
+    for column in ("workload", "from", "disk", "owners"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("what it is")
+    for one in WORKLOADS.values():
+        storage = f"{one.array} of {one.disk}" if one.array else one.disk
+        table.add_row(one.name, one.source, storage, one.owners, one.help)
+    _console().print(table)
+
+
+@app.command()
 def tunables() -> None:
     """List each policy's tunables with default and range."""
     table = results.plain_table()
@@ -580,7 +629,10 @@ def tunables() -> None:
 def reproduce(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help="fig3, fig4, fig6, fig7, share, or all."),
+        typer.Argument(
+            metavar="[FIGURE]...",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all.",
+        ),
     ] = None,
     jobs: JobsOption = 0,
 ) -> None:
@@ -589,6 +641,30 @@ def reproduce(
 
     if not repeat(figures or ["all"], _jobs(jobs), _console()):
         raise typer.Exit(1)
+
+
+@app.command("compare")
+def compare_all(
+    works: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORKLOAD]...",
+            help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Run every policy on every workload; print efficiency and longest wait as Markdown."""
+    from streamsched import comparison
+
+    _check_to(to)
+    chosen = list(dict.fromkeys(works or comparison.workloads()))
+    table = comparison.measure(chosen, _jobs(jobs), Console(stderr=True))
+    if to is None:
+        sys.stdout.write(comparison.markdown(table))
+    else:
+        _write_whole(to, comparison.document(table))
 
 
 @app.command()

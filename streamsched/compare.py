@@ -127,6 +127,19 @@ def _work(index: int, task: Task) -> Run:
     return run
 
 
+def _alone(process: Process) -> Process:
+    """@process at once; one that goes on while others do (background): what it has to do, once."""
+    return dataclasses.replace(
+        process,
+        startdelay_ns=0,
+        stage=0,
+        background=False,
+        stall_blocks=0,  # there is nobody whom the disk could serve meanwhile
+        thinktime_ns=0 if process.stall_blocks else process.thinktime_ns,
+        time_based=process.time_based and not process.background,
+    )
+
+
 def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
     """What measures the alone rates, by process number."""
     numbers = {stand_in(number, len(processes)) for number in range(len(processes))}
@@ -135,7 +148,7 @@ def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
         number: Task(
             f"{processes[number].name} alone",
             setup,
-            (dataclasses.replace(processes[number], startdelay_ns=0, stage=0),),
+            (_alone(processes[number]),),
         )
         for number in sorted(numbers)
     }

@@ -54,6 +54,7 @@ ASYNC_ENGINES = ("libaio", "io_uring", "posixaio")
 
 MAX_JOBS = 4096  # fio's own bound
 MAX_DEPTH = 4096
+MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 U32_MAX = 2**32 - 1
 U64_MAX = 2**64 - 1
 
@@ -274,6 +275,15 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "Jobs with the same cgroup are one owner with `--owners group` (a VM, say); unset: every "
         "section is one.",
+    ),
+    Option(
+        "owner_weight",
+        Kind.COUNT,
+        "",
+        "Not fio's: the share of its processes (or of its group) under stride and wfq, as of so "
+        "many others; only in the simulator.",
+        minimum=1,
+        maximum=MAX_WEIGHT,
     ),
     # How numbers are read.
     Option(

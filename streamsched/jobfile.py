@@ -35,6 +35,7 @@ RW_BITS = {
 
 NAME_BYTES = 63  # of char name[64]
 U64_MASK = 2**64 - 1
+READAHEAD_SAME = 2**32 - 1  # SIM_READAHEAD_SAME of sim/sim.h
 
 Pair = tuple[int, int]
 
@@ -73,10 +74,29 @@ class Process:
     zone_size: int
     zone_range: int
     zone_skip: int
+    # What fio has no word for: workloads.py sets these.
+    nr_file_splits: int = 0
+    file_bytes: tuple[int, ...] = ()
+    file_pct: tuple[int, ...] = ()
+    directory_files: int = 0
+    new_process: bool = False
+    spawn_ns: int = 0
+    barrier: int = 0
+    barrier_blocks: int = 0
+    turns: bool = False
+    pool: int = 0
+    pool_threads: int = 0
+    stall_blocks: int = 0
+    readahead_pages: int = READAHEAD_SAME
+    first_window_pages: int = 0
+    background: bool = False
+    # Read by policies.py; the simulator is told of it apart.
+    weight: int | None = None
 
     def params(self) -> dict[str, object]:
         """Every field, as cffi takes it to make a struct sim_job."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del fields["weight"]
         return {**fields, "name": self.name.encode()}
 
 
@@ -355,6 +375,7 @@ class _Job:
                 zone_size=number("zonesize") if self.strided else 0,
                 zone_range=(number("zonerange") or number("zonesize")) if self.strided else 0,
                 zone_skip=number("zoneskip") if self.strided else 0,
+                weight=self.values.numbers.get("owner_weight"),
             )
 
 
@@ -385,6 +406,7 @@ def parse_jobs(
     common = defaults()
     processes: list[Process] = []
     groups: dict[tuple[str, str | int], int] = {}
+    weights: dict[int, int | None] = {}  # by group
     stage = jobs = 0
     for section in sections:
         if section.is_global:
@@ -397,6 +419,13 @@ def parse_jobs(
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))
+        weight = values.numbers.get("owner_weight")
+        if weights.setdefault(group, weight) != weight:
+            raise job.fail(
+                "owner_weight",
+                f"{weight or 'none'}: another section of cgroup {cgroup} has "
+                f"{weights[group] or 'none'}; write the same in both",
+            )
         if len(processes) + values.numbers["numjobs"] > MAX_JOBS:
             raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
         base = values.numbers.get("randseed", seed)

@@ -27,7 +27,9 @@ from streamsched.errors import StreamschedError, UsageError, unknown
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
 from streamsched.simulate import COUNTERS, NR_REQUESTS, JobRun, Run, Setup, Times
 
-SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "stream")
+# Of the module historic-iosched, which is for the rig only.
+HISTORIC = ("noop", "linus", "deadline-2.6", "anticipatory", "cfq", "cooperative")
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "stream", *HISTORIC)
 DEFAULT_POLICIES = "none,mq-deadline,kyber,bfq,bfq:low_latency=0,stream"
 PATHS = ("direct", "loop", "crypt", "md0", "nbd")
 # Long enough for an alone rate, short enough for nobody to wait for it.
@@ -115,6 +117,7 @@ def boot(
         environment={
             "STACK": path,
             "SCHEDULER": policy.name,
+            "WITH_MODULE": "historic-iosched" if policy.name in HISTORIC else "",
             "SETTINGS": "\n".join(f"{key} {value}" for key, value in policy.settings),
             "NR_REQUESTS": str(NR_REQUESTS),
             "TRACE_KIB": str(TRACE_KIB),

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
+from streamsched.fio_options import MAX_WEIGHT
 from streamsched.jobfile import Process
 from streamsched.units import format_tunable, parse_tunable
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
-MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,17 +119,21 @@ def _weight(option: str, text: str) -> int:
 def parse_weights(
     options: list[str], specs: list[str], processes: Sequence[Process], owners: str
 ) -> tuple[tuple[int, int], ...]:
-    """(owner, weight) of each OWNER=N option, where OWNER is the name of a job.
+    """(owner, weight): of each OWNER=N option, where OWNER is the name of a job, and of the
+    processes' own weights (owner_weight in the job file), which the options go before.
 
     With owners by process all clones of the job get the weight, with owners by group its group.
     """
-    if not options:
-        return ()
-    if not any(policy.weighs for spec in specs for policy in check_spec(spec)):
+    of_file = [process for process in processes if process.weight is not None]
+    weighs = any(policy.weighs for spec in specs for policy in check_spec(spec))
+    if options and not weighs:
         having = ", ".join(policy.name for policy in all_policies().values() if policy.weighs)
         raise UsageError(f"--weight: {', '.join(specs)} has no weights; these have: {having}")
+    if not weighs or not (options or of_file):
+        return ()
     if owners == "none":
-        raise UsageError("--weight: with --owners none nobody's share can be told from others'")
+        said = "--weight" if options else f"owner_weight of {of_file[0].name}"
+        raise UsageError(f"{said}: with --owners none nobody's share can be told from others'")
     known: dict[str, set[int]] = {}
     for index, process in enumerate(processes):
         number = index if owners == "process" else process.group
@@ -145,6 +149,10 @@ def parse_weights(
         for owner in known[name]:
             if weights.setdefault(owner, weight) != weight:
                 raise UsageError(f"--weight {option}: its owner has another weight already")
+    for index, process in enumerate(processes):
+        if process.weight is not None:
+            number = index if owners == "process" else process.group
+            weights.setdefault(number + 1, process.weight)
     return tuple(sorted(weights.items()))
 
 

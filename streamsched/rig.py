@@ -42,6 +42,8 @@ VARIANTS = {
 }
 # Loaded in this order, those that there are.
 MODULES = ("stream-iosched.ko", "hdd-emu.ko")
+# For make: those too that are no part of an installation (kernel/Kbuild).
+EVERY_MODULE = "HISTORIC=m"
 # A tmpfs hides what the host has there.
 HIDDEN = ("/tmp", "/var/tmp", "/mnt", "/dev/shm", "/run")
 # The clock inside starts here in every run: the first of January 2030, in ns.
@@ -278,9 +280,9 @@ def build_modules(variant: str = "base") -> Path:
         kernel = stage_modules(variant, staged)
         target = kernel / "modules" / _content_hash(staged)
         if not target.is_dir():
-            jobs = f"-j{os.cpu_count() or 1}"
+            options = (EVERY_MODULE, "KCFLAGS=-Werror", f"-j{os.cpu_count() or 1}")
             _call(
-                ["make", "-C", kernel, f"M={staged}", "KCFLAGS=-Werror", jobs, "modules"],
+                ["make", "-C", kernel, f"M={staged}", *options, "modules"],
                 f"compiling the modules for the rig ({variant})",
             )
             with _made_whole(target) as new:

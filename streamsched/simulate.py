@@ -46,11 +46,14 @@ class Setup:
     curve: str = "measured"
     array: Array | None = None
     disks: tuple[Disk, ...] = ()  # the array's members, if they are not all alike
+    cache_bytes: int = CACHE_BYTES
     readahead_pages: int | None = None  # None: as Linux has it for this disk or array
     nr_requests: int = NR_REQUESTS
+    max_request_sectors: int = MAX_REQUEST_SECTORS
     wrap: bool = False
     closed: bool = False
     one_owner: int | None = None  # replay this owner's requests only
+    stop_ns: int = 0  # end then at the latest; 0: no limit
     path: str | None = None  # on the real kernel: the layers above the disk
 
     @property
@@ -196,8 +199,8 @@ def _config(setup: Setup) -> Any:
     config.owners = OWNERS.index(setup.owners)
     config.queue_depth = setup.queue_depth
     config.nr_requests = setup.nr_requests
-    config.max_request_sectors = MAX_REQUEST_SECTORS
-    config.cache_bytes = CACHE_BYTES
+    config.max_request_sectors = setup.max_request_sectors
+    config.cache_bytes = setup.cache_bytes
     config.readahead_pages = READAHEAD_PAGES
     if setup.readahead_pages is not None:
         config.readahead_pages = setup.readahead_pages
@@ -207,6 +210,7 @@ def _config(setup: Setup) -> Any:
     config.wake_ns = WAKE_NS
     config.wrap = setup.wrap
     config.closed = setup.closed
+    config.stop_ns = setup.stop_ns
     if setup.one_owner is not None:
         config.one_owner = True
         config.the_owner = setup.one_owner
@@ -271,17 +275,22 @@ class Simulation:
 
     def add(self, process: Process) -> None:
         """One more process."""
-        lib.sim_add_job(self.sim, ffi.new("struct sim_job *", process.params()))
+        if lib.sim_add_job(self.sim, ffi.new("struct sim_job *", process.params())):
+            raise StreamschedError(f"{process.name}: its pool of threads is out of range")
 
     def log(self, rows: int) -> None:
         """Keep a row for each of the first @rows requests."""
         lib.sim_log(self.sim, rows)
 
-    def log_disks(self) -> list[int]:
-        """The disk that served it, of each request kept."""
+    def log_column(self, field: str) -> list[int]:
+        """One field of struct sim_log_row, of each request kept."""
         rows = ffi.new("struct sim_log_row **")
         nr = lib.sim_log_rows(self.sim, rows)
-        return [rows[0][i].disk for i in range(nr)]
+        return [getattr(rows[0][i], field) for i in range(nr)]
+
+    def log_disks(self) -> list[int]:
+        """The disk that served it, of each request kept."""
+        return self.log_column("disk")
 
     def log_rows(self) -> list[tuple[int, int, int, int, int, int]]:
         """(arrival, dispatch, completion in ns, sector, sectors, job) of each request kept."""

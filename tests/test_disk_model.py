@@ -1229,7 +1229,9 @@ def test_a_bad_file_is_refused_in_one_sentence(text: str, old: str, new: str, sa
 def test_names_that_are_not_disks(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no disk is called 'WD5000AAK', did you mean 'wd5000aa"):
         load_disk("WD5000AAK")
-    with pytest.raises(UsageError, match=r"no disk is called 'qqq'; there are exos-x18, ssd"):
+    with pytest.raises(
+        UsageError, match=r"no disk is called 'qqq'; there are deskstar-34gxp, exos-x18, "
+    ):
         load_disk("qqq")
     missing = tmp_path / "none.toml"
     with pytest.raises(UsageError, match=re.escape(f"{missing}: cannot read it: No such file")):

@@ -50,7 +50,8 @@ def test_process_is_struct_sim_job(root: Path) -> None:
     assert body
     plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
     fields = re.findall(r"(\w+)(?:\[\w+\])*;", plain)
-    assert [field.name for field in dataclasses.fields(Process)] == fields
+    # The weight is not the process's but its owner's: sim_weigh().
+    assert [field.name for field in dataclasses.fields(Process)] == [*fields, "weight"]
     splits = re.search(r"#define SIM_MAX_SPLITS (\d+)", header)
     assert splits and int(splits.group(1)) == fio_values.MAX_SPLITS
     assert "SIM_RW_READ = 1," in header and "SIM_RW_RANDOM = 4," in header
@@ -204,6 +205,8 @@ def test_rw(rw: str, bits: int, read_pct: int) -> None:
         (["zonemode=strided", "zonesize=8k", "zonerange=1m"], "zone_range", M),
         (["zonemode=strided", "zonesize=8k", "zoneskip=1m"], "zone_skip", M),
         (["zonemode=strided", "zonesize=8k", "offset=1m"], "size", DISK - M),
+        ([], "weight", None),
+        (["owner_weight=2"], "weight", 2),
     ],
 )
 def test_setting(lines: list[str], field: str, value: object) -> None:
@@ -273,7 +276,24 @@ def test_bytes_need_no_capacity() -> None:
 def test_params_are_what_cffi_takes() -> None:
     params = job().params()
     assert params["name"] == b"a" and params["split_bytes"] == ((4096,), (4096,))
-    assert list(params) == [field.name for field in dataclasses.fields(Process)]
+    assert [*params, "weight"] == [field.name for field in dataclasses.fields(Process)]
+
+
+@pytest.mark.parametrize("weight", ["0", "1001", "-1", "1.5"])
+def test_a_weight_is_a_share(weight: str) -> None:
+    with pytest.raises(UsageError, match="owner_weight") as caught:
+        job(f"owner_weight={weight}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_group_has_one_weight() -> None:
+    text = "[a]\nsize=1m\ncgroup=vm\nowner_weight=2\n[b]\nsize=1m\ncgroup=vm\n"
+    with pytest.raises(UsageError) as caught:
+        jobs(text)
+    assert str(caught.value).endswith(
+        "owner_weight: none: another section of cgroup vm has 2; write the same in both"
+    )
+    assert [process.weight for process in jobs(text + "owner_weight=2\n")] == [2, 2]
 
 
 def test_include(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

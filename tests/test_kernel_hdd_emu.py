@@ -17,7 +17,7 @@ from typing import Any
 import hdd_emu_guest as guest
 import pytest
 from hdd_emu_guest import OTHERS, RANGES, READ_ONLY, U32, U64, small
-from rig_driver import ROOT, in_rig
+from rig_driver import ROOT, VARIANT, in_rig
 
 from streamsched import hddemu
 from streamsched.diskfile import Disk, load_disk
@@ -191,9 +191,14 @@ def test_faults() -> None:
 
 
 def test_a_hundred_times() -> None:
-    """Made, used and removed again and again; the memory comes back."""
+    """Made, used and removed again and again; the memory comes back.
+
+    KASAN keeps a thirty-second of all memory from being used again (QUARANTINE_FRACTION in its
+    mm/kasan/quarantine.c); there kmemleak says whether something is lost.
+    """
     before, after = in_rig(guest.hundred)
-    assert after > before - (2 << 20), (before, after)
+    kept = (1 << 30) // 32 if VARIANT == "kasan" else 0
+    assert after > before - (2 << 20) - kept, (before, after)
 
 
 def test_unplugged() -> None:

@@ -228,9 +228,10 @@ def test_many_times_faster_behind_a_loop_device() -> None:
 def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
     """Issue 3: within 5 % for the jobs that both can run.
 
-    At depth 1 not without a scheduler: docs/VALIDATION.md says why.
+    At depth 1 not without a scheduler: docs/VALIDATION.md says why. The newest
+    kernel reads far more of a rotating disk ahead: the simulator is told how much.
     """
-    need_rig()
+    readahead_kib = int(guest("cat read_ahead_kb").stdout)
     file = JOBS / f"{name}.fio"
     processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
     kernel = compare_on_kernel(
@@ -249,6 +250,7 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
                 owners="none",
                 queue_depth=depth,
                 curve="learned",
+                readahead_pages=readahead_kib // 4,
                 tunables=(("stream_time_slice", 0),) if policy.startswith("stream") else (),
             )
             for policy in ("noop", "deadline", "stream:deadline")
@@ -345,6 +347,13 @@ def test_two_disks_share_their_tags(bitmap: int) -> None:
     assert min(in_rig(stream_guest.shared_tags, bitmap)) > 500
 
 
+def test_two_hardware_queues() -> None:
+    """Each has tags, for each number of requests; the scheduler waits as on one."""
+    counted = in_rig(stream_guest.hardware_queues)
+    assert counted["dispatches"] > 500 and counted["waits"] > 100, counted
+    assert counted["queues"] == 2, counted
+
+
 def test_errors_come_through() -> None:
     """What the disk refuses is refused, the rest is served; the scheduler keeps its books."""
     in_rig(stream_guest.errors)
@@ -360,7 +369,8 @@ def test_timeouts_come_through() -> None:
 def test_requeues(disk: str) -> None:
     """Every command comes back from the driver once; all data is right."""
     counted = in_rig(stream_guest.requeues, disk)
-    assert counted["returned"] > 1000
+    # How many there are depends on how much is merged, which differs between kernels.
+    assert counted["returned"] == counted["dispatches"] > 500, counted
 
 
 def test_a_disk_is_torn_out_under_load() -> None:
@@ -397,12 +407,15 @@ def test_everything_at_once(variant: str) -> None:
 
 
 def test_module_in_use_stays() -> None:
+    """Only what nobody uses is unloaded; stream_guest.py says why kasan loads nothing again."""
+    again = "insmod $MODULES/stream-iosched.ko; echo stream >scheduler; cat scheduler"
     result = guest(
-        "if rmmod stream-iosched; then exit 9; fi; echo none >scheduler; rmmod stream-iosched\n"
-        "grep -c stream scheduler || :; insmod $MODULES/stream-iosched.ko; echo stream >scheduler\n"
-        "cat scheduler"
+        "if rmmod stream-iosched; then exit 9; fi; echo none >scheduler; sleep 10\n"
+        "rmmod stream-iosched; grep -c stream scheduler || :\n" + again * (VARIANT != "kasan")
     )
-    assert "in use" in result.stderr and "[stream]" in result.stdout
+    assert "in use" in result.stderr
+    said = result.stdout.split()
+    assert said[0] == "0" and ("[stream]" in said) is (VARIANT != "kasan")
 
 
 # ---- what a person can get wrong ----

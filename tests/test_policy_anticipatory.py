@@ -613,3 +613,26 @@ def test_every_request_is_served_once_and_the_same_way(
 ) -> None:
     first = play(core, policy, steps, depth, service_us)
     assert play(core, policy, steps, depth, service_us) == first
+
+
+# cooperation=0: as Linux 2.6.12, before others could go on where a process had exited.
+
+
+def test_without_cooperation_who_has_exited_is_not_waited_for(core: Core) -> None:
+    d = Driver(core, "anticipatory", cooperation=0)
+    other = read_with_another_pending(d)
+    assert d.choose()[0] == "wait"
+    d.gone(1)
+    # As in Linux nobody looks again before a request comes, whoever's it is.
+    assert d.choose()[0] == "wait"
+    d.at(7).send(3, 2 * FAR)
+    d.dispatch(other)
+    assert d.count("hits") == 0
+
+
+def test_without_cooperation_close_is_closer(core: Core) -> None:
+    for cooperation, waits in ((1, False), (0, True)):
+        d = Driver(core, "anticipatory", cooperation=cooperation)
+        read_with_another_pending(d)
+        d.at(6).send(3, 4096)
+        assert (d.choose()[0] == "wait") is waits

@@ -17,6 +17,7 @@ import pytest
 from streamsched import simulate
 from streamsched._core import ffi, lib
 from streamsched.diskfile import load_disk
+from streamsched.errors import UsageError
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.policies import parse_weights
 from streamsched.simulate import WAKE_NS, Run, Setup, Simulation
@@ -594,3 +595,20 @@ def test_weights_reach_the_scheduler(policy: str, owners: str) -> None:
     setup = Setup(PAPERS, policy, owners=owners, weights=weights)
     first, second = simulate.run_jobs(setup, processes).jobs
     assert second.bytes / first.bytes == pytest.approx(3, rel=0.05)
+
+
+def test_weights_of_the_job_file() -> None:
+    """A section's processes have its weight, and --weight goes before it."""
+    text = "[a]\nsize=1m\nnumjobs=2\n[b]\nsize=1m\nowner_weight=3\nnumjobs=2\n"
+    processes = jobs(text)
+    assert parse_weights([], ["wfq"], processes, "process") == ((3, 3), (4, 3))
+    assert parse_weights([], ["noop", "wfq"], processes, "group") == ((2, 3),)
+    assert parse_weights(["b=5"], ["wfq"], processes, "group") == ((2, 5),)
+    assert parse_weights(["a=2"], ["wfq"], processes, "group") == ((1, 2), (2, 3))
+    # Other policies give no shares, and nobody asked them to on the command line.
+    assert parse_weights([], ["noop", "deadline"], processes, "none") == ()
+    with pytest.raises(UsageError) as caught:
+        parse_weights([], ["wfq"], processes, "none")
+    assert str(caught.value) == (
+        "owner_weight of b: with --owners none nobody's share can be told from others'"
+    )

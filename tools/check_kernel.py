@@ -94,7 +94,8 @@ def sparse_modules() -> list[str]:
         except rig.NotBuiltError as error:
             raise MissingError(str(error)) from None
         jobs = f"-j{os.cpu_count() or 1}"
-        done = run(["make", "-C", kernel, f"M={name}", "C=2", "W=1", jobs, "modules"])
+        made = ["C=2", "W=1", rig.EVERY_MODULE, jobs, "modules"]
+        done = run(["make", "-C", kernel, f"M={name}", *made])
         said = done.stdout.replace(f"{name}/", "")
     if done.returncode:
         return said.splitlines()[-20:]

@@ -37,6 +37,13 @@ static inline void list_add_tail(struct list_head *node, struct list_head *head)
 	list_link_between(node, head->prev, head);
 }
 
+/* Take @node out; what it points to then must not be used. */
+static inline void list_del(struct list_head *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+}
+
 /* Take @node out and leave it a list of itself, so that list_empty() holds. */
 static inline void list_del_init(struct list_head *node)
 {
@@ -50,11 +57,17 @@ static inline int list_empty(const struct list_head *head)
 	return head->next == head;
 }
 
+/* Take @node out of the list it is in and put it first in another. */
+static inline void list_move(struct list_head *node, struct list_head *head)
+{
+	list_del(node);
+	list_add(node, head);
+}
+
 static inline void list_move_tail(struct list_head *node,
 				  struct list_head *head)
 {
-	node->prev->next = node->next;
-	node->next->prev = node->prev;
+	list_del(node);
 	list_add_tail(node, head);
 }
 

@@ -6,10 +6,15 @@
 # exit status. What the script changes is gone afterwards.
 #
 #   boot.sh [--with DIR] [--share DIR] [--memory MB] [--timeout S]
-#           [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]
+#           [--start S] [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]
 #
 # --with    with what a call of inside.sh left in this folder (its --layer)
 # --share   a folder that is at /share there, and can be written
+# --timeout for all of it (default 300)
+# --start   how long until the script starts (default 240): a machine in which
+#           it has not is stopped and booted again, three times at most. Under
+#           software emulation a stock kernel was seen to hang in its own boot,
+#           before anything of ours is there.
 # --console the kernel's messages go there (default: stderr, when it fails)
 #
 # The exit status is also 125 when the kernel warned of something, whatever
@@ -22,6 +27,9 @@ here=$(dirname "$(realpath "$0")")
 # What a sound kernel does not say.
 TROUBLE='WARNING:|BUG:|Oops|general protection|Call Trace|blocked for more than|lockup|detected stall|self-detected|UBSAN|refcount_t|list_(add|del) corruption|Kernel panic'
 
+# How often a machine is booted whose script does not start.
+TRIES=3
+
 # The kernel's own watchdogs measure time; where other programs have the
 # processors it passes without anything being wrong.
 # But a kernel that has gone wrong stops at once.
@@ -30,7 +38,8 @@ CHECKS="rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
 
 usage() {
 	fail "usage: boot.sh [--with DIR] [--share DIR] [--memory MB]" \
-		"[--timeout S] [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]"
+		"[--timeout S] [--start S] [--console FILE]" \
+		"KERNEL SCRIPT [QEMU ARGUMENT...]"
 }
 
 # A ram disk with what it takes to reach the system's files, which stay on
@@ -94,6 +103,7 @@ make_control() {
 		mkdir -p /dev/pts /dev/shm
 		mount -t devpts devpts /dev/pts
 		mount -t tmpfs tmpfs /dev/shm
+		: >/control/started
 		# A session of its own, or no shell in it may have job control.
 		setsid /control/script >/control/output 2>&1 </dev/null
 		echo $? >/control/status
@@ -105,8 +115,12 @@ make_control() {
 	END
 }
 
+# One boot, to the end of the machine; it fails when the script did not start
+# in time and the machine had to be stopped.
 run_qemu() {
-	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=multi \
+	local begun=$SECONDS left=$((limit > SECONDS ? limit - SECONDS : 1))
+
+	timeout --foreground "$left" qemu-system-x86_64 -accel tcg,thread=multi \
 		-cpu Nehalem -smp 2 -m "$memory" -nodefaults -no-user-config \
 		-display none -no-reboot -serial "file:$work/console" \
 		-kernel "$image" -initrd "$work/initramfs.cpio" \
@@ -118,7 +132,33 @@ run_qemu() {
 	qemu=$!
 	trap 'kill "$qemu" 2>/dev/null || true' EXIT
 	ended=0
+	while [ ! -f "$work/control/started" ] && kill -0 "$qemu" 2>/dev/null; do
+		if [ $((SECONDS - begun)) -ge "$start" ]; then
+			kill "$qemu"
+			wait "$qemu" || true
+			return 1
+		fi
+		sleep 0.2
+	done
 	wait "$qemu" || ended=$?
+}
+
+run_qemu_until_started() {
+	local try
+
+	for ((try = 1; try <= TRIES; try++)); do
+		! run_qemu "$@" || return 0
+		tail -n 5 "$work/console" >&2 || true
+		say "kernel $release did not come to the script within $start s" \
+			"(boot $try of $TRIES, its last words are above)"
+	done
+	stopped "kernel $release did not come to the script in any of $TRIES boots"
+}
+
+# The machine did not come to the end of the script.
+stopped() {
+	echo "boot.sh: $*" >&2
+	exit 124
 }
 
 # What the kernel complained of; not 0 when it did not.
@@ -135,15 +175,15 @@ boot() {
 	[ -f "$image" ] || fail "there is no vmlinuz of $release in $root"
 	make_initramfs
 	make_control
-	run_qemu "$@"
+	run_qemu_until_started "$@"
 	[ ! -f "$work/control/output" ] || cat "$work/control/output"
 	[ -z "$console" ] || cp "$work/console" "$console"
 	if [ ! -f "$work/control/status" ]; then
 		trouble || tail -n 40 "$work/console" >&2
 		cat "$work/qemu" >&2
 		[ "$ended" != 124 ] ||
-			fail "kernel $release was not done after $limit s (its words are above)"
-		fail "kernel $release stopped before the script ended (its words are above)"
+			stopped "kernel $release was not done after $limit s (its words are above)"
+		stopped "kernel $release stopped before the script ended (its words are above)"
 	fi
 	if trouble; then
 		echo "boot.sh: kernel $release warned (its words are above)" >&2
@@ -162,16 +202,18 @@ layer=
 share=
 memory=1024
 limit=300
+start=240
 console=
 while [ $# -gt 0 ]; do
 	case $1 in
-	--with | --share | --memory | --timeout | --console)
+	--with | --share | --memory | --timeout | --start | --console)
 		[ $# -ge 2 ] || usage
 		case $1 in
 		--with) layer=$2 ;;
 		--share) share=$2 ;;
 		--memory) memory=$2 ;;
 		--timeout) limit=$2 ;;
+		--start) start=$2 ;;
 		--console) console=$2 ;;
 		esac
 		shift
@@ -194,6 +236,6 @@ trap 'rm -rf "$work"' EXIT
 share=${share:-$work/share}
 mkdir -p "$share"
 share=$(realpath "$share")
-STOCK_BOOT=$(declare -p work release script share memory limit console) \
+STOCK_BOOT=$(declare -p work release script share memory limit start console) \
 	"$here/inside.sh" ${layer:+--with "$layer"} --outside "$release" \
 	"$(realpath "$0")" "$@"

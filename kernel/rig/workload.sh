@@ -9,6 +9,7 @@
 #   $IN/work.sh      the work, on $DEV; its exit status is ours
 #   STACK            direct, loop, crypt, md0 or nbd
 #   SCHEDULER        of the emulated disk
+#   WITH_MODULE      that has it, if it is not there; or empty
 #   SETTINGS         lines "FILE VALUE" for its iosched/
 #   NR_REQUESTS      for queue/nr_requests
 #   TRACE_KIB        how large the trace's buffer is
@@ -64,6 +65,8 @@ stack() {
 schedule() {
 	local file value
 
+	[ -z "$WITH_MODULE" ] || insmod "$MODULES/$WITH_MODULE.ko" ||
+		fail "the module $WITH_MODULE cannot be loaded"
 	echo "$SCHEDULER" >"$QUEUE/scheduler" ||
 		fail "the kernel has no scheduler $SCHEDULER"
 	# Without a scheduler the number is that of the disk's commands.

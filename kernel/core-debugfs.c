@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stream: what it is doing, in debugfs, /sys/kernel/debug/block/DISK/sched/.
+ * What a scheduler is doing, in debugfs, /sys/kernel/debug/block/DISK/sched/.
  *
  * counters, streams, parents (to be), waits; for people, not for programs:
  * the layout may change.
  */
-#include "stream-iosched.h"
+#include "core-iosched.h"
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-static const char *const class_name[STREAM_CLASSES] = {
-	[STREAM_CLASS_RT] = "rt",
-	[STREAM_CLASS_BE] = "be",
-	[STREAM_CLASS_IDLE] = "idle",
+static const char *const class_name[IOSCHED_CLASSES] = {
+	[IOSCHED_CLASS_RT] = "rt",
+	[IOSCHED_CLASS_BE] = "be",
+	[IOSCHED_CLASS_IDLE] = "idle",
 };
 
 static int counters_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
-	struct stream_data *sd = q->elevator->elevator_data;
+	struct iosched_data *sd = q->elevator->elevator_data;
+	bool plain = false;
 	int i;
 
-	for (i = 0; i < STREAM_CLASSES; i++) {
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
 		struct ss_counters counters;
 		u32 pending, in_flight;
 		unsigned long irq;
@@ -33,6 +34,7 @@ static int counters_show(void *data, struct seq_file *m)
 		counters = sd->class[i].sched->counters;
 		pending = sd->class[i].sched->nr_pending;
 		in_flight = sd->class[i].sched->nr_in_flight;
+		plain = sd->class[i].sched->nr_policies == 1;
 		spin_unlock_irqrestore(&sd->lock, irq);
 		seq_printf(
 			m,
@@ -47,19 +49,18 @@ static int counters_show(void *data, struct seq_file *m)
 	seq_printf(
 		m,
 		"aged %llu returned %llu waiting %d plain %d async_depth %u\n",
-		sd->aged, sd->returned, sd->waiting, sd->plain,
-		sd->async_depth);
+		sd->aged, sd->returned, sd->waiting, plain, sd->async_depth);
 	return 0;
 }
 
 /* One line for each stream of the kind that is asked for. */
-static void show_streams(struct stream_data *sd, struct seq_file *m,
+static void show_streams(struct iosched_data *sd, struct seq_file *m,
 			 bool established)
 {
 	int i;
 	u32 n;
 
-	for (i = 0; i < STREAM_CLASSES; i++)
+	for (i = 0; i < IOSCHED_CLASSES; i++)
 		for (n = 0;; n++) {
 			struct ss_stream_info info;
 			unsigned long irq;
@@ -67,7 +68,7 @@ static void show_streams(struct stream_data *sd, struct seq_file *m,
 
 			spin_lock_irqsave(&sd->lock, irq);
 			more = ss_sched_stream_at(sd->class[i].sched, n,
-						  stream_now_ns(), &info);
+						  iosched_now_ns(), &info);
 			spin_unlock_irqrestore(&sd->lock, irq);
 			if (!more)
 				break;
@@ -103,16 +104,16 @@ static int parents_show(void *data, struct seq_file *m)
 static int waits_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
-	struct stream_data *sd = q->elevator->elevator_data;
+	struct iosched_data *sd = q->elevator->elevator_data;
 	int i;
 
 	seq_puts(m, "wait_below_us reads writes\n");
-	for (i = 0; i < STREAM_WAITS; i++) {
-		if (i == STREAM_WAITS - 1)
+	for (i = 0; i < IOSCHED_WAITS; i++) {
+		if (i == IOSCHED_WAITS - 1)
 			seq_puts(m, "more");
 		else
 			seq_printf(m, "%llu",
-				   (1ULL << (STREAM_WAITS_SHIFT + i)) / 1000);
+				   (1ULL << (IOSCHED_WAITS_SHIFT + i)) / 1000);
 		seq_printf(m, " %llu %llu\n",
 			   READ_ONCE(sd->wait_histogram[SS_READ][i]),
 			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
@@ -120,7 +121,7 @@ static int waits_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-const struct blk_mq_debugfs_attr stream_debugfs_attrs[] = {
+const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
 	{ "counters", 0400, counters_show },
 	{ "streams", 0400, streams_show },
 	{ "parents", 0400, parents_show },

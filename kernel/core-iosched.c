@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host of core/ in the kernel's block layer: it turns what the block
+ * layer does into the core's events and does what the core decides.
+ *
+ * - One lock for a queue, whatever the number of hardware queues: there is
+ *   one head. It is taken with interrupts off, completions come in from there.
+ * - The state of a request lives in an array indexed by the scheduler's tag;
+ *   nothing is allocated for a request.
+ * - While the head is held the queue says that it has no work, and goes on by
+ *   the next arrival, completion or the timer.
+ * - Priority classes are strict, as in mq-deadline: one scheduler of core/ for
+ *   each, a lower one is asked only while nothing of a higher one is pending,
+ *   but what has waited for ten seconds goes all the same.
+ */
+#include "core-iosched.h"
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/ioprio.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include <trace/events/block.h>
+
+static enum iosched_class class_of(u16 ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return IOSCHED_CLASS_RT;
+	case IOPRIO_CLASS_IDLE:
+		return IOSCHED_CLASS_IDLE;
+	default:
+		return IOSCHED_CLASS_BE;
+	}
+}
+
+/* What is known of @rq; NULL when it did not come by insert_requests(). */
+static struct iosched_rq *slot_of(struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static struct ss_sched *sched_of(struct iosched_data *sd,
+				 const struct iosched_rq *slot)
+{
+	return sd->class[slot->class].sched;
+}
+
+/* ---- leaving and entering the scheduler ---- */
+
+/* @rq can no longer be merged with; it is taken off its list. */
+static void leave_lists(struct iosched_data *sd, struct request *rq)
+{
+	struct request_queue *q = sd->queue;
+
+	list_del_init(&rq->queuelist);
+	elv_rqhash_del(q, rq);
+	if (q->last_merge == rq)
+		q->last_merge = NULL;
+}
+
+static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
+			   struct request *rq)
+{
+	struct request_queue *q = sd->queue;
+	enum req_op op = req_op(rq);
+	struct ss_request *ss = &slot->ss;
+
+	ss->sector = blk_rq_pos(rq);
+	ss->nr_sectors = blk_rq_sectors(rq);
+	ss->direction = op_is_write(op) ? SS_WRITE : SS_READ;
+	ss->flags = 0;
+	/* A discard is waited for too, but moves no head. */
+	if (op == REQ_OP_READ || op == REQ_OP_WRITE) {
+		if (op_is_sync(rq->cmd_flags))
+			ss->flags |= SS_SYNC;
+		if (rq->cmd_flags & REQ_META)
+			ss->flags |= SS_META;
+	}
+	ss->owner = sd->owner ? sd->owner(rq) : SS_OWNER_NONE;
+	slot->rq = rq;
+	slot->class = class_of(req_get_ioprio(rq));
+	slot->state = IOSCHED_RQ_PENDING;
+	slot->epoch = sd->epoch;
+	list_add_tail(&rq->queuelist, &sd->class[slot->class].pending);
+	WRITE_ONCE(sd->nr_pending, sd->nr_pending + 1);
+	ss_sched_arrived(sched_of(sd, slot), ss, iosched_now_ns());
+	if (compat_rq_mergeable(rq)) {
+		elv_rqhash_add(q, rq);
+		if (!q->last_merge)
+			q->last_merge = rq;
+	}
+}
+
+static void insert_one(struct iosched_data *sd, struct request *rq,
+		       bool at_head, struct list_head *free)
+{
+	struct iosched_hctx *sh = rq->mq_hctx->sched_data;
+	struct iosched_rq *slot = slot_of(rq);
+
+	if (blk_mq_sched_try_insert_merge(sd->queue, rq, free))
+		return;
+	trace_block_rq_insert(rq);
+	/*
+	 * What comes back from the driver has had its turn, what is no
+	 * transfer has no place on the disk, and what there was no memory for
+	 * cannot wait for its turn: these go at once.
+	 */
+	if (at_head || slot || !blk_rq_sectors(rq) || rq->internal_tag < 0 ||
+	    rq->internal_tag >= sh->nr_slots) {
+		if (slot)
+			slot->state = IOSCHED_RQ_APART;
+		if (at_head)
+			list_add(&rq->queuelist, &sd->apart);
+		else
+			list_add_tail(&rq->queuelist, &sd->apart);
+		return;
+	}
+	slot = &sh->slot[rq->internal_tag];
+	rq->elv.priv[0] = slot;
+	become_pending(sd, slot, rq);
+}
+
+static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
+				    struct list_head *list, blk_insert_t flags)
+{
+	struct iosched_data *sd = hctx->queue->elevator->elevator_data;
+	bool at_head = flags & BLK_MQ_INSERT_AT_HEAD;
+	unsigned long irq;
+	LIST_HEAD(free);
+
+	spin_lock_irqsave(&sd->lock, irq);
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request,
+						      queuelist);
+
+		list_del_init(&rq->queuelist);
+		insert_one(sd, rq, at_head, &free);
+	}
+	/* The block layer asks for the next request after this. */
+	WRITE_ONCE(sd->waiting, false);
+	spin_unlock_irqrestore(&sd->lock, irq);
+
+	while (!list_empty(&free)) {
+		struct request *rq = list_first_entry(&free, struct request,
+						      queuelist);
+
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+/* ---- choosing ---- */
+
+/*
+ * A request of a lower class that has been passed over for too long, or NULL;
+ * *@until_ns becomes earlier if one will be before that.
+ */
+static struct iosched_rq *aged(struct iosched_data *sd, u64 now_ns,
+			       u64 *until_ns)
+{
+	bool higher = false;
+	int i;
+
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		struct iosched_rq *oldest;
+		u64 due_ns;
+
+		if (list_empty(&sd->class[i].pending))
+			continue;
+		oldest = slot_of(list_first_entry(&sd->class[i].pending,
+						  struct request, queuelist));
+		due_ns = oldest->ss.arrival_ns + sd->prio_aging_ns;
+		if (higher && now_ns >= due_ns)
+			return oldest;
+		if (higher)
+			*until_ns = min_t(u64, *until_ns, due_ns);
+		higher = true;
+	}
+	return NULL;
+}
+
+static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
+{
+	u64 until_ns = SS_FOREVER;
+	struct iosched_rq *late = aged(sd, now_ns, &until_ns);
+	struct ss_decision decision = ss_nothing();
+	int i;
+
+	if (late) {
+		sd->aged++;
+		return ss_dispatch(&late->ss);
+	}
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		if (list_empty(&sd->class[i].pending))
+			continue;
+		decision = ss_sched_choose(sd->class[i].sched, now_ns);
+		break;
+	}
+	if (decision.verdict == SS_WAIT)
+		decision.until_ns = min_t(u64, decision.until_ns, until_ns);
+	return decision;
+}
+
+static void count_wait(struct iosched_data *sd, const struct ss_request *ss)
+{
+	u64 steps = (ss->dispatch_ns - ss->arrival_ns) >> IOSCHED_WAITS_SHIFT;
+
+	sd->wait_histogram[ss->direction]
+			  [min_t(u32, fls64(steps), IOSCHED_WAITS - 1)]++;
+}
+
+/* @slot's request goes to the driver. */
+static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
+			    u64 now_ns)
+{
+	int i;
+
+	leave_lists(sd, slot->rq);
+	WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
+	slot->state = IOSCHED_RQ_IN_FLIGHT;
+	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, now_ns);
+	count_wait(sd, &slot->ss);
+	for (i = 0; i < IOSCHED_CLASSES; i++)
+		if (i != slot->class)
+			ss_sched_head_taken(sd->class[i].sched,
+					    ss_request_end(&slot->ss));
+	return slot->rq;
+}
+
+static void wait_until(struct iosched_data *sd, u64 until_ns)
+{
+	WRITE_ONCE(sd->waiting, true);
+	if (until_ns == SS_FOREVER || until_ns == sd->timer_ns)
+		return;
+	sd->timer_ns = until_ns;
+	hrtimer_start(&sd->timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS);
+}
+
+static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched_data *sd = hctx->queue->elevator->elevator_data;
+	struct request *rq = NULL;
+	unsigned long irq;
+
+	spin_lock_irqsave(&sd->lock, irq);
+	if (!list_empty(&sd->apart)) {
+		rq = list_first_entry(&sd->apart, struct request, queuelist);
+		list_del_init(&rq->queuelist);
+	} else if (sd->nr_pending) {
+		u64 now_ns = iosched_now_ns();
+		struct ss_decision decision = choose(sd, now_ns);
+
+		if (decision.verdict == SS_DISPATCH)
+			rq = take(sd,
+				  container_of(decision.rq, struct iosched_rq,
+					       ss),
+				  now_ns);
+		else
+			wait_until(sd, decision.until_ns);
+	}
+	spin_unlock_irqrestore(&sd->lock, irq);
+	return rq;
+}
+
+static bool iosched_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct iosched_data *sd = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&sd->apart) ||
+	       (READ_ONCE(sd->nr_pending) && !READ_ONCE(sd->waiting));
+}
+
+static enum hrtimer_restart iosched_timer(struct hrtimer *timer)
+{
+	struct iosched_data *sd = container_of(timer, struct iosched_data,
+					       timer);
+	unsigned long irq;
+
+	spin_lock_irqsave(&sd->lock, irq);
+	sd->timer_ns = SS_FOREVER;
+	WRITE_ONCE(sd->waiting, false);
+	spin_unlock_irqrestore(&sd->lock, irq);
+	blk_mq_run_hw_queues(sd->queue, true);
+	return HRTIMER_NORESTART;
+}
+
+void iosched_kick(struct iosched_data *sd)
+{
+	unsigned long irq;
+
+	spin_lock_irqsave(&sd->lock, irq);
+	WRITE_ONCE(sd->waiting, false);
+	spin_unlock_irqrestore(&sd->lock, irq);
+	blk_mq_run_hw_queues(sd->queue, true);
+}
+
+void iosched_kick_locked(struct iosched_data *sd)
+{
+	lockdep_assert_held(&sd->lock);
+	if (sd->waiting)
+		wait_until(sd, iosched_now_ns());
+}
+
+/* ---- the rest of a request's life ---- */
+
+void iosched_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+}
+
+/* @rq is with the driver no longer; @served: the disk has done it. */
+static void leave_driver(struct request *rq, bool served)
+{
+	struct iosched_data *sd = rq->q->elevator->elevator_data;
+	struct iosched_rq *slot = slot_of(rq);
+	bool kick = false;
+	unsigned long irq;
+
+	if (!slot)
+		return;
+	spin_lock_irqsave(&sd->lock, irq);
+	if (slot->state == IOSCHED_RQ_IN_FLIGHT && slot->epoch == sd->epoch) {
+		if (served) {
+			ss_sched_completed(sched_of(sd, slot), &slot->ss,
+					   iosched_now_ns());
+		} else {
+			ss_sched_returned(sched_of(sd, slot), &slot->ss,
+					  iosched_now_ns());
+			sd->returned++;
+		}
+	}
+	slot->state = IOSCHED_RQ_NEW;
+	if (sd->waiting) {
+		WRITE_ONCE(sd->waiting, false);
+		kick = true;
+	}
+	spin_unlock_irqrestore(&sd->lock, irq);
+	if (kick)
+		blk_mq_run_hw_queues(sd->queue, true);
+}
+
+void iosched_finish_request(struct request *rq)
+{
+	leave_driver(rq, true);
+	rq->elv.priv[0] = NULL;
+}
+
+static void iosched_requeue_request(struct request *rq)
+{
+	/* It keeps its slot, by which insert_one() knows it again. */
+	leave_driver(rq, false);
+}
+
+/* ---- merging ---- */
+
+static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
+				struct bio *bio)
+{
+	/* What somebody waits for and what nobody does go different ways. */
+	return op_is_sync(rq->cmd_flags) == op_is_sync(bio->bi_opf);
+}
+
+static int iosched_request_merge(struct request_queue *q, struct request **rq,
+				 struct bio *bio)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct ss_sched *sched = sd->class[class_of(bio->bi_ioprio)].sched;
+	struct ss_request probe = {
+		.sector = bio->bi_iter.bi_sector,
+		.nr_sectors = bio_sectors(bio),
+		.direction = op_is_write(bio_op(bio)) ? SS_WRITE : SS_READ,
+		.flags = (op_is_sync(bio->bi_opf) ? SS_SYNC : 0) |
+			 (bio->bi_opf & REQ_META ? SS_META : 0),
+	};
+	struct ss_request *found;
+	struct request *into;
+
+	if (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE)
+		return ELEVATOR_NO_MERGE;
+	/* The block layer has looked for one to put it behind. */
+	if (ss_sched_find_merge(sched, &probe, U32_MAX, &found) !=
+	    SS_MERGE_FRONT)
+		return ELEVATOR_NO_MERGE;
+	into = container_of(found, struct iosched_rq, ss)->rq;
+	if (!compat_rq_mergeable(into) || !elv_bio_merge_ok(into, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = into;
+	return ELEVATOR_FRONT_MERGE;
+}
+
+static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
+			      unsigned int nr_segs)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct request *free = NULL;
+	unsigned long irq;
+	bool merged;
+
+	spin_lock_irqsave(&sd->lock, irq);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock_irqrestore(&sd->lock, irq);
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+/* Pending @slot now reaches from @sector to @end: tell the core. */
+static void grow(struct iosched_data *sd, struct iosched_rq *slot, u64 sector,
+		 u64 end)
+{
+	struct ss_request *ss = &slot->ss;
+	struct ss_request part = *ss;
+
+	if (sector < ss->sector) {
+		part.sector = sector;
+		part.nr_sectors = ss->sector - sector;
+		ss_sched_merged(sched_of(sd, slot), ss, &part,
+				iosched_now_ns());
+	}
+	if (end > ss_request_end(ss)) {
+		part.sector = ss_request_end(ss);
+		part.nr_sectors = end - ss_request_end(ss);
+		ss_sched_merged(sched_of(sd, slot), ss, &part,
+				iosched_now_ns());
+	}
+}
+
+static bool is_pending(const struct iosched_rq *slot)
+{
+	return slot && slot->state == IOSCHED_RQ_PENDING;
+}
+
+static void iosched_request_merged(struct request_queue *q, struct request *rq,
+				   enum elv_merge type)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct iosched_rq *slot = slot_of(rq);
+
+	lockdep_assert_held(&sd->lock);
+	if (is_pending(slot))
+		grow(sd, slot, blk_rq_pos(rq),
+		     blk_rq_pos(rq) + blk_rq_sectors(rq));
+}
+
+/*
+ * @rq has taken in @next, which may be pending or just coming in. A bio that
+ * was merged with one of them just before has not been reported by itself.
+ */
+static void iosched_requests_merged(struct request_queue *q, struct request *rq,
+				    struct request *next)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct iosched_rq *slot = slot_of(rq);
+	struct iosched_rq *gone = slot_of(next);
+
+	lockdep_assert_held(&sd->lock);
+	if (is_pending(gone)) {
+		grow(sd, gone, blk_rq_pos(next), 0);
+		leave_lists(sd, next);
+		WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
+		gone->state = IOSCHED_RQ_NEW;
+		if (is_pending(slot) && slot->class == gone->class) {
+			grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(next));
+			ss_sched_joined(sched_of(sd, slot), &slot->ss,
+					&gone->ss, iosched_now_ns());
+		} else {
+			ss_sched_removed(sched_of(sd, gone), &gone->ss,
+					 iosched_now_ns());
+		}
+	}
+	if (is_pending(slot))
+		grow(sd, slot, blk_rq_pos(rq),
+		     blk_rq_pos(rq) + blk_rq_sectors(rq));
+}
+
+static struct request *iosched_former_request(struct request_queue *q,
+					      struct request *rq)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct iosched_rq *slot = slot_of(rq);
+	struct ss_request *found;
+
+	if (!is_pending(slot))
+		return NULL;
+	found = ss_sched_pending_before(sched_of(sd, slot), blk_rq_pos(rq));
+	if (!found || found == &slot->ss ||
+	    found->direction != slot->ss.direction ||
+	    found->flags != slot->ss.flags)
+		return NULL;
+	return container_of(found, struct iosched_rq, ss)->rq;
+}
+
+static struct request *iosched_next_request(struct request_queue *q,
+					    struct request *rq)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct iosched_rq *slot = slot_of(rq);
+	struct ss_request whole, *found;
+
+	if (!is_pending(slot))
+		return NULL;
+	/* The core may not have been told yet how long it has become. */
+	whole = slot->ss;
+	whole.sector = blk_rq_pos(rq);
+	whole.nr_sectors = blk_rq_sectors(rq);
+	found = ss_sched_find_join(sched_of(sd, slot), &whole, U32_MAX);
+	if (!found || found == &slot->ss)
+		return NULL;
+	return container_of(found, struct iosched_rq, ss)->rq;
+}
+
+/* ---- the queue's life ---- */
+
+static void free_scheds(struct ss_sched **sched)
+{
+	int i;
+
+	for (i = 0; i < IOSCHED_CLASSES; i++)
+		kvfree(sched[i]);
+}
+
+static u64 span_sectors(const struct iosched_data *sd)
+{
+	u64 span = sd->queue->disk ? get_capacity(sd->queue->disk) : 0;
+
+	/* Not known yet: as good as any, the curve is learned. */
+	return span ? span : 1ULL << 31;
+}
+
+/* Take over what the old scheduler knows and has pending. */
+static void take_over(struct iosched_data *sd, int class,
+		      struct ss_sched *fresh)
+{
+	struct ss_sched *old = sd->class[class].sched;
+	struct request *rq;
+	u64 now_ns = iosched_now_ns();
+
+	if (old) {
+		fresh->curve = old->curve;
+		fresh->head_sector = old->head_sector;
+	}
+	sd->class[class].sched = fresh;
+	if (sd->begin)
+		sd->begin(sd, fresh, now_ns);
+	list_for_each_entry(rq, &sd->class[class].pending, queuelist) {
+		struct iosched_rq *slot = slot_of(rq);
+
+		slot->epoch = sd->epoch;
+		ss_sched_taken_over(fresh, &slot->ss, now_ns);
+	}
+}
+
+int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
+		    size_t why_bytes)
+{
+	struct ss_sched *fresh[IOSCHED_CLASSES] = {};
+	unsigned long irq;
+	unsigned int noio;
+	int i, ret = 0;
+
+	/* The queue may be frozen: memory must be had without it. */
+	noio = memalloc_noio_save();
+	for (i = 0; i < IOSCHED_CLASSES && !ret; i++) {
+		fresh[i] = kvmalloc(sizeof(*fresh[i]), GFP_KERNEL);
+		ret = fresh[i] ? ss_sched_init(fresh[i], spec, span_sectors(sd),
+					       why, why_bytes) :
+				 -ENOMEM;
+		if (!fresh[i])
+			strscpy(why, "out of memory", why_bytes);
+	}
+	memalloc_noio_restore(noio);
+	if (ret) {
+		free_scheds(fresh);
+		return ret;
+	}
+	spin_lock_irqsave(&sd->lock, irq);
+	sd->epoch++;
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		struct ss_sched *old = sd->class[i].sched;
+
+		take_over(sd, i, fresh[i]);
+		fresh[i] = old;
+	}
+	WRITE_ONCE(sd->waiting, false);
+	spin_unlock_irqrestore(&sd->lock, irq);
+	free_scheds(fresh);
+	return 0;
+}
+
+void iosched_prepare(struct iosched_data *sd, struct request_queue *q)
+{
+	int i;
+
+	sd->queue = q;
+	spin_lock_init(&sd->lock);
+	for (i = 0; i < IOSCHED_CLASSES; i++)
+		INIT_LIST_HEAD(&sd->class[i].pending);
+	INIT_LIST_HEAD(&sd->apart);
+	sd->timer_ns = SS_FOREVER;
+	compat_hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_ABS);
+	sd->prio_aging_ns = IOSCHED_PRIO_AGING_NS;
+}
+
+void iosched_start(struct elevator_queue *eq, struct iosched_data *sd)
+{
+	eq->elevator_data = sd;
+	/* Not the core but the scheduler sets it, and init_hctx needs it. */
+	sd->queue->elevator = eq;
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, sd->queue);
+}
+
+void iosched_stop(struct iosched_data *sd)
+{
+	int i;
+
+	hrtimer_cancel(&sd->timer);
+	WARN_ON_ONCE(!list_empty(&sd->apart));
+	WARN_ON_ONCE(sd->nr_pending);
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		WARN_ON_ONCE(!list_empty(&sd->class[i].pending));
+		kvfree(sd->class[i].sched);
+	}
+}
+
+static struct iosched_rq *alloc_slots(u32 nr, int node)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct iosched_rq *slot;
+
+	slot = kvmalloc_node(array_size(nr, sizeof(*slot)),
+			     GFP_KERNEL | __GFP_ZERO, node);
+	memalloc_noio_restore(noio);
+	return slot;
+}
+
+/*
+ * The number of requests has changed; none is there now. The queue's own
+ * number may not have been told yet, the tags have.
+ */
+static void iosched_depth_updated(struct request_queue *q)
+{
+	struct iosched_data *sd = q->elevator->elevator_data;
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i) {
+		struct iosched_hctx *sh = hctx->sched_data;
+		u32 depth, nr_tags;
+		struct iosched_rq *slot;
+
+		if (!hctx->sched_tags || !sh)
+			continue;
+		depth = compat_sched_depth(hctx);
+		/* A quarter stays for readers. */
+		sd->async_depth = max_t(u32, depth - depth / 4, 1);
+		sd->shallow_depth = compat_shallow_depth(hctx, sd->async_depth);
+		compat_min_shallow_depth(hctx, sd->shallow_depth);
+		nr_tags = hctx->sched_tags->nr_tags;
+		if (nr_tags <= sh->nr_slots)
+			continue;
+		slot = alloc_slots(nr_tags, hctx->numa_node);
+		if (!slot)
+			/* Requests beyond the array are sent as they come. */
+			continue;
+		kvfree(sh->slot);
+		sh->slot = slot;
+		sh->nr_slots = nr_tags;
+	}
+}
+
+static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct request_queue *q = hctx->queue;
+	struct iosched_hctx *sh;
+
+	sh = kzalloc_node(sizeof(*sh), GFP_NOIO, hctx->numa_node);
+	if (!sh)
+		return -ENOMEM;
+	sh->nr_slots = hctx->sched_tags->nr_tags;
+	sh->slot = alloc_slots(sh->nr_slots, hctx->numa_node);
+	if (!sh->slot) {
+		kfree(sh);
+		return -ENOMEM;
+	}
+	hctx->sched_data = sh;
+	iosched_depth_updated(q);
+	return 0;
+}
+
+static void iosched_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct iosched_hctx *sh = hctx->sched_data;
+
+	if (!sh)
+		return;
+	kvfree(sh->slot);
+	kfree(sh);
+	hctx->sched_data = NULL;
+}
+
+/*
+ * Whoever has much to write, also with fsync(), must leave tags to readers:
+ * as in mq-deadline, only a read that somebody waits for may take the last.
+ */
+static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct iosched_data *sd = data->q->elevator->elevator_data;
+
+	if (!op_is_write(opf) && op_is_sync(opf))
+		return;
+	/* Not computed here: older kernels ask before they know the hctx. */
+	data->shallow_depth = READ_ONCE(sd->shallow_depth);
+}
+
+COMPAT_WRAP_INSERT
+COMPAT_WRAP_DEPTH
+
+const struct elevator_mq_ops iosched_ops = {
+	.init_hctx = iosched_init_hctx,
+	.exit_hctx = iosched_exit_hctx,
+	.depth_updated = COMPAT_DEPTH_UPDATED,
+	.limit_depth = iosched_limit_depth,
+	.allow_merge = iosched_allow_merge,
+	.bio_merge = iosched_bio_merge,
+	.request_merge = iosched_request_merge,
+	.request_merged = iosched_request_merged,
+	.requests_merged = iosched_requests_merged,
+	.former_request = iosched_former_request,
+	.next_request = iosched_next_request,
+	.prepare_request = iosched_prepare_request,
+	.insert_requests = COMPAT_INSERT_REQUESTS,
+	.dispatch_request = iosched_dispatch_request,
+	.has_work = iosched_has_work,
+	.requeue_request = iosched_requeue_request,
+	.finish_request = iosched_finish_request,
+};

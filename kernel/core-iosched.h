@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Policies of core/ as blk-mq schedulers: what the modules stream-iosched and
+ * historic-iosched share.
+ *
+ * One struct iosched_data for each request queue that uses such a scheduler,
+ * the first part of the module's own. It holds a scheduler of core/ for each
+ * I/O priority class, and the lock under which all of them are called.
+ */
+#ifndef CORE_IOSCHED_H
+#define CORE_IOSCHED_H
+
+#define COMPAT_SCHEDULER
+#include "compat.h"
+#include "sched.h"
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/spinlock.h>
+
+/* The priority classes, in the order in which they are served. */
+enum iosched_class {
+	IOSCHED_CLASS_RT,
+	IOSCHED_CLASS_BE, /* and requests without a priority */
+	IOSCHED_CLASS_IDLE,
+	IOSCHED_CLASSES
+};
+
+/* Waits from arrival to dispatch, by powers of two from 64 us on. */
+#define IOSCHED_WAITS 18
+#define IOSCHED_WAITS_SHIFT 16
+
+enum iosched_rq_state {
+	IOSCHED_RQ_NEW, /* not (or no longer) of the scheduler */
+	IOSCHED_RQ_PENDING,
+	IOSCHED_RQ_IN_FLIGHT, /* sent by the scheduler's choice */
+	IOSCHED_RQ_APART, /* goes, or went, without being asked for */
+};
+
+/* What the scheduler knows of one of its tags; lives as long as the tag. */
+struct iosched_rq {
+	struct ss_request ss;
+	struct request *rq;
+	u8 state; /* enum iosched_rq_state */
+	u8 class; /* enum iosched_class */
+	u32 epoch; /* of the schedulers that know it */
+};
+
+/* One hardware queue's. */
+struct iosched_hctx {
+	u32 nr_slots;
+	struct iosched_rq *slot; /* by the number of the scheduler's tag */
+};
+
+struct iosched_class_data {
+	struct ss_sched *sched;
+	struct list_head pending; /* requests, in order of arrival */
+};
+
+struct iosched_data {
+	struct request_queue *queue;
+	spinlock_t lock; /* taken with interrupts off */
+	struct iosched_class_data class[IOSCHED_CLASSES];
+	struct list_head apart; /* requests to be sent first */
+	u32 nr_pending; /* in all classes */
+	u32 epoch; /* counts restarts; what was sent before is not known */
+
+	/* Who sent @rq, or SS_OWNER_NONE. Optional. */
+	u64 (*owner)(const struct request *rq);
+	/* A scheduler of core/ begins: set it up. Optional; it is locked. */
+	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
+		      u64 now_ns);
+
+	bool waiting; /* nothing may be sent until something happens */
+	u64 timer_ns; /* when the timer goes off; SS_FOREVER: never */
+	struct hrtimer timer;
+
+	u64 prio_aging_ns; /* how long a lower class may be passed over */
+	u32 async_depth; /* scheduler tags for all but readers */
+	u32 shallow_depth; /* the same as the tags want it said */
+
+	u64 wait_histogram[SS_DIRECTIONS][IOSCHED_WAITS];
+	u64 aged; /* sent by age, past a higher class */
+	u64 returned; /* requeued by the driver */
+};
+
+#define IOSCHED_PRIO_AGING_NS (10 * SS_SEC)
+
+static inline u64 iosched_now_ns(void)
+{
+	return ktime_get_ns();
+}
+
+/* All of an elevator_type's operations but init_sched and exit_sched. */
+extern const struct elevator_mq_ops iosched_ops;
+
+/* Empty and zeroed @sd becomes that of @q: before the first restart. */
+void iosched_prepare(struct iosched_data *sd, struct request_queue *q);
+
+/*
+ * Begin (anew) with @spec, as in "stream:deadline", keeping all pending
+ * requests. -EINVAL with the reason in @why (at least 160 bytes) when there is
+ * no such policy, -ENOMEM; nothing is changed then.
+ */
+int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
+		    size_t why_bytes);
+
+/* @eq is to work with @sd, which has been prepared and started. */
+void iosched_start(struct elevator_queue *eq, struct iosched_data *sd);
+
+/* Nothing is pending any more: free what belongs to @sd, but not itself. */
+void iosched_stop(struct iosched_data *sd);
+
+/* Something changed that may let a held queue go on. */
+void iosched_kick(struct iosched_data *sd);
+
+/* The same where sd->lock is held, or locks of the block layer. */
+void iosched_kick_locked(struct iosched_data *sd);
+
+/* @rq's life in the scheduler begins, and ends. */
+void iosched_prepare_request(struct request *rq);
+void iosched_finish_request(struct request *rq);
+
+/* core-debugfs.c */
+#ifdef CONFIG_BLK_DEBUG_FS
+extern const struct blk_mq_debugfs_attr iosched_debugfs_attrs[];
+#endif
+
+#endif

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of Love, "Kernel Korner: I/O Schedulers", Linux Journal 2004, Table 1, and of Seelam,
+Romero, Teller and Buros, "Enhancements to Linux I/O Scheduling", OLS 2005: Tables 1 to 3 and the
+four profiles of file servers, from their slides.
+
+Both pairs of programs are the same. Seelam's kernel is 2.6.9, whose anticipatory scheduler does
+not know yet that others may go on where a process has exited: cooperation=0. Love's rows are
+with the anticipatory scheduler as it is here (2.6.31).
+"""
+
+from __future__ import annotations
+
+from streamsched.experiment import Case, Figure, Row, Runs, factor_row, order_row, within, work_case
+from streamsched.workloads import SEELAM_DISK
+
+LOVE = "Love, Linux Journal 2004"
+SEELAM = "Seelam et al., OLS 2005"
+WRITES, STREAM_TREE = "writes-and-read", "stream-and-tree"
+
+
+def _seconds(runs: Runs, case: Case) -> float:
+    """What its last process took: the one that is timed."""
+    return runs[case].jobs[-1].duration_ns / 1e9
+
+
+# ---- Love, Table 1 ----
+
+LOVE_POLICIES = ("linus", "deadline", "anticipatory")
+# In seconds.
+LOVE_TESTS = {
+    WRITES: ("test 1, a read beside a stream of writes", (45.0, 40.0, 4.6)),
+    STREAM_TREE: ("test 2, a source tree beside a stream of reads", (1828.0, 210.0, 15.0)),
+}
+
+
+def _love_cases() -> list[Case]:
+    return [work_case(work, policy) for work in LOVE_TESTS for policy in LOVE_POLICIES]
+
+
+def _love_rows(runs: Runs) -> list[Row]:
+    rows = []
+    for work, (what, paper) in LOVE_TESTS.items():
+        ours = [_seconds(runs, work_case(work, policy)) for policy in LOVE_POLICIES]
+        shown = ", ".join(f"{seconds:g}" for seconds in paper)
+        rows += [
+            order_row(what, f"{shown} s", list(zip(LOVE_POLICIES, ours, strict=True)), "s"),
+            factor_row(f"{what}, linus to deadline", paper[0] / paper[1], ours[0] / ours[1]),
+            factor_row(f"{what}, deadline to anticipatory", paper[1] / paper[2], ours[1] / ours[2]),
+        ]
+    return rows
+
+
+# ---- Seelam, Tables 1 to 3 ----
+
+
+def _case(work: str, policy: str) -> Case:
+    old = (("cooperation", 0),) if policy == "anticipatory" else ()
+    return work_case(work, policy, tunables=old)
+
+
+TABLE_POLICIES = ("deadline", "anticipatory", "cooperative")
+
+
+def _tables_cases() -> list[Case]:
+    works = (WRITES, STREAM_TREE, "one-tree", "two-trees")
+    return [_case(work, policy) for work in works for policy in TABLE_POLICIES]
+
+
+def _tables_rows(runs: Runs) -> list[Row]:
+    def seconds(work: str, policy: str) -> float:
+        return _seconds(runs, _case(work, policy))
+
+    def rate(work: str, policy: str) -> float:
+        return runs[_case(work, policy)].mb_s
+
+    def ratio(work: str, first: str, second: str) -> float:
+        return seconds(work, first) / seconds(work, second)
+
+    def times(work: str, *policies: str) -> list[tuple[str, float]]:
+        return [(policy, seconds(work, policy)) for policy in policies]
+
+    las, cas = "anticipatory", "cooperative"
+    return [
+        order_row(
+            "Table 1, a read beside writes",
+            "129, 10, 9 s",
+            times(WRITES, "deadline", las, cas),
+            "s",
+        ),
+        factor_row("Table 1, deadline to anticipatory", 129 / 10, ratio(WRITES, "deadline", las)),
+        factor_row("Table 1, anticipatory to cooperative", 10 / 9, ratio(WRITES, las, cas)),
+        order_row(
+            "Table 2, program B beside a stream",
+            "4767, 297, 255 s",
+            times(STREAM_TREE, las, "deadline", cas),
+            "s",
+        ),
+        factor_row(
+            "Table 2, anticipatory to cooperative", 4767 / 255, ratio(STREAM_TREE, las, cas)
+        ),
+        factor_row(
+            "Table 2, deadline to cooperative", 297 / 255, ratio(STREAM_TREE, "deadline", cas)
+        ),
+        factor_row(
+            "Table 2, MB/s of cooperative to deadline",
+            34 / 9,
+            rate(STREAM_TREE, cas) / rate(STREAM_TREE, "deadline"),
+        ),
+        factor_row(
+            "Table 2, MB/s of anticipatory to deadline",
+            35 / 9,
+            rate(STREAM_TREE, las) / rate(STREAM_TREE, "deadline"),
+        ),
+        *(
+            _near_row(
+                f"Table 3, one tree, MB/s of {policy} to deadline",
+                15.5 / 14.5,
+                rate("one-tree", policy) / rate("one-tree", "deadline"),
+            )
+            for policy in (las, cas)
+        ),
+        _near_row(
+            "Table 3, two trees, MB/s of anticipatory to deadline",
+            4.0 / 4.0,
+            rate("two-trees", las) / rate("two-trees", "deadline"),
+        ),
+        factor_row(
+            "Table 3, two trees, MB/s of cooperative to deadline",
+            11.6 / 4.0,
+            rate("two-trees", cas) / rate("two-trees", "deadline"),
+        ),
+    ]
+
+
+def _near_row(what: str, paper: float, ours: float) -> Row:
+    return Row(what, f"{paper:.2f}x", f"{ours:.2f}x", "+-10 %", within(ours, paper, 0.1))
+
+
+# ---- Seelam, profiles ----
+
+# In seconds, for 80,000 operations.
+PROFILE_POLICIES = ("deadline", "anticipatory", "cooperative", "cfq", "noop")
+PROFILES = {
+    "web": (924, 863, 855, 931, 910),
+    "mail": (118, 177, 109, 112, 125),
+    "file": (1127, 916, 890, 1099, 1127),
+    "meta": (305, 295, 288, 253, 319),
+}
+
+
+def _profiles_cases() -> list[Case]:
+    return [_case(f"ffsb-{name}", policy) for name in PROFILES for policy in PROFILE_POLICIES]
+
+
+def _profiles_rows(runs: Runs) -> list[Row]:
+    rows = []
+    for name, seconds in PROFILES.items():
+        paper = dict(zip(PROFILE_POLICIES, seconds, strict=True))
+        ours = {p: runs[_case(f"ffsb-{name}", p)].seconds for p in PROFILE_POLICIES}
+        best = min(paper, key=lambda policy: paper[policy])
+        first = min(ours, key=lambda policy: ours[policy])
+        rows.append(
+            Row(
+                f"{name}, the fastest",
+                f"{best}, {paper[best]} s",
+                f"{first} {ours[first]:.0f} s, {best} {ours[best]:.0f} s",
+                f"{best}, or within 4 % of it",
+                ours[best] <= 1.04 * ours[first],
+            )
+        )
+        rows += [
+            _near_row(
+                f"{name}, time of {policy} to cooperative",
+                paper[policy] / paper["cooperative"],
+                ours[policy] / ours["cooperative"],
+            )
+            for policy in PROFILE_POLICIES
+            if policy != "cooperative"
+        ]
+    return rows
+
+
+FIGURES = {
+    "love": Figure("Table 1", _love_cases, _love_rows, LOVE, SEELAM_DISK),
+    "seelam": Figure("Tables 1 to 3", _tables_cases, _tables_rows, SEELAM, SEELAM_DISK),
+    "profiles": Figure("Profiles of servers", _profiles_cases, _profiles_rows, SEELAM, SEELAM_DISK),
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every policy on every workload: docs/COMPARISON.md is what the command measures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from streamsched import comparison
+from streamsched.comparison import Cell
+from streamsched.experiment import STREAM
+
+COMMAND = [str(Path(sys.executable).with_name("streamsched")), "compare"]
+# Small, and of each kind: a job file, an owner per VM, new processes, another disk and memory.
+PART = ["random-regions", "ftp-2vm", "two-trees", "random-mmap"]
+
+
+def test_a_part_of_the_document_is_reproduced_exactly(root: Path) -> None:
+    table = comparison.measure(PART, os.cpu_count() or 1, Console(stderr=True))
+    lines = (root / "docs/COMPARISON.md").read_text().splitlines()
+    for work, row in table.items():
+        assert comparison.table_row(work, row) in lines, "run make comparison"
+
+
+def test_the_document_is_complete(root: Path) -> None:
+    text = (root / "docs/COMPARISON.md").read_text()
+    assert text.startswith(comparison.HEAD)
+    assert f"| workload | {' | '.join(comparison.policies())} |" in text
+    for work in comparison.workloads():
+        assert text.count(f"\n| `{work}` | ") in (1, 2), work
+
+
+def cells(**efficiency: float) -> dict[str, Cell]:
+    rates = {name.replace("_", ":"): rate for name, rate in efficiency.items()}
+    return {spec: Cell(rates.get(spec, 0.5), 0.25) for spec in comparison.policies()}
+
+
+def test_where_another_is_better_it_says_by_how_much() -> None:
+    table = {"a": cells(cfq=0.8, stream_deadline=0.6), "b": cells(stream_deadline=0.9)}
+    text = comparison.markdown(table)
+    assert "| `a` | 0.600 / 0.25 | cfq | 0.800 / 0.25 | 25.0 % |" in text
+    assert f"{STREAM} is the most efficient on 1 of 2 workloads" in text
+    assert "further behind on 1." in text and "| `b` | 0.9" not in text.split("behind by")[1]
+    assert "**0.800 / 0.25**" in text
+
+
+def test_whoever_starves_somebody_is_no_measure() -> None:
+    table = {"a": cells(cscan=0.0, stream_deadline=0.6)}
+    text = comparison.markdown(table)
+    assert " | starves | " in text
+    assert comparison.mean(table, "cscan") == 0.0 and comparison.behind(table["a"]) < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["par-rea"], "unknown workload 'par-rea'; did you mean 'par-read'?"),
+        (["one-reader", "--to", "none/x.md"], "--to none/x.md: cannot write it: "),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: list[str], message: str) -> None:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"streamsched: {message}") and done.stderr.count("\n") == 1
+
+
+def test_the_command_prints_the_table() -> None:
+    command = [*COMMAND, "one-reader", "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[2].startswith("| `one-reader` | **1.000 / 0.00** | ")

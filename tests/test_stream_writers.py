@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""stream beside write-back: writes that nobody waits for, many, old, and deep in the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from policy_driver import FAR, FOREVER, Driver
+
+from streamsched.diskfile import load_disk
+from streamsched.jobfile import parse_jobs
+from streamsched.simulate import Run, Setup, run_jobs
+
+Core = tuple[Any, Any]
+
+MS = 1_000_000
+AUTO = 0
+BESIDE = 4  # such writes in the device while somebody reads on
+APART_MS = 500  # what "reads on" means
+
+LOVES_FIRST = """
+[writer]
+rw=write
+bs=128k
+offset=100g
+size=6g
+[reader]
+rw=read
+bs=128k
+startdelay=2
+offset=200g
+size=200m
+"""
+
+
+def loves_first(policy: str, depth: int, *tunables: tuple[str, int]) -> Run:
+    """Love's first test (Linux Journal, 2004): 200 MB are read beside a streaming writer."""
+    disk = load_disk("wd5000aaks")
+    jobs = parse_jobs(LOVES_FIRST, capacity_bytes=512 * disk.capacity_sectors)
+    return run_jobs(Setup(disk, policy, queue_depth=depth, tunables=tunables), jobs)
+
+
+def reading_s(run: Run) -> float:
+    return next(job.duration_ns for job in run.jobs if job.name == "reader") / 1e9 - 2
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+def test_a_reader_beside_a_streaming_writer(depth: int) -> None:
+    """The reader is many times as fast, and the disk does not do less."""
+    inner = loves_first("deadline", depth)
+    stream = loves_first("stream:deadline", depth, ("stream_time_slice", AUTO))
+    assert reading_s(inner) > 60
+    assert reading_s(stream) < 4.1
+    assert stream.mb_s > 1.05 * inner.mb_s
+
+
+def reader(d: Driver, members: int) -> int:
+    """One reads on alone, 1 ms each; returns where its next request begins."""
+    for at in range(0, members * 8, 8):
+        d.send(1, at)
+        d.serve(ms=1)
+    return members * 8
+
+
+def writes(d: Driver, nr: int) -> None:
+    for i in range(nr):
+        d.send(9, FAR + 1000 * i, write=True)
+
+
+def drain(d: Driver) -> list[Any]:
+    """All that may go to the device now, does."""
+    sent = []
+    while d.choose()[0] == "dispatch":
+        sent.append(d.dispatch())
+    return sent
+
+
+def test_write_back_goes_out_a_few_at_a_time_while_somebody_reads_on(core: Core) -> None:
+    d = Driver(core, "stream:noop")
+    reader(d, 10)
+    d.later(50)  # no child came
+    writes(d, 40)
+    assert len(drain(d)) == BESIDE
+    assert d.choose() == ("wait", FOREVER)
+    d.later(5).complete()
+    assert len(drain(d)) == 1
+    # Nobody has read on for a while: the device may have them all.
+    d.later(APART_MS)
+    assert len(drain(d)) == 40 - BESIDE - 1
+
+
+def test_writes_that_somebody_waits_for_do_not_count(core: Core) -> None:
+    d = Driver(core, "stream:noop")
+    reader(d, 10)
+    d.later(50)
+    for i in range(20):
+        d.send(9, FAR + 1000 * i, write=True, sync=True)
+    assert len(drain(d)) == 20
+
+
+def test_a_lone_writer_has_the_device_to_itself(core: Core) -> None:
+    d = Driver(core, "stream:noop")
+    writes(d, 40)
+    assert len(drain(d)) == 40
+
+
+def turn_ms(d: Driver) -> float:
+    """How long the held reader is served, with a child pending at all times."""
+    at = reader(d, 10)
+    writes(d, 3)
+    began = d.now
+    for sector in range(at, at + 8 * 3000, 8):
+        d.send(1, sector)
+        if d.dispatch().owner != 1:
+            return d.now - began
+        d.later(1).complete()
+    raise AssertionError("the writes were never served")
+
+
+@pytest.mark.parametrize("target_ms", [50, 300])
+def test_old_write_back_does_not_end_a_turn(core: Core, target_ms: int) -> None:
+    """wait_target is for those that somebody waits for; the writes here are older at once."""
+    d = Driver(core, "stream:noop", stream_time_slice=AUTO, wait_target=target_ms * MS)
+    assert target_ms * 0.7 < turn_ms(d) <= target_ms
+    d.complete()
+    # Two writes are left, and older than the target: the next turn is no shorter.
+    assert target_ms * 0.7 < turn_ms(d) <= target_ms

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The workloads that a job file cannot say: each can be laid out, and is what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from streamsched.diskfile import load_disk
+from streamsched.jobfile import Process
+from streamsched.simulate import READAHEAD_PAGES, Setup
+from streamsched.workloads import FFSB, POOL_THREADS, TREE, WORKLOADS
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def processes(name: str) -> list[Process]:
+    workload = WORKLOADS[name]
+    return workload.processes(workload.setup("noop").capacity_bytes)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_workload_fits_its_disk(name: str) -> None:
+    workload = WORKLOADS[name]
+    capacity = workload.setup("noop").capacity_bytes
+    for process in processes(name):
+        assert process.offset + process.size <= capacity
+        assert process.io_bytes and process.size
+        assert sum(process.file_pct) == (100 if process.nr_file_splits else 0)
+    assert any(not process.background for process in processes(name))
+    assert workload.help.endswith(".") and workload.name == name
+
+
+@pytest.mark.parametrize("sizes", [TREE, FFSB])
+def test_weights_of_file_sizes_are_percentages(sizes: dict[int, int]) -> None:
+    assert sum(sizes.values()) == 100 and len(sizes) <= 16
+
+
+def test_two_threads_of_a_process_meet() -> None:
+    """40 MB files, 100 MB between the two of a process; one distance of 50 GB to the next's."""
+    threads = processes("multi-threads")
+    assert [p.barrier for p in threads] == [1, 2, 3, 4] * 2
+    assert {p.barrier_blocks for p in threads} == {5}
+    assert {p.io_bytes for p in threads} == {10 * MIB}  # 4 KiB of every 16
+    first, second = threads[0], threads[4]
+    assert second.offset - (first.offset + 40 * MIB) == 100 * MIB
+    assert threads[1].offset - (second.offset + 40 * MIB) == 50 * GIB
+
+
+def test_a_server_has_one_process_of_each_program() -> None:
+    setup = WORKLOADS["pvfs"].setup("noop")
+    disk = load_disk("wd5000aaks").capacity_sectors * 512
+    assert setup.capacity_bytes // disk == 8
+    servers = [p.offset // disk for p in processes("pvfs")]
+    assert servers == list(range(8)) * 4
+    assert [p.pool - 1 for p in processes("pvfs")] == servers
+    assert {(p.turns, p.pool_threads) for p in processes("pvfs")} == {(True, POOL_THREADS)}
+    assert sum(p.io_bytes for p in processes("pvfs")) == 4 * GIB
+
+
+def test_a_vm_is_an_owner() -> None:
+    assert [p.group for p in processes("ftp-2vm")] == [0] * 4 + [1] * 4
+    assert [p.group for p in processes("scans-2vm")] == [0] * 3 + [1] * 3
+    assert WORKLOADS["ftp-2vm"].owners == "group"
+
+
+def test_a_machine_of_its_time() -> None:
+    """Memory and requests of the paper's machine; on another disk, requests as that disk has."""
+    workload = WORKLOADS["ffsb-web"]
+    setup = workload.setup("noop")
+    assert (setup.cache_bytes, setup.max_request_sectors) == (GIB, 256)
+    assert processes("ffsb-web")[0].first_window_pages == READAHEAD_PAGES // 2
+    other = workload.fit(dataclasses.replace(setup, disk=load_disk("wd5000aaks")))
+    assert other.max_request_sectors == Setup(other.disk, "noop").max_request_sectors
