@@ -224,12 +224,15 @@ def test_everything_at_once(variant: str, level: str) -> None:
 
 # ---- what it is for ----
 
-DIRECT = "rw=read bs=64k ioengine=psync size=128m"
+DIRECT = "rw=read bs=64k ioengine=psync size=512m"
 
 
 @pytest.mark.parametrize("level", ["0", "5"])
 def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
-    """Four readers of 64 KiB at a time; nobody can do it without seeing the whole array."""
+    """Four readers of 64 KiB at a time: far more than without, and many times what others do.
+
+    Not in each one's first 128 MB: there is a trial first, and members may happen to agree.
+    """
     together, apart, deadline, bfq = (
         in_rig(array_guest.readers, level, scheduler, attach, 4, DIRECT)
         for scheduler, attach in (
@@ -240,5 +243,6 @@ def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
         )
     )
     rates = [round(run["mb_s"], 1) for run in (together, apart, deadline, bfq)]
-    assert rates[0] > 2 * max(rates[1:]), rates
+    assert rates[0] > 1.5 * rates[1], rates
+    assert rates[0] > 3 * max(rates[2:]), rates
     assert together["counters"]["turns"] > 4
