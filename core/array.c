@@ -72,6 +72,8 @@
 #define PAUSE_SHARE 4
 /* A turn is prolonged by this part of a slice at most. */
 #define REMNANT_SHARE 4
+/* A member that nothing came for while this many times as many did is out. */
+#define SILENT_ARRIVALS 64
 /* Before anything is known: so many times positioning are taken as won. */
 #define SCORE_START 4
 
@@ -428,19 +430,28 @@ static bool is_together(const struct ss_array_member *member, u64 now_ns)
 			       now_ns < array->last_end_ns + slice_ns(member));
 }
 
-/* Every event begins here. */
-static void time_passes(struct ss_array_member *member, u64 now_ns)
+/*
+ * What time it is for the array. Members may come here in another order than
+ * they read the clock, and what they share must not go back in time.
+ */
+static u64 array_now_ns(const struct ss_array *array, u64 now_ns)
+{
+	return max_t(u64, now_ns, array->trial.last_ns);
+}
+
+/* Every event begins here: the time for it. */
+static u64 time_passes(struct ss_array_member *member, u64 now_ns)
 {
 	struct ss_array *array = member->array;
 	struct ss_array_trial *trial = &array->trial;
 	bool was_allowed = trial->allowed;
 
-	/* Members may come here in another order than they read the clock. */
-	if (now_ns > trial->last_ns)
-		ss_array_trial_event(trial, now_ns, array->nr_busy,
-				     is_together(member, now_ns));
+	now_ns = array_now_ns(array, now_ns);
+	ss_array_trial_event(trial, now_ns, array->nr_busy,
+			     is_together(member, now_ns));
 	if (was_allowed && !trial->allowed && array->turn)
 		end_turn(member, now_ns);
+	return now_ns;
 }
 
 /* ---- the question ---- */
@@ -535,9 +546,21 @@ static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
 	bool decided;
 
 	lock(member->array);
-	decided = choose_locked(member, now_ns, decision);
+	decided = choose_locked(member, array_now_ns(member->array, now_ns),
+				decision);
 	unlock(member->array);
 	return decided;
+}
+
+static bool array_leads(const struct ss_coordinator *coordinator, u64 now_ns)
+{
+	struct ss_array_member *member = member_of(coordinator);
+	bool leads;
+
+	lock(member->array);
+	leads = is_together(member, array_now_ns(member->array, now_ns));
+	unlock(member->array);
+	return leads;
 }
 
 /* After every event: has the disk begun to idle for the turn's stream? */
@@ -644,15 +667,33 @@ static bool pays(const struct ss_array_member *member,
 	return s->won_ns >= s->lost_ns;
 }
 
+/*
+ * Members that are asked for something. Whoever drives the array no longer
+ * uses a failed one, and need not have said so here.
+ */
+static u32 members_in_use(const struct ss_array *array)
+{
+	u64 silence = (u64)SILENT_ARRIVALS * array->geometry.nr_members;
+	u32 used = 0, i;
+
+	for (i = 0; i < array->geometry.nr_members; i++)
+		if (array->arrivals - array->member[i].heard <= silence)
+			used |= 1U << i;
+	return used & array->attached;
+}
+
 /* Has every member its share? With copies, every member of a whole copy. */
 static bool has_all(const struct ss_array *array,
 		    const struct ss_array_stream *s)
 {
 	u32 nr = nr_bits(s->established & array->attached);
 
+	/* Where each member has all, nothing has to be brought together. */
+	if (array->geometry.copies == array->geometry.nr_members)
+		return false;
 	if (array->geometry.level == SS_ARRAY_RAID10)
 		return nr >= array->geometry.data_members;
-	return nr == nr_bits(array->attached) && nr > 1;
+	return nr > 1 && !(members_in_use(array) & ~s->established);
 }
 
 /* What its requests since the last time would take the array by themselves. */
@@ -763,6 +804,7 @@ static void arrived_locked(struct ss_array_member *member,
 	list_add_tail(&rq->array_age_node, &member->age);
 	member->nr_pending++;
 	member->nr_busy++;
+	member->heard = ++array->arrivals;
 	array->nr_busy++;
 	if (member->sched->curve.flat || !ss_request_is_sync(rq) ||
 	    virtual_place(member, rq, &begin, &end))
@@ -795,7 +837,7 @@ static void array_arrived(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
-	time_passes(member, now_ns);
+	now_ns = time_passes(member, now_ns);
 	arrived_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
 	unlock(member->array);
@@ -883,7 +925,7 @@ static void array_dispatched(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
-	time_passes(member, now_ns);
+	now_ns = time_passes(member, now_ns);
 	if (knows(member, rq))
 		dispatched_locked(member, rq, now_ns);
 	unlock(member->array);
@@ -965,7 +1007,7 @@ static void array_completed(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
-	time_passes(member, now_ns);
+	now_ns = time_passes(member, now_ns);
 	if (knows(member, rq))
 		completed_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
@@ -1017,6 +1059,7 @@ static void array_removed(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
+	now_ns = array_now_ns(member->array, now_ns);
 	if (knows(member, rq))
 		removed_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
@@ -1030,6 +1073,7 @@ static const struct ss_coordinator_ops array_ops = {
 	.merged = array_merged,
 	.removed = array_removed,
 	.choose = array_choose,
+	.leads = array_leads,
 };
 
 /* ---- members ---- */
@@ -1044,6 +1088,7 @@ void ss_array_init(struct ss_array *array,
 	array->turn = NULL;
 	array->last = NULL;
 	array->nr_busy = 0;
+	array->arrivals = 0;
 	array->caution = 0;
 	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
@@ -1095,7 +1140,12 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	member->slice_ns = ss_sched_tunable(sched, "stream_time_slice");
 	member->wait_target_ns = ss_sched_tunable(sched, "wait_target");
 	member->tolerance_pct = ss_sched_tunable(sched, "tolerance_factor");
-	member->epoch = member->epoch == U16_MAX ? 1 : member->epoch + 1;
+	/* The scheduler's count: it may have been another array's member. */
+	sched->array_epoch = sched->array_epoch == U16_MAX ?
+				     1 :
+				     sched->array_epoch + 1;
+	member->epoch = sched->array_epoch;
+	member->heard = array->arrivals;
 	member->nr_pending = 0;
 	member->nr_busy = 0;
 	member->passed = NULL;
@@ -1128,6 +1178,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	if (!member->sched)
 		return;
 	lock(array);
+	now_ns = array_now_ns(array, now_ns);
 	if (array->turn)
 		end_turn(member, now_ns);
 	array->last = NULL;
@@ -1138,6 +1189,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 
 		leaves_pending(member, rq);
 		rq->array_epoch = 0;
+		rq->array_stream = NULL;
 	}
 	list_for_each_entry(s, &array->streams, node)
 		forget_share(member, s, now_ns);

@@ -92,7 +92,8 @@ struct ss_array_member {
 	struct ss_array *array;
 	struct ss_sched *sched; /* NULL: not attached */
 	u32 index;
-	u16 epoch; /* of its attachment */
+	u16 epoch; /* of its attachment, by the scheduler's count */
+	u64 heard; /* how many requests had come when its last one did */
 	struct list_head age; /* its pending requests, oldest first */
 	u32 nr_pending;
 	u32 nr_busy; /* those in flight too */
@@ -127,6 +128,7 @@ struct ss_array {
 	u32 placed; /* members whose head is there, as bits */
 	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */
+	u64 arrivals; /* of all members, since the beginning */
 	struct ss_array_trial trial;
 	struct ss_array_counters counters;
 	struct ss_array_stream stream[SS_ARRAY_STREAMS];

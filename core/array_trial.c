@@ -18,10 +18,21 @@
 #define FIRST_NS (100 * SS_MSEC)
 /* Measured before a comparison: a few turns. */
 #define SAMPLE_NS (300 * SS_MSEC)
+/*
+ * Not measured when heads are left apart again: the stream that had the last
+ * turn goes on alone for a while, and the others come in its way one by one.
+ */
+#define SETTLE_NS (100 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /* Of what the array does apart a stream must do this much by itself. */
 #define PROMISE_PCT 105
+/*
+ * ... and more at first, by what bringing the heads there so many times is of
+ * the time so far: what little can be won must not cost much of it, if it is
+ * not.
+ */
+#define STAKE_PLACINGS 4
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
@@ -43,6 +54,7 @@ bool ss_array_trial_promises(const struct ss_array_trial *trial,
 			     u64 placing_ns)
 {
 	struct ss_array_rate with_placing = *alone;
+	u64 wanted_pct;
 
 	if (!trial->allowed)
 		return false;
@@ -50,7 +62,9 @@ bool ss_array_trial_promises(const struct ss_array_trial *trial,
 	if (trial->judged || trial->begun)
 		return true;
 	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
-	return rate(&with_placing) * 100 >= rate(&trial->apart) * PROMISE_PCT;
+	wanted_pct = PROMISE_PCT + div64_u64(100 * STAKE_PLACINGS * placing_ns,
+					     max_t(u64, trial->busy_ns, 1));
+	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
 }
 
 static void keep_recent(struct ss_array_rate *rate)
@@ -101,6 +115,7 @@ static void other_way(struct ss_array_trial *trial)
 	} else {
 		fade(&trial->apart);
 		trial->left_ns = SAMPLE_NS;
+		trial->settle_ns = SETTLE_NS;
 	}
 }
 
@@ -112,6 +127,11 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	trial->last_ns = now_ns;
 	if (!busy)
 		return;
+	trial->busy_ns += passed_ns;
+	if (!together && trial->settle_ns) {
+		trial->settle_ns -= min_t(u64, passed_ns, trial->settle_ns);
+		return;
+	}
 	if (together)
 		trial->together.ns += passed_ns;
 	else
@@ -144,6 +164,6 @@ void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
 {
 	if (together)
 		trial->together.sectors += nr_sectors;
-	else
+	else if (!trial->settle_ns)
 		trial->apart.sectors += nr_sectors;
 }

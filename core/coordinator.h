@@ -30,6 +30,11 @@ struct ss_coordinator_ops {
 	 */
 	bool (*choose)(const struct ss_coordinator *coordinator, u64 now_ns,
 		       struct ss_decision *decision);
+	/*
+	 * Does it bring heads together these days? Otherwise its members are
+	 * schedulers like any other.
+	 */
+	bool (*leads)(const struct ss_coordinator *coordinator, u64 now_ns);
 };
 
 struct ss_coordinator {

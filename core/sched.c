@@ -14,6 +14,11 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
+/* Less than this part of positioning is no positioning. */
+#define CACHED_SHARE 4
+/* What a drive may have read ahead: a track or two. */
+#define READ_AHEAD_SECTORS 2048
+
 static const struct ss_policy_ops *find_policy(const char *name, size_t length)
 {
 	u32 i;
@@ -234,6 +239,7 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
 	rq->array_epoch = 0;
+	rq->array_stream = NULL;
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
@@ -268,6 +274,43 @@ static void leaves(struct ss_sched *sched, struct ss_request *rq)
 	index_del(rq);
 }
 
+/*
+ * Does @rq go on where an earlier one ended, or soon behind it (RAID 5 leaves
+ * out the parity)? Then it is where that has come to.
+ */
+static bool continues_recent(struct ss_sched *sched,
+			     const struct ss_request *rq)
+{
+	u32 i = sched->recent, tried;
+
+	for (tried = 0; tried < SS_RECENT; tried++) {
+		if (rq->sector - sched->recent_end[i] <= READ_AHEAD_SECTORS)
+			break;
+		i = (i + 1) % SS_RECENT;
+	}
+	/* In order of time, so the one behind the latest is the oldest. */
+	if (tried)
+		sched->recent = (sched->recent + 1) % SS_RECENT;
+	if (tried && tried < SS_RECENT)
+		sched->recent_end[i] = sched->recent_end[sched->recent];
+	sched->recent_end[sched->recent] = ss_request_end(rq);
+	return tried < SS_RECENT;
+}
+
+/*
+ * The drive has read ahead what goes on where an earlier request ended. What
+ * of that comes much sooner than positioning takes says nothing about it.
+ */
+static bool came_from_cache(const struct ss_sched *sched,
+			    const struct ss_request *rq, u64 now_ns)
+{
+	return sched->alone_continues && sched->alone_distance &&
+	       now_ns - rq->dispatch_ns <
+		       ss_curve_distance_ns(&sched->curve,
+					    sched->alone_distance) /
+			       CACHED_SHARE;
+}
+
 void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 			 u64 now_ns)
 {
@@ -284,6 +327,8 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 		sched->alone = rq;
 		sched->alone_distance = rq->sector - sched->head_sector;
 	}
+	if (sched->curve.learning)
+		sched->alone_continues = continues_recent(sched, rq);
 	sched->nr_in_flight++;
 	sched->nr_async_in_flight += !ss_request_is_sync(rq);
 	sched->left_sector = sched->head_sector;
@@ -305,7 +350,7 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	sched->nr_in_flight--;
 	sched->nr_async_in_flight -= !ss_request_is_sync(rq);
 	sched->counters.completions++;
-	if (sched->alone == rq)
+	if (sched->alone == rq && !came_from_cache(sched, rq, now_ns))
 		ss_curve_learn(&sched->curve, sched->alone_distance,
 			       rq->nr_sectors, now_ns - rq->dispatch_ns);
 	sched->alone = NULL;

@@ -19,6 +19,7 @@
 #define SS_MAX_TUNABLES 24 /* per policy */
 #define SS_STATE_BYTES 65536 /* for all policies of one spec together */
 #define SS_HASH_BITS 8
+#define SS_RECENT 32 /* more than a drive reads ahead of at once */
 #define SS_MAX_WEIGHT 1000 /* of an owner's share */
 
 /* Counters that every policy reports; all since the scheduler began. */
@@ -53,6 +54,7 @@ struct ss_sched {
 		     u32 size);
 	void *host; /* for the host's own use in tell() */
 	struct ss_coordinator *coordinator; /* of an array, or NULL: array.h */
+	u16 array_epoch; /* counts the times it was attached to one */
 	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
 	u32 nr_policies;
 	u32 nr_pending;
@@ -66,6 +68,9 @@ struct ss_sched {
 	struct ss_request
 		*alone; /* in flight with nothing else, to learn from */
 	u64 alone_distance;
+	bool alone_continues; /* it goes on where a recent one ended */
+	u32 recent; /* the latest one's place in: */
+	u64 recent_end[SS_RECENT]; /* where sequences have come to */
 	struct ss_curve curve;
 	struct ss_counters counters;
 	struct hlist_head start_hash[1 << SS_HASH_BITS];

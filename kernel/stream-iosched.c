@@ -7,6 +7,7 @@
  * server; core-iosched.c is their host in the block layer. This file makes a
  * module of both, whose senders of requests are not known.
  */
+#include "stream-array.h"
 #include "stream-iosched.h"
 
 #include <linux/blkdev.h>
@@ -44,10 +45,13 @@ static void tell(struct ss_sched *sched, enum ss_event event, u64 sector,
 static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 			 u64 now_ns)
 {
+	struct stream_data *sd = container_of(io, struct stream_data, io);
+
 	sched->tell = tell;
 	sched->host = io;
-	stream_settings_apply(container_of(io, struct stream_data, io), sched,
-			      now_ns);
+	stream_settings_apply(sd, sched, now_ns);
+	if (sched == io->class[IOSCHED_CLASS_BE].sched)
+		stream_array_renew(sd);
 }
 
 int stream_restart(struct stream_data *sd, const char *inner, bool plain,
@@ -85,6 +89,7 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		return ret;
 	}
 	iosched_start(eq, &sd->io);
+	stream_array_join(sd);
 	return 0;
 }
 
@@ -92,6 +97,7 @@ static void stream_exit_sched(struct elevator_queue *eq)
 {
 	struct stream_data *sd = stream_data_of(eq);
 
+	stream_array_leave(sd);
 	iosched_stop(&sd->io);
 	kvfree(sd);
 }
@@ -114,17 +120,23 @@ static int __init stream_init(void)
 
 	if (!ret)
 		ret = compat_init();
+	if (!ret)
+		ret = stream_array_register();
 	if (ret)
 		return ret;
 	stream_elevator.ops = iosched_ops;
 	stream_elevator.ops.init_sched = COMPAT_INIT_SCHED(stream_init_sched);
 	stream_elevator.ops.exit_sched = stream_exit_sched;
-	return elv_register(&stream_elevator);
+	ret = elv_register(&stream_elevator);
+	if (ret)
+		stream_array_unregister();
+	return ret;
 }
 
 static void __exit stream_exit(void)
 {
 	elv_unregister(&stream_elevator);
+	stream_array_unregister();
 }
 
 module_init(stream_init);

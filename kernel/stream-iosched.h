@@ -9,6 +9,8 @@
 #define STREAM_SETTINGS 24
 #define STREAM_SPEC_BYTES 32
 
+struct stream_array;
+
 struct stream_data {
 	struct iosched_data io; /* the first: elevator_data points to it */
 
@@ -16,6 +18,12 @@ struct stream_data {
 	char inner[STREAM_SPEC_BYTES]; /* the inner policy's name */
 	bool plain; /* the inner policy alone: positioning is free here */
 	u64 setting[STREAM_SETTINGS];
+
+	/* stream-array.c */
+	struct list_head members_node; /* of all that may be members */
+	struct stream_array *array; /* whose member this is; NULL: none's */
+	u32 array_index;
+	struct work_struct kick; /* iosched_kick() for other members */
 };
 
 static inline struct stream_data *stream_data_of(

@@ -389,6 +389,11 @@ static int set_rotational(const char *key, const char *value)
 	return parse_auto(key, value, &server.config.rotational);
 }
 
+static int set_coordinate(const char *key, const char *value)
+{
+	return parse_auto(key, value, &server.config.coordinate);
+}
+
 static int set_readonly(const char *key, const char *value)
 {
 	return parse_bool(key, value, &server.config.readonly);
@@ -456,6 +461,7 @@ static const struct {
 	{ "readonly", set_readonly },
 	{ "truncate", set_truncate },
 	{ "rotational", set_rotational },
+	{ "coordinate", set_coordinate },
 	{ "curve", set_curve },
 	{ "writes", set_writes },
 	{ "emulate", set_emulate },
@@ -850,6 +856,8 @@ int config_complete(void)
 		return -1;
 	}
 	server.rotational = find_rotational();
+	if (array_check())
+		return -1;
 	for (i = 0; i < server.nr_members; i++) {
 		struct member *member = server.member[i];
 

@@ -181,7 +181,7 @@ static void to_thread(struct member *member, struct transfer *transfer)
 	member->ready_last = transfer;
 }
 
-static void kick(struct member *member)
+void member_kick(struct member *member)
 {
 	uint64_t one = 1;
 
@@ -241,7 +241,7 @@ static struct piece *pump(struct member *member, const struct batch *batch,
 	/* 0: the thread is awake and will look for itself. */
 	if (member->sleep_ns && next_ns(member) < member->sleep_ns) {
 		member->sleep_ns = 0;
-		kick(member);
+		member_kick(member);
 	}
 	return mine;
 }
@@ -651,7 +651,7 @@ void member_stop(struct member *member)
 	if (member->thread_runs) {
 		pthread_mutex_lock(&member->lock);
 		member->stop = true;
-		kick(member);
+		member_kick(member);
 		pthread_mutex_unlock(&member->lock);
 		pthread_join(member->thread, NULL);
 	}

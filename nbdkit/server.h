@@ -124,6 +124,7 @@ struct config {
 	int direct; /* 0 no, 1 yes, -1 where it can be had */
 	int uring; /* the same, of io_uring; else threads move the bytes */
 	int rotational; /* 0 no, 1 yes, -1 find out */
+	int coordinate; /* stripe set: 0 no, 1 yes, -1 where it can be */
 	bool readonly;
 	bool truncate;
 	bool sync_writes;
@@ -178,6 +179,22 @@ int member_flush(struct member *member);
  */
 int member_finish_fua(struct member *member);
 void member_owner_gone(struct member *member, u64 owner);
+
+/* Have the disk thread ask the scheduler again; whatever locks are held. */
+void member_kick(struct member *member);
+
+/* ---- array.c ---- */
+
+struct ss_array_counters;
+
+/* Whether members can be coordinated, if they must; 0, or -1 when refused. */
+int array_check(void);
+/* Coordinate the members, which run; 0, or -1 after nbdkit_error(). */
+int array_start(void);
+/* No longer; nothing is pending. */
+void array_stop(void);
+/* What it did since; false when members are not coordinated. */
+bool array_counters(struct ss_array_counters *counters);
 
 /* ---- stripe.c ---- */
 

@@ -5,6 +5,7 @@
  * half of it.
  */
 #include "server.h"
+#include "../core/array.h"
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
@@ -292,6 +293,21 @@ static void write_flushes(FILE *to, const struct picture *picture)
 			i, (double)picture->member[i].counters.idle_ns / 1e9);
 }
 
+static void write_array(FILE *to)
+{
+	struct ss_array_counters counters;
+
+	if (!array_counters(&counters))
+		return;
+	head(to, "array_streams_total", "counter",
+	     "Streams found in all members of the stripe set.");
+	fprintf(to, "streamsched_array_streams_total %lu\n",
+		counters.established);
+	head(to, "array_turns_total", "counter",
+	     "Times that all heads were brought to a stream.");
+	fprintf(to, "streamsched_array_turns_total %lu\n", counters.turns);
+}
+
 static void write_metrics(FILE *to, const struct picture *picture)
 {
 	u32 i, c;
@@ -332,6 +348,7 @@ static void write_metrics(FILE *to, const struct picture *picture)
 				number_at(&picture->member[i].counters,
 					  counters[c].offset));
 	}
+	write_array(to);
 }
 
 /* The new file beside @path, so that nobody reads half of it; -1 with errno. */

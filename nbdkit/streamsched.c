@@ -19,6 +19,7 @@ struct server server = {
 	.config = {
 		.policy = "stream:deadline",
 		.chunk = 65536,
+		.coordinate = -1,
 		.max_request = 1 << 20,
 		.metrics_s = 10,
 		.direct = -1,
@@ -51,7 +52,7 @@ static int streamsched_after_fork(void)
 	for (i = 0; i < server.nr_members; i++)
 		if (member_start(server.member[i]))
 			return -1;
-	return 0;
+	return array_start();
 }
 
 /* No connection is left, so nothing is pending. */
@@ -67,6 +68,8 @@ static void streamsched_unload(void)
 		pthread_mutex_destroy(&connection->stats.lock);
 		free(connection);
 	}
+	/* No member may wake another one from here on. */
+	array_stop();
 	for (i = 0; i < server.nr_members; i++) {
 		member_stop(server.member[i]);
 		free(server.member[i]);
@@ -369,6 +372,8 @@ static int streamsched_extents(void *handle, uint32_t bytes, uint64_t offset,
 static const char config_help[] =
 	"[file=]<FILE>       A file or block device; several: RAID 0.\n"
 	"chunk=<SIZE>        Of the stripes (default: 64k).\n"
+	"coordinate=<BOOL>   Have the disks of a stripe set serve the same stream\n"
+	"                    at the same time (default: auto, where they can).\n"
 	"emulate=<DISK>      A disk model in real time, over memory or <FILE>.\n"
 	"size=<SIZE>         Of the emulated disk (default: all of it).\n"
 	"policy=<POLICY>     The scheduler (default: stream:deadline).\n"

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched import __version__, auto, results, rig
+from streamsched import __version__, auto, kernelarray, results, rig
 from streamsched.array import Array, parse_array
 from streamsched.auto import Goal, Rule
 from streamsched.compare import Comparison, Trace, compare
@@ -727,6 +727,7 @@ rig_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(rig_app, name="rig")
+app.add_typer(kernelarray.app, name="array")
 
 VariantOption = Annotated[
     str,

@@ -9,7 +9,6 @@ another machine.
 from __future__ import annotations
 
 import errno
-import os
 import shlex
 import sys
 import time
@@ -19,9 +18,12 @@ from typing import Annotated
 
 import typer
 
+from streamsched.configfs import refused
+from streamsched.configfs import write as configfs_write
 from streamsched.diskfile import KINDS, Disk, load_disk
 from streamsched.errors import StreamschedError, UsageError
 
+MODULE = "hdd_emu"
 CONFIGFS = Path("/sys/kernel/config/hdd-emu")
 # Fields that a flat disk has besides those of its own.
 COMMON = (
@@ -75,7 +77,7 @@ def create(
     except FileExistsError:
         raise UsageError(f"{folder}: there is a disk of this name already") from None
     except OSError as error:
-        raise _refused(folder, error) from None
+        raise refused(folder, error, MODULE) from None
     try:
         for attribute, value in {**attributes(disk), **(settings or {}), "power": "1"}.items():
             write(folder / attribute, value)
@@ -96,52 +98,14 @@ def remove(name: str, configfs: Path = CONFIGFS) -> None:
             break
         except OSError as error:
             if error.errno != errno.EBUSY or time.monotonic() >= until:
-                raise _refused(folder / "power", error) from None
+                raise refused(folder / "power", error, MODULE) from None
         time.sleep(BUSY_STEP_S)
     folder.rmdir()
 
 
 def write(attribute: Path, value: str) -> None:
-    """Write one attribute, in one piece as the kernel wants it."""
-    if not attribute.exists():
-        raise UsageError(f"{attribute}: there is no such attribute")
-    try:
-        file = os.open(attribute, os.O_WRONLY)
-        try:
-            os.write(file, value.encode() + b"\n")
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise _refused(attribute, error) from None
-
-
-def _refused(path: Path, error: OSError) -> StreamschedError:
-    reason = _reason(path) or f"{error.strerror} (the kernel's log may say why)"
-    return StreamschedError(f"{path}: {reason}")
-
-
-def _reason(path: Path) -> str:
-    """What the kernel's log said last about an attribute; empty when it cannot be read."""
-    marks = (f"hdd_emu: {path.parent.name}/{path.name}: ", f"hdd_emu: {path.name}: ")
-    reason = ""
-    try:
-        log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    try:
-        while True:
-            try:
-                line = os.read(log, 8192).decode(errors="replace").splitlines()[0]
-            except BrokenPipeError:  # overwritten while it was read
-                continue
-            message = line.partition(";")[2]
-            for mark in marks:
-                if message.startswith(mark):
-                    reason = message.removeprefix(mark)
-    except OSError:  # at its end
-        return reason
-    finally:
-        os.close(log)
+    """Write one attribute of a disk."""
+    configfs_write(attribute, value, MODULE)
 
 
 app = typer.Typer(

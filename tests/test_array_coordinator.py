@@ -246,7 +246,6 @@ def test_waiting_that_does_not_pay_is_given_up_once(core: Core) -> None:
             break
     assert pair.count("unusable") == 1
     assert not pair.in_turn()
-    pair.follow_established = pair.count("established")
     assert pair.count("established") == 1
 
 
@@ -288,6 +287,80 @@ def test_members_leave_and_return_with_requests_under_way(pair: ArrayDriver) -> 
     pair.at(member.now)
     assert pair.follow(chunk + 2, 4 * THRESHOLD)
     assert pair.count("established") == 2
+
+
+def test_a_request_of_another_array_is_not_known(core: Core) -> None:
+    """In flight while its disk goes over to another array: nothing of the old one is touched."""
+    old, new = ArrayDriver(core), ArrayDriver(core, attach=False)
+    chunk = usable(old)
+    member, rq = old.read(chunk)
+    member.dispatch(rq)
+    new.members = old.members
+    for i, one in enumerate(old.members):
+        old.lib.ss_array_detach(old.array, i, one.now_ns)
+        assert new.attach(i) == 0
+    old.later(1)
+    before = bytes(old.ffi.buffer(old.array))
+    member.complete(rq)
+    assert bytes(old.ffi.buffer(old.array)) == before
+    assert (old.array.nr_busy, new.array.nr_busy) == (0, 0)
+
+
+def test_the_arrays_time_does_not_go_back(pair: ArrayDriver) -> None:
+    """A member read the clock, and came in after another one with a later time."""
+    chunk = usable(pair)
+    first, second = pair.read(chunk)[0], pair.members[(chunk + 1) % 2]
+    first.dispatch()
+    first.later(5)
+    first.complete()
+    second.later(1)
+    pair.read(chunk + 1)
+    (stream,) = [s for s in pair.array.stream if s.size]
+    # What it would do by itself is a matter of ms, not of all time.
+    assert stream.alone.ns < 10**9
+    assert pair.in_turn()
+
+
+def test_a_member_that_nothing_is_asked_of_keeps_nobody(core: Core) -> None:
+    """As md does with a failed one: its chunks are read from the others."""
+    trio = ArrayDriver(core, 3)
+    chunk = trio.follow(0, 1)
+    trio.later(500)
+    for chunk in range(3, 3 * 200):
+        if chunk % 3 == 0:
+            continue
+        member, rq = trio.read(chunk)
+        member.dispatch(rq)
+        trio.later(1)
+        member.complete(rq)
+        trio.later(0.1)
+        if trio.count("established"):
+            break
+    # 64 for each of the three.
+    assert trio.count("established") == 1
+    assert 190 < chunk * 2 / 3 < 200
+
+
+def test_mirrors_without_stripes_schedule_by_themselves(core: Core) -> None:
+    pair = ArrayDriver(core)
+    pair.array.geometry.level = pair.lib.SS_ARRAY_RAID10
+    assert (
+        pair.lib.ss_array_geometry_init(pair.ffi.addressof(pair.array.geometry), pair.why, 160) == 0
+    )
+    for chunk in range(60):
+        member = pair.members[0]
+        member.serve(member.send(0, chunk * CHUNK, CHUNK))
+    assert pair.count("established") == 0
+
+
+def test_members_try_by_themselves_while_there_are_no_turns(pair: ArrayDriver) -> None:
+    """Whether an array leads is what their own trials ask."""
+    member = pair.members[0]
+    leads = member.sched.coordinator.ops.leads
+    assert not leads(member.sched.coordinator, member.now_ns)
+    pair.read(usable(pair))
+    assert pair.in_turn()
+    assert leads(member.sched.coordinator, member.now_ns)
 
 
 def test_writes_that_nobody_waits_for_are_of_no_stream(pair: ArrayDriver) -> None:

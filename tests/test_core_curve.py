@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policy_driver import FAR, Driver
 
 Core = tuple[Any, Any]
 Points = Sequence[tuple[int, int]]
@@ -361,6 +362,28 @@ def test_an_ssd_is_flat_after_random_access_alone(core: Core) -> None:
     curve = ssd(core, 90, ONE_TB, random_only=True)
     assert curve.at(ONE_TB // 2) < 1 * MS
     assert curve.c.flat
+
+
+@pytest.mark.parametrize("skip", [0, 128, 2048])
+def test_what_was_read_ahead_teaches_nothing(core: Core, skip: int) -> None:
+    """Two sequences far apart, both from the drive's cache: far is not near for that."""
+    driver = Driver(core, "noop")
+    before = driver.sched.curve.mean_random_ns
+    for i in range(100):
+        for start in (0, FAR):
+            driver.send(0, start + i * (128 + skip), 128)
+            # The first of each has to be gone for.
+            driver.serve(ms=15 if i == 0 else 0.3)
+    assert driver.sched.curve.mean_random_ns > before / 2
+
+
+def test_far_requests_of_a_disk_without_a_head_are_learned(core: Core) -> None:
+    driver = Driver(core, "noop")
+    dice = random.Random(1)
+    for _ in range(400):
+        driver.send(0, dice.randrange(2**31 - 8))
+        driver.serve(ms=0.1)
+    assert driver.sched.curve.flat
 
 
 def test_an_ssd_read_in_order_only_is_not_called_flat(curve: Curve) -> None:

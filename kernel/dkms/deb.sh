@@ -33,7 +33,7 @@ mkdir -p "$tree"
 kernel/dkms/stage.sh "$tree/source"
 cp -r kernel/debian "$tree/debian"
 cp kernel/dkms/dkms.conf "$tree/debian/streamsched-dkms.dkms"
-cp kernel/udev/60-stream-iosched.rules docs/INSTALL.md "$tree/"
+cp kernel/udev/6*.rules docs/INSTALL.md "$tree/"
 (
 	cd "$tree"
 	# What is needed was looked for above; it also wants a C++ compiler.

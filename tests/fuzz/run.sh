@@ -5,7 +5,7 @@
 # inputs that break an invariant. The inputs found to reach new code are kept
 # in build/fuzz/ and begin the next run; tests/fuzz/corpus/ holds the first.
 #
-#   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [trace]
+#   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [array] [trace]
 #
 # With FUZZ_TOTALS=FILE the line "fuzz PASSED FAILED SKIPPED" is added there.
 set -eu
@@ -20,6 +20,7 @@ flags=(-g -O2 -std=gnu11 -Icompat -fno-strict-aliasing
 sources() {
 	case $1 in
 	core) printf '%s\n' tests/fuzz/fuzz_core.c core/*.c compat/*.c ;;
+	array) printf '%s\n' tests/fuzz/fuzz_array.c core/*.c compat/*.c ;;
 	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
 	esac
 }
@@ -30,17 +31,17 @@ build() {
 	mapfile -t files < <(sources "$1")
 	# Bytes choose events by their value, so comparisons tell libFuzzer
 	# nothing about the core, and following them costs half the speed.
-	if [ "$1" = core ]; then
+	if [ "$1" != trace ]; then
 		extra=(-fno-sanitize-coverage=trace-cmp)
 	fi
 	"$clang" "${flags[@]}" "${extra[@]}" -o "$out/fuzz_$1" "${files[@]}"
 }
 
-# Its seconds: the core gets all, the readers a quarter of them.
+# Its seconds: the core gets all, the others a quarter of them.
 seconds_of() {
 	case $1 in
 	core) echo "$seconds" ;;
-	trace) echo $(((seconds + 3) / 4)) ;;
+	*) echo $(((seconds + 3) / 4)) ;;
 	esac
 }
 
@@ -79,7 +80,7 @@ failure() {
 }
 
 if [ $# = 0 ]; then
-	set -- core trace
+	set -- core array trace
 fi
 mkdir -p "$out"
 passed=0
