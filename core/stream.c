@@ -1048,8 +1048,8 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 static bool continues_pending(const struct ss_policy *policy,
 			      const struct ss_request *rq)
 {
-	const struct ss_request *before =
-		ss_sched_pending_before(policy->sched, rq->sector);
+	const struct ss_request *before = ss_sched_pending_before(policy->sched,
+								  rq->sector);
 	const struct stream *s = before ? before->stream : NULL;
 
 	return s && s->last == before && rq->direction == SS_READ;
