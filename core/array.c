@@ -1087,6 +1087,8 @@ void ss_array_init(struct ss_array *array,
 	array->attached = 0;
 	array->turn = NULL;
 	array->last = NULL;
+	array->placed = 0;
+	array->placed_ns = U64_MAX;
 	array->nr_busy = 0;
 	array->arrivals = 0;
 	array->caution = 0;

