@@ -254,14 +254,19 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 	return look_up(curve, distance_sectors);
 }
 
+/*
+ * Multiplied forward as well: of requests that arrive no processor can foresee
+ * the direction.
+ */
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	u64 forward_ns = look_up(curve, ss_distance(from_sector, to_sector));
+	u64 distance = ss_distance(from_sector, to_sector);
+	u32 more_pct = (curve->backward_pct - 100) * (to_sector < from_sector);
 
-	if (to_sector >= from_sector)
-		return forward_ns;
-	return div_u64(forward_ns * curve->backward_pct, 100);
+	if (!distance)
+		return curve->point[0].time_ns;
+	return div_u64(look_up(curve, distance) * (100 + more_pct), 100);
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */

@@ -227,22 +227,6 @@ static void mean_add(u64 *mean, u64 sample, u32 memory)
 		*mean -= div_u64(*mean - sample, memory);
 }
 
-/*
- * Positioning from one sector to another, by the curve. Multiplied forward as
- * well: of requests that arrive no processor can foresee the direction.
- */
-static inline u64 position_ns(const struct ss_curve *curve, u64 from_sector,
-			      u64 to_sector)
-{
-	u64 distance = ss_distance(from_sector, to_sector);
-	u32 more_pct = (curve->backward_pct - 100) * (to_sector < from_sector);
-
-	if (!distance)
-		return curve->point[0].time_ns;
-	return div_u64(ss_curve_distance_ns(curve, distance) * (100 + more_pct),
-		       100);
-}
-
 /* What moving @nr_sectors takes, once the head is there. */
 static u64 transfer_ns(const struct ss_sched *sched, u64 nr_sectors)
 {
@@ -289,7 +273,6 @@ static bool has_second_chance(const struct stream_state_all *all,
 static void set_patience(const struct ss_policy *policy, struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
-
 	u64 percent = 100 + policy->value[STREAM_TOLERANCE];
 
 	s->patience_ns = s->service_ns;
@@ -562,8 +545,9 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 static u64 child_cost_ns(const struct ss_policy *policy, const struct stream *s,
 			 const struct ss_request *rq, u64 now_ns)
 {
-	return waited_ns(s, now_ns) +
-	       position_ns(&policy->sched->curve, s->end_sector, rq->sector);
+	return waited_ns(s, now_ns) + ss_curve_service_ns(&policy->sched->curve,
+							  s->end_sector,
+							  rq->sector);
 }
 
 /*
@@ -672,8 +656,8 @@ static void reconsider(const struct ss_policy *policy, u64 now_ns)
 	choice = inner->ops->choose(inner, now_ns, NULL);
 	if (choice.verdict != SS_DISPATCH)
 		return;
-	service_ns = position_ns(&policy->sched->curve, s->end_sector,
-				 choice.rq->sector);
+	service_ns = ss_curve_service_ns(&policy->sched->curve, s->end_sector,
+					 choice.rq->sector);
 	if (service_ns < s->service_ns)
 		change_instead(policy, s, service_ns, choice.rq);
 }
@@ -694,10 +678,11 @@ static void alternative_came(const struct ss_policy *policy,
 			if (!s->supposed)
 				continue;
 			s->supposed = false;
-			change_instead(policy, s,
-				       position_ns(&policy->sched->curve,
-						   s->end_sector, rq->sector),
-				       rq);
+			change_instead(
+				policy, s,
+				ss_curve_service_ns(&policy->sched->curve,
+						    s->end_sector, rq->sector),
+				rq);
 		}
 	}
 	if (all->held && rq->stream != all->held)

@@ -11,6 +11,7 @@
  * come. In the end everything pending is served.
  */
 #include "../../core/array.h"
+#include "check.h"
 
 #include <linux/kernel.h>
 
@@ -29,15 +30,6 @@
 #define SLICE_MOST_NS (60ULL * SS_SEC)
 /* Questions in a row without another answer than to wait. */
 #define WAITS_MOST 100000
-
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__,       \
-				__LINE__, #cond);                              \
-			abort();                                               \
-		}                                                              \
-	} while (0)
 
 enum slot_state { FREE, PENDING, IN_FLIGHT };
 

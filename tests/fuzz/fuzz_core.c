@@ -9,6 +9,7 @@
  * tunable changes, time passes. In the end everything pending is served.
  */
 #include "../../core/sched.h"
+#include "check.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -21,15 +22,6 @@
 #define TAILS 64
 /* Answers of SS_WAIT in a row, each waited out, without another event. */
 #define MAX_WAITS_IN_A_ROW 4
-
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__,       \
-				__LINE__, #cond);                              \
-			abort();                                               \
-		}                                                              \
-	} while (0)
 
 enum slot_state { FREE, PENDING, IN_FLIGHT };
 

@@ -5,6 +5,7 @@
  * skipped, and into what pieces it is cut on its way in.
  */
 #include "../../sim/trace.h"
+#include "check.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,15 +14,6 @@
 
 #define DETECT 0x40
 #define SKIP_BAD 0x80
-
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond)) {                                                 \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__,       \
-				__LINE__, #cond);                              \
-			abort();                                               \
-		}                                                              \
-	} while (0)
 
 static void check_request(const struct trace_request *rq, u64 last_ns)
 {
