@@ -243,11 +243,49 @@ static int set_tunable(const struct ss_policy_ops *ops,
 	return 0;
 }
 
+/*
+ * A tunable that was not given. Not the paper's slice: clients wait, and how
+ * long they may is what wait_target says; as in the kernel's scheduler.
+ */
+static u64 default_value(const struct ss_tunable *row)
+{
+	return strcmp(row->name, "stream_time_slice") ? row->initial :
+							row->word_value;
+}
+
+/* Where the server's default is not the core's. */
+static int tune_defaults(struct ss_sched *sched, char *why, size_t size)
+{
+	const struct ss_policy_ops *ops;
+	u32 i, t;
+
+	for (i = 0; i < ss_nr_policies; i++) {
+		ops = ss_policies[i];
+		for (t = 0; t < ops->nr_tunables; t++) {
+			const struct ss_tunable *row = &ops->tunables[t];
+			u64 value = default_value(row);
+			int error = 0;
+
+			if (value != row->initial)
+				error = ss_sched_tune(sched, row->name, value,
+						      0, why, size);
+			/* -ENOENT: a policy that is not used here. */
+			if (error && error != -ENOENT)
+				return error;
+		}
+	}
+	return 0;
+}
+
 int config_tune(struct ss_sched *sched)
 {
 	char why[160];
 	u32 i;
 
+	if (tune_defaults(sched, why, sizeof(why))) {
+		nbdkit_error("%s", why);
+		return -1;
+	}
 	for (i = 0; i < nr_tuned; i++) {
 		const char *name = tuned[i].row->name;
 		int error = ss_sched_tune(sched, name, tuned[i].value, 0, why,
@@ -880,10 +918,10 @@ void config_dump(void)
 		for (t = 0; t < ops->nr_tunables; t++) {
 			const struct ss_tunable *row = &ops->tunables[t];
 
-			if (row->word && row->initial == row->word_value)
+			if (row->word && default_value(row) == row->word_value)
 				snprintf(text, sizeof(text), "%s", row->word);
 			else
-				show_value(row, row->initial, text,
+				show_value(row, default_value(row), text,
 					   sizeof(text));
 			show_value(row, row->min, least, sizeof(least));
 			show_value(row, row->max, most, sizeof(most));

@@ -228,12 +228,20 @@ def _storage(disk: str, array: str | None) -> Storage:
 
 
 def _setups(
-    disk: Disk, policy: str, owners: str, depth: int, settings: Sequence[str], curve: str
+    disk: Disk,
+    policy: str,
+    owners: str,
+    depth: int,
+    settings: Sequence[str],
+    curve: str,
+    *,
+    slice_is_fixed: bool = True,
 ) -> list[Setup]:
     if not 1 <= depth <= 32:
         raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
     specs = _specs(policy)
-    tunables = tuple(sorted(parse_settings(list(settings), specs).items()))
+    values = parse_settings(list(settings), specs, slice_is_fixed=slice_is_fixed)
+    tunables = tuple(sorted(values.items()))
     return [
         Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
         for spec in specs
@@ -485,7 +493,7 @@ def _run_on_nbd(
     specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
     if AUTO in _specs(specs):
         raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
-    setups = _setups(disk, specs, "process", depth, settings, "learned")
+    setups = _setups(disk, specs, "process", depth, settings, "learned", slice_is_fixed=False)
     processes = _load_for_fio(job, disk, "nbd")
     comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
     name = Path(job).name

@@ -166,8 +166,13 @@ def parse_weights(
     return tuple(sorted(weights.items()))
 
 
-def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
-    """The values of NAME=VALUE settings; each must be a tunable of one of @specs."""
+def parse_settings(
+    settings: list[str], specs: list[str], *, slice_is_fixed: bool = True
+) -> dict[str, int]:
+    """The values of NAME=VALUE settings; each must be a tunable of one of @specs.
+
+    Whether the slice is fixed where no setting says so is the host's to know.
+    """
     rows = {
         row.name: row for spec in specs for policy in check_spec(spec) for row in policy.tunables
     }
@@ -186,7 +191,7 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
         except UsageError as error:
             message = str(error)
             raise UsageError(message if name in message else f"{name}: {message}") from None
-    if "wait_target" in values and values.get("stream_time_slice") != 0:
+    if "wait_target" in values and values.get("stream_time_slice", int(slice_is_fixed)) != 0:
         raise UsageError(
             "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto"
         )

@@ -41,6 +41,23 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
     assert document["runs"][1]["hits"] > 0
 
 
+def test_a_wait_target_needs_no_slice_here(tmp_path: Path) -> None:
+    """The server's slice follows from it by default; the simulator's is fixed."""
+    job = tmp_path / "readers.fio"
+    job.write_text("[reader]\nrw=read\nbs=64k\nsize=1m\nnumjobs=2\noffset_increment=100g\n")
+    command = [Path(sys.executable).parent / "streamsched", "run", job]
+    command += ["--policy", "stream:deadline", "--set", "wait_target=300ms"]
+    for options, message in (
+        ([], "while the slice is fixed"),
+        (["--on", "nbd", "--set", "stream_time_slice=9ms"], "while the slice is fixed"),
+    ):
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert message in done.stderr
+    done = subprocess.run([*command, "--on", "nbd"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_run_on_nbd_refuses_what_it_cannot(tmp_path: Path) -> None:
     job = tmp_path / "job.fio"
     job.write_text("[a]\nfilename=x\nrw=read\nsize=1m\n")
