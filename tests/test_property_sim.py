@@ -252,6 +252,28 @@ def test_stream_costs_no_throughput(batch: int) -> None:
     assert sum(ratio > 1.5 for ratio in ratios.values()) > len(seeds) / 6
 
 
+# These lose less than the inner policy's own throughput varies when its processes begin up to 20 ms
+# earlier or later: over such beginnings they keep it.
+BY_CHANCE, DRAWS = {39, 909, 982}, 6
+
+
+@pytest.mark.parametrize("seed", sorted(BY_CHANCE))
+def test_some_miss_it_by_when_their_processes_begin(seed: int) -> None:
+    assert seed in MISSED
+    one = workload(seed).lasting()
+    inner_ns = stream_ns = 0
+    for draw in range(DRAWS):
+        dice = random.Random(draw)
+        begun = tuple(
+            each if draw == 0 else dataclasses.replace(each, startdelay_ns=dice.randrange(20 * MS))
+            for each in one.processes
+        )
+        drawn = dataclasses.replace(one, processes=begun)
+        inner_ns += drawn.run(one.inner).duration_ns
+        stream_ns += drawn.run(f"stream:{one.inner}").duration_ns
+    assert inner_ns / stream_ns >= KEPT
+
+
 def test_how_many_do_not_keep_it() -> None:
     """The figure of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
