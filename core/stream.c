@@ -139,6 +139,9 @@ static const struct ss_tunable stream_tunables[] = {
  */
 #define ASYNC_APART (500 * SS_MSEC)
 #define ASYNC_BESIDE 4
+#ifndef BESIDE_ASYNC
+#define BESIDE_ASYNC 4
+#endif
 
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
@@ -205,6 +208,7 @@ struct stream_state_all {
 	u64 child_expected_ns; /* the same by the curve */
 	u64 turn_took_ns; /* positioning of this turn's requests, sum */
 	u64 turn_expected_ns; /* of its first one, by the curve */
+	u64 turn_behind_ns; /* this turn's requests were late by, for writes */
 	u64 switch_ns; /* time of a turn's first request, running mean */
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
@@ -385,12 +389,15 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 	/*
 	 * Nothing known yet: with the device otherwise empty trying is cheap,
 	 * but to empty it of other commands for a guess is not. Unless only
-	 * writes are kept waiting; there, as it was with shorter streams.
+	 * writes are kept waiting, or it is the turn of this stream that grew,
+	 * and nearly empty (readahead has two windows under way): there, as it
+	 * was with shorter ones.
 	 */
 	if (is_unknown(score) && sched->nr_in_flight <= 1)
 		return true;
 	while (is_unknown(score) && score > all->score &&
-	       sched->nr_pending_dir[SS_READ] <= s->nr_pending)
+	       ((s == all->held && sched->nr_in_flight <= 2) ||
+		sched->nr_pending_dir[SS_READ] <= s->nr_pending))
 		score--;
 	if (is_unknown(score))
 		return false;
@@ -758,17 +765,24 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	return div_u64(target, max_t(u32, nr_in_turn(policy, s), 1));
 }
 
-/* When the held stream must let others go on; they are pending. */
+/*
+ * When the held stream must let others go on; they are pending. Beside what
+ * nobody waits for, a turn lasts for BESIDE_ASYNC of the paper's slices, and
+ * does not pay for the drive's work on writes.
+ */
 static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 end = all->slice_start_ns + slice_ns(policy, s);
-	const struct ss_request *oldest;
+	u64 slice = slice_ns(policy, s), end = all->slice_start_ns + slice;
+	const struct ss_request *oldest = oldest_awaited(all, s);
+	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
 
-	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
-		return end;
-	oldest = oldest_awaited(all, s);
-	if (!oldest)
+	if (!oldest) {
+		if (!target)
+			end += (BESIDE_ASYNC - 1) * slice;
+		return end + min_t(u64, all->turn_behind_ns, slice);
+	}
+	if (!target)
 		return end;
 	return min_t(u64, end,
 		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
@@ -778,12 +792,20 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 static inline struct ss_request *overdue(const struct ss_policy *policy,
 					 u64 now_ns)
 {
+	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
 	struct ss_request *rq;
 
 	if (!inner->ops->expired)
 		return NULL;
 	rq = inner->ops->expired(inner, now_ns);
+	/*
+	 * Write-back comes faster than any disk writes, and then all of it is
+	 * late. As in Linux, where a batch is not ended for it, no turn is.
+	 */
+	if (rq && !ss_request_is_sync(rq) && all->held && !is_alone(all) &&
+	    now_ns < slice_end_ns(policy, all->held))
+		return NULL;
 	/* With a target of its own, the framework knows better what is late. */
 	if (rq && policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
 	    ss_request_is_sync(rq) &&
@@ -1142,6 +1164,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	turn_ends(policy);
 	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;
 	all->slice_start_ns = now_ns;
+	all->turn_behind_ns = 0;
 	all->first_of_turn = all->held ? rq : NULL;
 }
 
@@ -1242,6 +1265,22 @@ static bool was_cached(const struct ss_policy *policy,
 }
 
 /*
+ * @rq is done after writes that nobody waits for. What it took longer than
+ * positioning and its transfer, the drive needed to empty its cache of them:
+ * that is time of theirs within this turn.
+ */
+static void note_behind(struct stream_state_all *all,
+			const struct ss_request *rq, u64 took_ns, u64 moving_ns)
+{
+	u64 own_ns = rq->expected_ns + moving_ns;
+
+	if (rq->stream != all->held || !all->async_ns || took_ns <= own_ns ||
+	    rq->dispatch_ns > all->async_ns + ASYNC_APART)
+		return;
+	all->turn_behind_ns += took_ns - own_ns;
+}
+
+/*
  * @rq is done: what does that say of holding and of the inner policy alone?
  * With a target for waits, that comes first, and nothing is tried.
  */
@@ -1288,6 +1327,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 		all->async_ns = now_ns;
 	if (!is_flat(policy)) {
 		compare_with_curve(policy, rq, took_ns, moving_ns);
+		if (all->held)
+			note_behind(all, rq, took_ns, moving_ns);
 		note_trial(policy, rq, moving_ns, now_ns);
 	}
 	if (rq == all->first_of_turn) {

@@ -23,6 +23,8 @@ from streamsched.workloads import WORKLOADS, shipped_jobs
 
 # nwcs over a policy for throughput and over one for shares.
 WRAPPED = ("nwcs:sptf", "nwcs:wfq")
+# As the kernel's scheduler and the block server begin: slices follow from wait_target, 500 ms.
+AUTO = f"{STREAM}, auto"
 # How far behind the best stream may be: the aim.
 AIM = 0.03
 # A run that is not over by then, in virtual time, has starved somebody.
@@ -30,9 +32,9 @@ LIMIT_S = 3600
 
 
 def policies() -> list[str]:
-    """All that are compared, the one that they are compared with last."""
+    """All that are compared, those that they are compared with last."""
     plain = [one.name for one in all_policies().values() if not one.flags & WRAPPER]
-    return [*plain, *WRAPPED, STREAM]
+    return [*plain, *WRAPPED, STREAM, AUTO]
 
 
 def workloads() -> list[str]:
@@ -57,6 +59,8 @@ Table = dict[str, dict[str, Cell]]  # by workload, by policy
 
 
 def _case(work: str, policy: str) -> Case:
+    if policy == AUTO:
+        return dataclasses.replace(_case(work, STREAM), tunables=(("stream_time_slice", 0),))
     if work in WORKLOADS:
         return work_case(work, policy)
     return Case(work, policy, owners="process")
@@ -102,13 +106,14 @@ def measure(works: Sequence[str], jobs: int, console: Console) -> Table:
 
 def best_other(row: dict[str, Cell]) -> str:
     """The most efficient of the others."""
-    return max((spec for spec in row if spec != STREAM), key=lambda spec: row[spec].efficiency)
+    others = [spec for spec in row if spec not in (STREAM, AUTO)]
+    return max(others, key=lambda spec: row[spec].efficiency)
 
 
-def behind(row: dict[str, Cell]) -> float:
-    """By which part stream's efficiency is below the best other's; negative: above."""
+def behind(row: dict[str, Cell], spec: str) -> float:
+    """By which part @spec's efficiency is below the best other's; negative: above."""
     best = row[best_other(row)].efficiency
-    return 1 - row[STREAM].efficiency / best if best else 0.0
+    return 1 - row[spec].efficiency / best if best else 0.0
 
 
 def mean(table: Table, spec: str) -> float:
@@ -131,25 +136,32 @@ def markdown(table: Table) -> str:
     lines += [table_row(work, row) for work, row in table.items()]
     means = " | ".join(f"{mean(table, spec):.3f}" if mean(table, spec) else "-" for spec in specs)
     lines += [f"| geometric mean | {means} |", ""]
-    worse = {work: row for work, row in table.items() if behind(row) > 0}
-    far = [work for work, row in worse.items() if behind(row) > AIM]
+    for spec in (STREAM, AUTO):
+        lost = [behind(row, spec) for row in table.values()]
+        near = sum(0 < each <= AIM for each in lost)
+        far = sum(each > AIM for each in lost)
+        lines += [
+            f"{spec}: the most efficient or as good on {len(lost) - near - far} of {len(lost)} "
+            f"workloads, at most {100 * AIM:.0f} % behind the best other on {near} more, and "
+            f"further behind on {far}.",
+            "",
+        ]
     first = max(specs, key=lambda spec: mean(table, spec))
-    lines += [
-        f"{STREAM} is the most efficient on {len(table) - len(worse)} of {len(table)} workloads, "
-        f"at most {100 * AIM:.0f} % behind on {len(worse) - len(far)} more, and further behind on "
-        f"{len(far)}. The highest mean is that of {first}.",
-        "",
-    ]
+    lines += [f"The highest mean is that of {first}.", ""]
+    worse = {
+        work: row for work, row in table.items() if max(behind(row, STREAM), behind(row, AUTO)) > 0
+    }
     if worse:
         lines += [
-            f"| workload | {STREAM} | most efficient | that | {STREAM} is behind by |",
-            "|---|---|---|---|---|",
+            f"| workload | most efficient other | that | {STREAM} | behind by | auto | behind by |",
+            "|---" * 7 + "|",
         ]
-    for work, row in sorted(worse.items(), key=lambda item: -behind(item[1])):
+    for work, row in sorted(worse.items(), key=lambda item: -behind(item[1], AUTO)):
         best = best_other(row)
-        lines.append(
-            f"| `{work}` | {row[STREAM]} | {best} | {row[best]} | {100 * behind(row):.1f} % |"
+        own = " | ".join(
+            f"{row[spec]} | {100 * behind(row, spec):.1f} %" for spec in (STREAM, AUTO)
         )
+        lines.append(f"| `{work}` | {best} | {row[best]} | {own} |")
     return "\n".join(lines) + "\n"
 
 
@@ -166,8 +178,10 @@ another has read. The highest of a line is bold. A policy that lets somebody wai
 efficient: look at the wait. One that "starves" was not done after {LIMIT_S} s of virtual time.
 
 One command in the disk at a time. Owners are visible, each process or (`-1vm`, `-2vm`) each VM;
-{STREAM} does not look at them. The workloads of job files are in `jobs/` ([JOBS.md](JOBS.md)) and
-run on `wd5000aaks`; `streamsched workloads` lists the others, with their disks.
+{STREAM} does not look at them; as "auto" it has `stream_time_slice=auto`, as the kernel's
+scheduler and the block server have by default. The workloads of job files are in `jobs/`
+([JOBS.md](JOBS.md)) and run on `wd5000aaks`; `streamsched workloads` lists the others, with
+their disks.
 
 """
 

@@ -105,18 +105,30 @@ def test_a_lone_writer_has_the_device_to_itself(core: Core) -> None:
     assert len(drain(d)) == 40
 
 
-def turns_ms(d: Driver, nr: int) -> list[int]:
-    """How long the reader is served between batches of writes, 1 ms for each request of either."""
-    turns, reads = [0], 0
+def turns_ms(d: Driver, nr: int, *, awaited: bool = False, slow_ms: int = 0) -> list[int]:
+    """How long the reader is served between batches of writes, 1 ms for each request of any.
+
+    With @awaited somebody else reads at random. The first three requests of a turn take
+    @slow_ms more: the drive empties its cache.
+    """
+    turns, reads, first, randoms = [0], 0, 3, 0
     writes(d, 200)
     while len(turns) <= nr:
         if not any(rq.owner == 1 for rq in d.pending):
             d.send(1, 8 * reads)
             reads += 1
-        if d.serve(ms=1).owner == 1:
-            turns[-1] += 1
+        if awaited and not any(rq.owner == 2 for rq in d.pending):
+            randoms += 1
+            d.send(2, 2 * FAR + 7_654_321 * (randoms % 100))
+        rq = d.dispatch()
+        took = 1 + (slow_ms if rq.owner == 1 and first else 0)
+        d.later(took).complete()
+        if rq.owner == 1:
+            turns[-1] += took
+            first -= bool(first)
         elif turns[-1]:
             turns.append(0)
+            first = 3
     return turns[:nr]
 
 
@@ -127,3 +139,31 @@ def test_old_write_back_does_not_end_a_turn(core: Core, target_ms: int) -> None:
     turns = turns_ms(d, 6)
     # The first ones were before the stream was established.
     assert all(0.8 * target_ms < turn <= target_ms + 20 for turn in turns[2:]), turns
+
+
+SLICE_MS, LONGER = 20, 4
+
+
+def test_beside_write_back_a_turn_lasts_for_four_slices(core: Core) -> None:
+    """As Linux' anticipatory scheduler read for 500 ms and wrote for 125 ms by turns."""
+    d = Driver(core, "stream:deadline", stream_time_slice=SLICE_MS * MS)
+    turns = turns_ms(d, 6)
+    longest = LONGER * SLICE_MS
+    assert all(0.9 * longest <= turn <= longest + 2 for turn in turns[2:]), turns
+
+
+def test_somebody_who_waits_ends_it_after_one(core: Core) -> None:
+    d = Driver(core, "stream:noop", stream_time_slice=SLICE_MS * MS)
+    turns = turns_ms(d, 6, awaited=True)
+    assert all(0.9 * SLICE_MS <= turn <= SLICE_MS + 2 for turn in turns[3:]), turns
+
+
+def test_the_drives_own_writing_is_not_of_the_turn(core: Core) -> None:
+    """What the reader's requests took longer because of it is added, up to a slice."""
+    d = Driver(core, "stream:deadline", stream_time_slice=SLICE_MS * MS)
+    turns = turns_ms(d, 6, slow_ms=5)
+    longest = LONGER * SLICE_MS + 3 * 5
+    assert all(longest - 12 <= turn <= longest + 2 for turn in turns[2:]), turns
+    d = Driver(core, "stream:deadline", stream_time_slice=SLICE_MS * MS)
+    turns = turns_ms(d, 6, slow_ms=30)
+    assert all(turn <= (LONGER + 1) * SLICE_MS + 2 for turn in turns[2:]), turns
