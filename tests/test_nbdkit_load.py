@@ -32,7 +32,10 @@ DEPTH = 4
 SANITIZERS = {
     "address": (
         "libasan.so",
-        "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:quarantine_size_mb=16",
+        # What is freed is kept for a while, by each of the many threads; small, so that it is
+        # full long before memory is looked at.
+        "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:quarantine_size_mb=16"
+        ":thread_local_quarantine_size_kb=16",
     ),
     "thread": ("libtsan.so", "TSAN_OPTIONS=exitcode=99:history_size=4"),
 }
