@@ -146,6 +146,12 @@ static const struct ss_tunable stream_tunables[] = {
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 
+/*
+ * For so long in its turn a stream may grow to lengths of which nothing is
+ * known. Not longer: those that are new, too, wait meanwhile.
+ */
+#define GROWING (200 * SS_MSEC)
+
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
@@ -380,7 +386,8 @@ static bool is_unknown(const struct score *score)
 	return !score->won_ns && !score->lost_ns;
 }
 
-static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
+static bool waiting_pays(const struct ss_policy *policy, const struct stream *s,
+			 u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
@@ -396,7 +403,8 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s)
 	if (is_unknown(score) && sched->nr_in_flight <= 1)
 		return true;
 	while (is_unknown(score) && score > all->score &&
-	       ((s == all->held && sched->nr_in_flight <= 2) ||
+	       ((s == all->held && sched->nr_in_flight <= 2 &&
+		 now_ns < all->slice_start_ns + GROWING) ||
 		sched->nr_pending_dir[SS_READ] <= s->nr_pending))
 		score--;
 	if (is_unknown(score))
@@ -936,7 +944,7 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 	struct ss_request *late;
 	u64 until_ns = SS_FOREVER;
 
-	if (!waiting_pays(policy, s))
+	if (!waiting_pays(policy, s, now_ns))
 		return ss_nothing();
 	late = overdue(policy, now_ns);
 	if (late)

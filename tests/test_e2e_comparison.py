@@ -37,23 +37,31 @@ def test_the_document_is_complete(root: Path) -> None:
 
 def cells(**efficiency: float) -> dict[str, Cell]:
     rates = {name.replace("_", ":"): rate for name, rate in efficiency.items()}
+    if "auto" in rates:
+        rates[comparison.AUTO] = rates.pop("auto")
     return {spec: Cell(rates.get(spec, 0.5), 0.25) for spec in comparison.policies()}
 
 
 def test_where_another_is_better_it_says_by_how_much() -> None:
-    table = {"a": cells(cfq=0.8, stream_deadline=0.6), "b": cells(stream_deadline=0.9)}
+    table = {
+        "a": cells(cfq=0.8, stream_deadline=0.6, auto=0.79),
+        "b": cells(stream_deadline=0.9, auto=0.9),
+    }
     text = comparison.markdown(table)
-    assert "| `a` | 0.600 / 0.25 | cfq | 0.800 / 0.25 | 25.0 % |" in text
-    assert f"{STREAM} is the most efficient on 1 of 2 workloads" in text
-    assert "further behind on 1." in text and "| `b` | 0.9" not in text.split("behind by")[1]
+    assert ("| `a` | cfq | 0.800 / 0.25 | 0.600 / 0.25 | 25.0 % | 0.790 / 0.25 | 1.2 % |") in text
+    assert f"{STREAM}: the most efficient or as good on 1 of 2 workloads" in text
+    assert "on 0 more, and further behind on 1." in text
+    assert "on 1 more, and further behind on 0." in text
+    assert "| `b` | 0.9" not in text.split("behind by")[1]
     assert "**0.800 / 0.25**" in text
 
 
 def test_whoever_starves_somebody_is_no_measure() -> None:
-    table = {"a": cells(cscan=0.0, stream_deadline=0.6)}
+    table = {"a": cells(cscan=0.0, stream_deadline=0.6, auto=0.6)}
     text = comparison.markdown(table)
     assert " | starves | " in text
-    assert comparison.mean(table, "cscan") == 0.0 and comparison.behind(table["a"]) < 0
+    assert comparison.mean(table, "cscan") == 0.0
+    assert comparison.behind(table["a"], STREAM) < 0
 
 
 @pytest.mark.parametrize(
