@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-all lint format bench deb kernel-table comparison install clean
+.PHONY: help run test test-all lint format bench deb kernel-table applications-table comparison install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
+	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
 
@@ -61,6 +62,11 @@ bench: $(STAMP)-package
 
 kernel-table: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.kerneltable
+
+applications-table: $(STAMP)-package
+	@tools/setup.sh rig
+	@tools/setup.sh applications
+	@$(BIN)/python -P -m streamsched.applications
 
 comparison: $(STAMP)-package
 	@$(BIN)/streamsched compare --to docs/COMPARISON.md

@@ -94,14 +94,20 @@ def boot(
     variant: str = "base",
     prepare: str | None = None,
     files: Mapping[str, str] | None = None,
+    memory_mb: int = MEMORY_MB,
+    trace_kib: int = TRACE_KIB,
+    disk_settings: Mapping[str, str] | None = None,
+    show: Sequence[Path] = (),
 ) -> rig.RigResult:
     """One rig: the disk, the layers of @path, the scheduler, the trace, and @work (bash).
 
-    @work finds the top of the layers in $DEV; see kernel/rig/workload.sh.
+    @work finds the top of the layers in $DEV; see kernel/rig/workload.sh. The rig's @memory_mb
+    also hold the disk's data and the trace's @trace_kib. @disk_settings are further attributes
+    of the emulated disk (docs/HDD-EMU.md); @show as for run_in_rig().
     """
     emulated = dataclasses.replace(disk, queue_depth=queue_depth)
     inside: dict[str, bytes | str] = {
-        "disk.sh": hddemu.script("hdd0", emulated),
+        "disk.sh": hddemu.script("hdd0", emulated, disk_settings),
         "work.sh": work,
         "fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes(),
         **(files or {}),
@@ -113,14 +119,15 @@ def boot(
         variant=variant,
         files=inside,
         timeout_s=TIMEOUT_S,
-        memory_mb=MEMORY_MB,
+        memory_mb=memory_mb,
+        show=show,
         environment={
             "STACK": path,
             "SCHEDULER": policy.name,
             "WITH_MODULE": "historic-iosched" if policy.name in HISTORIC else "",
             "SETTINGS": "\n".join(f"{key} {value}" for key, value in policy.settings),
             "NR_REQUESTS": str(NR_REQUESTS),
-            "TRACE_KIB": str(TRACE_KIB),
+            "TRACE_KIB": str(trace_kib),
             "TRACE_EVENTS": " ".join(EVENTS),
         },
     )

@@ -10,6 +10,7 @@ emulated disk, through a loop device and through dm-crypt.
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ from streamsched.errors import StreamschedError
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import (
     DEFAULT_POLICIES,
+    MEMORY_MB,
+    TRACE_KIB,
     KernelPolicy,
     block_trace,
     boot,
@@ -95,22 +98,22 @@ while True:
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
 """
-_TIMED = """
+TIMED = """
 now() { cut -d' ' -f1 /proc/uptime; }
 begin=$(now)
 """
-_END = """
+END_TIMED = """
 echo "$begin $(now)" >"$OUT/times"
 """
 WORK_GREPS = (
-    _TIMED
+    TIMED
     + """
 grep -r "no such words" /run/fs/a/tree &
 first=$!
 grep -r "no such words" /run/fs/b/tree &
 wait $first; wait $!
 """
-    + _END
+    + END_TIMED
 )
 
 
@@ -124,7 +127,7 @@ def _beside(rw: str, work: str) -> str:
         "echo 64000000 >/proc/sys/vm/dirty_bytes\n"
         f"RW={rw} python3 -I $IN/streamer.py &\n"
         "sleep 2; kill -USR1 $!\n"
-        f"{_TIMED}{work} >/dev/null\n{_END}"
+        f"{TIMED}{work} >/dev/null\n{END_TIMED}"
         "kill $!; wait $!\n"
     )
 
@@ -143,6 +146,10 @@ class Program:
     work: str
     foreground: str  # what its time is the time of
     background: str | None = None  # who streams meanwhile
+    least_read: int = LEAST_READ  # bytes
+    memory_mb: int = MEMORY_MB
+    disk_mb: int | None = None  # of the memory, for the disk's data; None: half of it
+    trace_kib: int = TRACE_KIB
 
 
 PROGRAMS = {
@@ -173,6 +180,7 @@ class Cell:
     p99_ms: float  # wait of the disk's requests
     longest_ms: float
     background_mb_s: float | None = None
+    queue_depth: int = QUEUE_DEPTH  # commands in the disk at once
 
 
 def _quantile(values: Sequence[int], part: float) -> float:
@@ -209,18 +217,31 @@ def fio_cells(
     ]
 
 
-def program_cell(name: str, path: str, disk: Disk, policy: KernelPolicy, tree: Path) -> Cell:
-    """Real programs under one scheduler."""
-    program = PROGRAMS[name]
-    head = f"TREE={tree}\n"
+def program_cell(
+    name: str,
+    program: Program,
+    path: str,
+    disk: Disk,
+    policy: KernelPolicy,
+    head: str,
+    show: Sequence[Path] = (),
+    queue_depth: int = QUEUE_DEPTH,
+) -> Cell:
+    """Real programs under one scheduler; @head (bash) begins the preparation."""
     result = boot(
         disk,
         policy,
         program.work,
         path=path,
-        queue_depth=QUEUE_DEPTH,
+        queue_depth=queue_depth,
         prepare=head + program.prepare,
         files={"streamer.py": STREAMER},
+        memory_mb=program.memory_mb,
+        trace_kib=program.trace_kib,
+        disk_settings=(
+            {} if program.disk_mb is None else {"memory_limit_bytes": str(program.disk_mb << 20)}
+        ),
+        show=show,
     )
     begin, end = map(float, result.files["times"].split())
     trace = block_trace(result)
@@ -229,10 +250,15 @@ def program_cell(name: str, path: str, disk: Disk, policy: KernelPolicy, tree: P
     read = sum(r.sectors for r in inside if not r.write) * 512
     moved = sum(r.sectors for r in inside) * 512
     streamed = result.files.get("streamed")
-    if read < LEAST_READ:
+    if read < program.least_read:
         raise StreamschedError(
             f"{name}, {path}, {policy.label}: only {read / 1e6:.1f} MB were read from the disk; "
             "the page cache had the rest"
+        )
+    failed = re.findall(r"hdd_emu: .* failed: .*", result.console)
+    if complaints := [*failed, *result.complaints()]:
+        raise StreamschedError(
+            f"{name}, {path}, {policy.label}: the kernel complained: {complaints[0].strip()}"
         )
     p99, longest = _response(inside)
     return Cell(
@@ -245,7 +271,16 @@ def program_cell(name: str, path: str, disk: Disk, policy: KernelPolicy, tree: P
         p99,
         longest,
         int(streamed) / 1e6 / seconds if streamed else None,
+        queue_depth,
     )
+
+
+def source_tree() -> Path:
+    """Part of the kernel's source: 14 MB."""
+    tree = (rig.kernel_folder("base") / "source" / "kernel").resolve()
+    if not tree.is_dir():
+        raise StreamschedError("the rig's kernel source is gone; `streamsched rig build` gets it")
+    return tree
 
 
 def measure(
@@ -260,9 +295,7 @@ def measure(
     disk = load_disk(DISK)
     rig.build()
     rig.build_modules()
-    tree = (rig.kernel_folder("base") / "source" / "kernel").resolve()
-    if not tree.is_dir():
-        raise StreamschedError("the rig's kernel source is gone; `streamsched rig build` gets it")
+    head = f"TREE={source_tree()}\n"
     cells: list[Cell] = []
     for workload in workloads:
         for path in paths:
@@ -273,7 +306,7 @@ def measure(
                     found = list(
                         pool.map(
                             lambda policy, workload=workload, path=path: program_cell(
-                                workload, path, disk, policy, tree
+                                workload, PROGRAMS[workload], path, disk, policy, head
                             ),
                             policies,
                         )

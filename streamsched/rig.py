@@ -193,7 +193,7 @@ def kernel_folder(variant: str = "base") -> Path:
 # ---- what is compiled for it ----
 
 
-def _content_hash(*items: Path | str) -> str:
+def content_hash(*items: Path | str) -> str:
     """A name for the content of files, folders and words."""
     digest = hashlib.sha256()
 
@@ -234,7 +234,7 @@ def _call(command: Sequence[str | Path], what: str) -> None:
 
 
 @contextmanager
-def _made_whole(target: Path) -> Iterator[Path]:
+def made_whole(target: Path) -> Iterator[Path]:
     """A new folder that becomes @target when all went well; who comes second changes nothing."""
     target.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
@@ -253,9 +253,9 @@ def _made_whole(target: Path) -> Iterator[Path]:
 def _private_headers(root: Path, kernel: Path) -> Path:
     """The block layer's private types as this kernel has them."""
     maker = root / "kernel" / "btf" / "private-headers.sh"
-    target = kernel / f"private-{_content_hash(maker)}"
+    target = kernel / f"private-{content_hash(maker)}"
     if not target.is_dir():
-        with _made_whole(target) as new:
+        with made_whole(target) as new:
             _call(
                 [maker, "--headers", kernel, "--vmlinux", kernel / "vmlinux", new / "private.h"],
                 "kernel/btf/private-headers.sh",
@@ -278,14 +278,14 @@ def build_modules(variant: str = "base") -> Path:
     with tempfile.TemporaryDirectory(prefix="streamsched-modules-") as name:
         staged = Path(name)
         kernel = stage_modules(variant, staged)
-        target = kernel / "modules" / _content_hash(staged)
+        target = kernel / "modules" / content_hash(staged)
         if not target.is_dir():
             options = (EVERY_MODULE, "KCFLAGS=-Werror", f"-j{os.cpu_count() or 1}")
             _call(
                 ["make", "-C", kernel, f"M={staged}", *options, "modules"],
                 f"compiling the modules for the rig ({variant})",
             )
-            with _made_whole(target) as new:
+            with made_whole(target) as new:
                 for module in staged.glob("*.ko"):
                     shutil.copy(module, new)
     os.utime(target)
@@ -307,9 +307,9 @@ def _forget_old(folder: Path, keep: int = 10, days: float = 7) -> None:
 def compiled(name: str, *options: str) -> Path:
     """The C file kernel/rig/@name, compiled with the further @options; kept in the cache."""
     source = source_root() / "kernel" / "rig" / name
-    target = cache() / f"{source.stem}-{_content_hash(source)}"
+    target = cache() / f"{source.stem}-{content_hash(source)}"
     if not target.is_dir():
-        with _made_whole(target) as new:
+        with made_whole(target) as new:
             _call(
                 ["gcc", "-O2", "-Wall", *options, "-o", new / source.stem, source],
                 f"compiling kernel/rig/{name}",

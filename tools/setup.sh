@@ -11,6 +11,7 @@
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
+#   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
 #   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
 #   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
@@ -164,6 +165,33 @@ setup_nbdkit() {
 		fail "the nbdkit plugin could not be built; build/nbdkit.log says why"
 }
 
+# Debian starts servers when it installs them; these are only started in the rig.
+apt_install_unstarted() {
+	local policy=/usr/sbin/policy-rc.d
+
+	if [ "$(id -u)" = 0 ] && [ ! -e "$policy" ]; then
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod 755 "$policy"
+	fi
+	apt_install "$@"
+}
+
+# Which program's package is missing says who is to run it.
+setup_applications() {
+	local program missing=
+
+	for program in postmark proftpd curl psql dmsetup; do
+		PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null ||
+			missing+=" $program"
+	done
+	compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=" postgres"
+	[ -z "$missing" ] || apt_install_unstarted postgresql postgresql-client \
+		proftpd-core postmark curl dmsetup ||
+		say "these programs could not be installed:$missing"
+	install_requirements applications
+}
+
 # Outside the tree, once. Its tests are skipped where this cannot be had.
 setup_stock() {
 	local program missing=
@@ -224,7 +252,8 @@ fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
 rig) setup_rig "${@:2}" ;;
+applications) setup_applications ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
 esac

@@ -104,7 +104,8 @@ stack
 export DEV DISK QUEUE STREAMSCHED_DISK="$DEV"
 cd /tmp || exit 1
 if [ -e "$IN/prepare.sh" ]; then
-	bash "$IN/prepare.sh" || fail "the disk could not be prepared"
+	bash "$IN/prepare.sh" 2>/tmp/said ||
+		fail "the disk could not be prepared: $(tail -n 1 /tmp/said)"
 	# What was written late is not a program's error.
 	! dmesg | grep -m 1 "hdd_emu: .* failed: " >"$OUT/failed" || exit 1
 	rm "$OUT/failed"
