@@ -367,11 +367,10 @@ def test_timeouts_come_through() -> None:
 
 @pytest.mark.parametrize("disk", ["plain", "queue"])
 def test_requeues(disk: str) -> None:
-    """Nearly every command comes back from the driver once; all data is right."""
+    """Every command comes back from the driver once; all data is right."""
     counted = in_rig(stream_guest.requeues, disk)
-    # How many there are depends on how much is merged, which differs between kernels. Nearly: once
-    # 2 of 1572 did not, and why is not known.
-    assert 500 < 0.99 * counted["dispatches"] < counted["returned"], counted
+    # How many there are depends on how much is merged, which differs between kernels.
+    assert counted["returned"] == counted["dispatches"] > 500, counted
 
 
 def test_a_disk_is_torn_out_under_load() -> None:
