@@ -58,8 +58,8 @@ _COMPLAINT = re.compile(
 # A warning with its trace.
 _WARNING = re.compile(r"^.*-\[ cut here \]-(?:.*\n)+?.*-\[ end trace .*$", re.MULTILINE)
 # One that is no fault of a module's. The kernel with checks puts off the release of each kobject
-# by one to four seconds (CONFIG_DEBUG_KOBJECT_RELEASE). A gendisk contains its queue's, and does not
-# wait for that: when its own release comes first, bdev_free_inode() frees both (block/bdev.c).
+# by one to four seconds (CONFIG_DEBUG_KOBJECT_RELEASE). A gendisk contains its queue's, and does
+# not wait for that: when its own release comes first, bdev_free_inode() frees both (block/bdev.c).
 _KERNELS_OWN = re.compile(
     r"ODEBUG: free active .* object type: timer_list hint: kobject_delayed_cleanup\+"
     r"(?:.*\n)+.*\? kfree\+(?:.*\n)+.*\? bdev_free_inode\+"
