@@ -1,120 +1,98 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the scheduler costs on a device that does nothing: stream against mq-deadline.
 
-On the rig's kernel, which is a process of this machine: each run has a rig of its own that sends
-a fixed number of requests, and what counts is the processor time of that process, not how long
-it took: other work on the machine falls on it much less. The device answers at once, so requests
-per second are one over the processor time for each. Time is virtual, so every run of a kind does
-the same. The schedulers take turns, and each round gives a ratio; what a rig needs to start, the
-same with one request, is subtracted.
-
-The requests come by 16, as from a plugged list, and nobody reads the clock for each: otherwise
-a User Mode Linux would mostly be busy with system calls, under any scheduler.
+On Debian 12's own kernel in one boot under qemu, whose clock counts the processor's instructions,
+one a nanosecond (kernel/qemu/boot.sh --counted): requests per second are then one over the
+instructions for each, of the kernel and of fio together. They do not depend on what else this
+machine does, and a second run gives the same; what caches and several processors make of them is
+not in them. Root is needed, and what tools/setup.sh stock-all sets up.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import statistics
+import re
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
 
-from streamsched import rig
 from streamsched.errors import StreamschedError
 from streamsched.results import plain_table
 
-SCRIPT = """
-set -e
-insmod $MODULES/null_blk.ko nr_devices=1 queue_mode=2 irqmode=0 gb=4 hw_queue_depth=128
-cd /sys/block/nullb0/queue
-echo none >scheduler; echo $ROTATIONAL >rotational; echo $SCHEDULER >scheduler
-LD_PRELOAD=$IN/fio-start.so fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio \\
-	--iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16 --bs=4k --rw=$RW \\
-	--norandommap --number_ios=$REQUESTS --size=4g --gtod_reduce=1 --clocksource=clock_gettime \\
-	--output=/dev/null
-read -r reads read_merges _ _ writes write_merges _ <../stat
-[ $((reads + read_merges + writes + write_merges)) -ge $REQUESTS ]
-"""
-BASE = ("mq-deadline", 1)
+QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
+BASE = "mq-deadline"
 KINDS = {
-    "stream, as on a rotating disk": ("stream", 1),
+    "mq-deadline": ("mq-deadline", 0),
     "stream, not rotating": ("stream", 0),
+    "stream, as on a rotating disk": ("stream", 1),
 }
 PATTERNS = ("randread", "randwrite", "read")
+# By 16, as from a plugged list; nobody reads the clock for each.
+SCRIPT = """#!/bin/sh
+set -e
+modprobe configfs
+insmod /share/stream-iosched.ko
+modprobe null_blk nr_devices=1 queue_mode=2 irqmode=0 gb=4 hw_queue_depth=128
+cd /sys/block/nullb0/queue
+one() {
+	echo none >scheduler; echo $2 >rotational; echo $1 >scheduler
+	fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio --iodepth=32 --thread \\
+		--iodepth_batch=16 --iodepth_batch_complete_min=16 --bs=4k --rw=$3 --size=4g \\
+		--norandommap --number_ios=REQUESTS --gtod_reduce=1 --output-format=json >/tmp/fio
+	echo "$1 $2 $3" $(grep -o '"runtime" : [1-9][0-9]*' /tmp/fio)
+}
+"""
 
 
-def _processor_s(kind: tuple[str, int], rw: str, requests: int) -> float:
-    """Processor time of one rig and all in it."""
-
-    def used() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before = used()
-    result = rig.run_in_rig(
-        SCRIPT,
-        memory_mb=256,
-        files={"fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes()},
-        environment={
-            "SCHEDULER": kind[0],
-            "ROTATIONAL": str(kind[1]),
-            "RW": rw,
-            "REQUESTS": str(requests),
-        },
-    )
-    if result.status != 0:
-        raise StreamschedError(f"the rig: {(result.stdout + result.stderr).strip()}")
-    return used() - before
+def _run(*command: str | Path) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        lines = done.stdout.strip().splitlines() or ["no reason was given"]
+        raise StreamschedError(f"{Path(command[0]).name} failed: {lines[-1]}")
+    return done.stdout
 
 
-def measure(rounds: int, requests: int, console: Console) -> dict[tuple[str, str], list[float]]:
-    """Per pattern and kind: mq-deadline's processor time over stream's, of each round."""
-    rig.build()
-    rig.build_modules()
-    ratios: dict[tuple[str, str], list[float]] = {}
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("rounds", total=rounds * len(PATTERNS) + 1)
-        start = statistics.median(_processor_s(BASE, "read", 1) for _ in range(3))
-        progress.advance(task)
-        for _ in range(rounds):
-            for rw in PATTERNS:
-                base = _processor_s(BASE, rw, requests) - start
-                for name, kind in KINDS.items():
-                    own = _processor_s(kind, rw, requests) - start
-                    ratios.setdefault((rw, name), []).append(base / own)
-                progress.advance(task)
-    return ratios
+def measure(requests: int) -> dict[tuple[str, str], int]:
+    """Per pattern and kind: milliseconds of the machine's clock for that many requests."""
+    calls = [f"one {kind[0]} {kind[1]} {rw}" for rw in PATTERNS for kind in KINDS.values()]
+    with tempfile.TemporaryDirectory(prefix="streamsched-cost-") as name:
+        share = Path(name)
+        _run(QEMU / "build.sh", "bookworm", share)
+        script = share / "script"
+        script.write_text("\n".join([SCRIPT.replace("REQUESTS", str(requests)), *calls, ""]))
+        limits = ("--start", "1800", "--timeout", "7200")
+        said = _run(QEMU / "boot.sh", "--counted", *limits, "--share", share, "bookworm", script)
+    found = re.findall(r'^(\S+) (\d) (\w+) "runtime" : (\d+)', said, re.MULTILINE)
+    took = {(name, int(flag), rw): int(ms) for name, flag, rw, ms in found}
+    return {(rw, kind): took[(*KINDS[kind], rw)] for rw in PATTERNS for kind in KINDS}
 
 
 def main() -> int:
     """What `python bench/bench_kernel.py` does."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--requests", type=int, default=200_000, help="of each run")
+    parser.add_argument("--requests", type=int, default=60_000, help="of each kind and pattern")
     options = parser.parse_args()
     try:
-        ratios = measure(options.rounds, options.requests, Console(stderr=True))
+        took = measure(options.requests)
     except StreamschedError as error:
         print(f"bench_kernel: {error}", file=sys.stderr)
         return error.exit_code
-    table = plain_table(
-        "4 KiB on a null device, 32 at once: requests per processor second over mq-deadline's"
-    )
-    for column in ("", "work", "median", "least", "most"):
+    table = plain_table("4 KiB on a null device, 32 at once, at 1,000,000,000 instructions/s")
+    for column in ("", "work", "requests/s", f"over {BASE}"):
         table.add_column(column, justify="left" if column in ("", "work") else "right")
-    for (rw, name), values in ratios.items():
-        table.add_row(
-            name,
-            rw,
-            f"{statistics.median(values):.3f}",
-            f"{min(values):.3f}",
-            f"{max(values):.3f}",
-        )
+    for (rw, name), ms in took.items():
+        ratio = took[rw, BASE] / ms
+        table.add_row(name, rw, f"{requests_per_s(options.requests, ms):,}", f"{ratio:.3f}")
     Console().print(table)
     return 0
+
+
+def requests_per_s(requests: int, ms: int) -> int:
+    """Whole requests per second."""
+    return requests * 1000 // ms
 
 
 if __name__ == "__main__":

@@ -137,13 +137,12 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 				u64 now_ns)
 {
 	struct deadline_state *dl = policy->state;
-	struct ss_decision own = deadline_choose(policy, now_ns, NULL);
-	struct ss_request *behind = ss_sorted_next(rq);
 	bool goes_on;
 
 	goes_on = dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
 		  rq->direction == dl->batch_direction &&
-		  (rq == dl->next || rq != own.rq);
+		  (rq == dl->next ||
+		   rq != deadline_choose(policy, now_ns, NULL).rq);
 	if (!goes_on) {
 		dl->batched = 0;
 		if (rq->direction == SS_WRITE)
@@ -155,8 +154,8 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		policy->sched->counters.expired++;
 	dl->batched++;
 	dl->batch_direction = rq->direction;
+	dl->next = ss_sorted_next(rq);
 	deadline_take(dl, rq);
-	dl->next = behind;
 }
 
 static void deadline_merged(struct ss_policy *policy, struct ss_request *rq,

@@ -448,6 +448,19 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 	return SS_MERGE_NONE;
 }
 
+struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
+				       u8 direction, u8 flags)
+{
+	struct ss_request *at;
+
+	hlist_for_each_entry(at, &sched->start_hash[hash_of(sector)],
+			     start_hash)
+		if (at->sector == sector && at->direction == direction &&
+		    at->flags == flags)
+			return at;
+	return NULL;
+}
+
 /* @into takes in the sectors from @sector on; it touches them. */
 static void grow(struct ss_sched *sched, struct ss_request *into, u64 sector,
 		 u32 nr_sectors, u64 now_ns)

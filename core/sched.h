@@ -139,6 +139,13 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 				  const struct ss_request *rq, u32 max_sectors,
 				  struct ss_request **into);
 
+/*
+ * FRONT alone, for a host that has looked for BACK itself: the pending request
+ * of this direction and these flags that begins at @sector, or NULL.
+ */
+struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
+				       u8 direction, u8 flags);
+
 /* @rq, found by ss_sched_find_merge(), became part of pending @into. */
 void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
 		     const struct ss_request *rq, u64 now_ns);

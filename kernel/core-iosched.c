@@ -4,7 +4,8 @@
  * layer does into the core's events and does what the core decides.
  *
  * - One lock for a queue, whatever the number of hardware queues: there is
- *   one head. It is taken with interrupts off, completions come in from there.
+ *   one head. It is taken with interrupts off, completions come in from there;
+ *   what sends requests is called with interrupts on, as bfq relies on, too.
  * - The state of a request lives in an array indexed by the scheduler's tag;
  *   nothing is allocated for a request.
  * - While the head is held the queue says that it has no work, and goes on by
@@ -61,7 +62,7 @@ static void leave_lists(struct iosched_data *sd, struct request *rq)
 }
 
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
-			   struct request *rq)
+			   struct request *rq, u64 now_ns)
 {
 	struct request_queue *q = sd->queue;
 	enum req_op op = req_op(rq);
@@ -85,7 +86,7 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	slot->epoch = sd->epoch;
 	list_add_tail(&rq->queuelist, &sd->class[slot->class].pending);
 	WRITE_ONCE(sd->nr_pending, sd->nr_pending + 1);
-	ss_sched_arrived(sched_of(sd, slot), ss, iosched_now_ns());
+	ss_sched_arrived(sched_of(sd, slot), ss, now_ns);
 	if (compat_rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -94,7 +95,7 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 }
 
 static void insert_one(struct iosched_data *sd, struct request *rq,
-		       bool at_head, struct list_head *free)
+		       bool at_head, u64 now_ns, struct list_head *free)
 {
 	struct iosched_hctx *sh = rq->mq_hctx->sched_data;
 	struct iosched_rq *slot = slot_of(rq);
@@ -119,7 +120,7 @@ static void insert_one(struct iosched_data *sd, struct request *rq,
 	}
 	slot = &sh->slot[rq->internal_tag];
 	rq->elv.priv[0] = slot;
-	become_pending(sd, slot, rq);
+	become_pending(sd, slot, rq, now_ns);
 }
 
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
@@ -127,20 +128,22 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 {
 	struct iosched_data *sd = hctx->queue->elevator->elevator_data;
 	bool at_head = flags & BLK_MQ_INSERT_AT_HEAD;
-	unsigned long irq;
 	LIST_HEAD(free);
+	u64 now_ns;
 
-	spin_lock_irqsave(&sd->lock, irq);
+	spin_lock_irq(&sd->lock);
+	/* They come together: the clock is asked once for all. */
+	now_ns = iosched_now_ns();
 	while (!list_empty(list)) {
 		struct request *rq = list_first_entry(list, struct request,
 						      queuelist);
 
 		list_del_init(&rq->queuelist);
-		insert_one(sd, rq, at_head, &free);
+		insert_one(sd, rq, at_head, now_ns, &free);
 	}
 	/* The block layer asks for the next request after this. */
 	WRITE_ONCE(sd->waiting, false);
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_unlock_irq(&sd->lock);
 
 	while (!list_empty(&free)) {
 		struct request *rq = list_first_entry(&free, struct request,
@@ -184,20 +187,25 @@ static struct iosched_rq *aged(struct iosched_data *sd, u64 now_ns,
 static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 {
 	u64 until_ns = SS_FOREVER;
-	struct iosched_rq *late = aged(sd, now_ns, &until_ns);
-	struct ss_decision decision = ss_nothing();
-	int i;
+	struct iosched_rq *late;
+	struct ss_decision decision;
+	struct ss_sched *sched;
+	int i = 0;
 
+	while (i < IOSCHED_CLASSES && list_empty(&sd->class[i].pending))
+		i++;
+	if (i == IOSCHED_CLASSES)
+		return ss_nothing();
+	sched = sd->class[i].sched;
+	/* Mostly there is no other class that this one could pass over. */
+	if (sched->nr_pending == sd->nr_pending)
+		return ss_sched_choose(sched, now_ns);
+	late = aged(sd, now_ns, &until_ns);
 	if (late) {
 		sd->aged++;
 		return ss_dispatch(&late->ss);
 	}
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
-		if (list_empty(&sd->class[i].pending))
-			continue;
-		decision = ss_sched_choose(sd->class[i].sched, now_ns);
-		break;
-	}
+	decision = ss_sched_choose(sched, now_ns);
 	if (decision.verdict == SS_WAIT)
 		decision.until_ns = min_t(u64, decision.until_ns, until_ns);
 	return decision;
@@ -242,9 +250,8 @@ static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct iosched_data *sd = hctx->queue->elevator->elevator_data;
 	struct request *rq = NULL;
-	unsigned long irq;
 
-	spin_lock_irqsave(&sd->lock, irq);
+	spin_lock_irq(&sd->lock);
 	if (!list_empty(&sd->apart)) {
 		rq = list_first_entry(&sd->apart, struct request, queuelist);
 		list_del_init(&rq->queuelist);
@@ -260,7 +267,7 @@ static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		else
 			wait_until(sd, decision.until_ns);
 	}
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_unlock_irq(&sd->lock);
 	return rq;
 }
 
@@ -310,6 +317,20 @@ void iosched_prepare_request(struct request *rq)
 	rq->elv.priv[0] = NULL;
 }
 
+/*
+ * When something of @sched is done. The clock is not asked where nobody wants
+ * to know: no policy, and the disk does not begin to idle.
+ */
+static u64 completion_ns(const struct ss_sched *sched,
+			 const struct ss_request *ss)
+{
+	if (sched->policy[0].ops->completed || sched->coordinator ||
+	    sched->alone == ss ||
+	    (sched->nr_in_flight == 1 && sched->nr_pending))
+		return iosched_now_ns();
+	return sched->now_ns;
+}
+
 /* @rq is with the driver no longer; @served: the disk has done it. */
 static void leave_driver(struct request *rq, bool served)
 {
@@ -322,12 +343,13 @@ static void leave_driver(struct request *rq, bool served)
 		return;
 	spin_lock_irqsave(&sd->lock, irq);
 	if (slot->state == IOSCHED_RQ_IN_FLIGHT && slot->epoch == sd->epoch) {
+		struct ss_sched *sched = sched_of(sd, slot);
+		u64 now_ns = completion_ns(sched, &slot->ss);
+
 		if (served) {
-			ss_sched_completed(sched_of(sd, slot), &slot->ss,
-					   iosched_now_ns());
+			ss_sched_completed(sched, &slot->ss, now_ns);
 		} else {
-			ss_sched_returned(sched_of(sd, slot), &slot->ss,
-					  iosched_now_ns());
+			ss_sched_returned(sched, &slot->ss, now_ns);
 			sd->returned++;
 		}
 	}
@@ -366,22 +388,18 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 				 struct bio *bio)
 {
 	struct iosched_data *sd = q->elevator->elevator_data;
-	struct ss_sched *sched = sd->class[class_of(bio->bi_ioprio)].sched;
-	struct ss_request probe = {
-		.sector = bio->bi_iter.bi_sector,
-		.nr_sectors = bio_sectors(bio),
-		.direction = op_is_write(bio_op(bio)) ? SS_WRITE : SS_READ,
-		.flags = (op_is_sync(bio->bi_opf) ? SS_SYNC : 0) |
-			 (bio->bi_opf & REQ_META ? SS_META : 0),
-	};
+	u8 flags = (op_is_sync(bio->bi_opf) ? SS_SYNC : 0) |
+		   (bio->bi_opf & REQ_META ? SS_META : 0);
 	struct ss_request *found;
 	struct request *into;
 
 	if (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE)
 		return ELEVATOR_NO_MERGE;
 	/* The block layer has looked for one to put it behind. */
-	if (ss_sched_find_merge(sched, &probe, U32_MAX, &found) !=
-	    SS_MERGE_FRONT)
+	found = ss_sched_find_front(
+		sd->class[class_of(bio->bi_ioprio)].sched, bio_end_sector(bio),
+		bio_op(bio) == REQ_OP_WRITE ? SS_WRITE : SS_READ, flags);
+	if (!found)
 		return ELEVATOR_NO_MERGE;
 	into = container_of(found, struct iosched_rq, ss)->rq;
 	if (!compat_rq_mergeable(into) || !elv_bio_merge_ok(into, bio))
@@ -395,12 +413,14 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 {
 	struct iosched_data *sd = q->elevator->elevator_data;
 	struct request *free = NULL;
-	unsigned long irq;
 	bool merged;
 
-	spin_lock_irqsave(&sd->lock, irq);
+	/* A device that keeps up leaves nothing to merge with. */
+	if (!READ_ONCE(sd->nr_pending))
+		return false;
+	spin_lock_irq(&sd->lock);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
-	spin_unlock_irqrestore(&sd->lock, irq);
+	spin_unlock_irq(&sd->lock);
 	if (free)
 		blk_mq_free_request(free);
 	return merged;

@@ -55,7 +55,6 @@ struct hdd_emu_cmd {
 	bool prepared; /* a write that has memory in the store */
 	bool lost; /* the drive will never answer */
 	bool send_back; /* to the block layer, which is to send it again */
-	bool was_sent_back; /* before; the only one that outlives a sending */
 };
 
 static struct workqueue_struct *hdd_emu_workqueue;
@@ -205,7 +204,6 @@ static void hdd_emu_complete(struct request *rq)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 
-	cmd->was_sent_back = false;
 	blk_mq_end_request(rq, cmd->status);
 }
 
@@ -304,11 +302,9 @@ static bool hdd_emu_cacheable(const struct hdd_emu *disk,
 static blk_status_t hdd_emu_translate(struct hdd_emu *disk, struct request *rq)
 {
 	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
-	bool was_sent_back = cmd->was_sent_back;
 
 	memset(cmd, 0, sizeof(*cmd));
 	INIT_LIST_HEAD(&cmd->node);
-	cmd->was_sent_back = was_sent_back;
 	cmd->cmd.sector = blk_rq_pos(rq);
 	cmd->cmd.nr_sectors = blk_rq_sectors(rq);
 	switch (req_op(rq)) {
@@ -336,6 +332,17 @@ static blk_status_t hdd_emu_translate(struct hdd_emu *disk, struct request *rq)
 	return BLK_STS_OK;
 }
 
+/*
+ * Has the drive had @rq before? Its block layer knows: a request has a timeout
+ * from when it is first started, and none when it is made. The driver's part
+ * could not tell: one that went back may be merged into another, and then what
+ * it left there would be found by the next request that has its tag.
+ */
+static bool hdd_emu_was_started(const struct request *rq)
+{
+	return rq->timeout != 0;
+}
+
 /* What the ranges say of it. */
 static void hdd_emu_inject(struct hdd_emu *disk, struct request *rq)
 {
@@ -351,12 +358,11 @@ static void hdd_emu_inject(struct hdd_emu *disk, struct request *rq)
 		cmd->delay_ns = fault->delay_ns;
 	fault = hdd_emu_faults_find(&disk->bad_ranges, blk_rq_pos(rq),
 				    blk_rq_sectors(rq), write);
-	if (!fault || (fault->kind == HDD_EMU_BUSY && cmd->was_sent_back))
+	if (!fault || (fault->kind == HDD_EMU_BUSY && hdd_emu_was_started(rq)))
 		return;
 	cmd->status = BLK_STS_IOERR;
 	cmd->lost = fault->kind == HDD_EMU_TIMEOUT;
 	cmd->send_back = fault->kind == HDD_EMU_BUSY;
-	cmd->was_sent_back = cmd->send_back;
 }
 
 /* The drive takes it at @now_ns. */
@@ -392,7 +398,6 @@ static blk_status_t hdd_emu_queue_rq(struct blk_mq_hw_ctx *hctx,
 {
 	struct hdd_emu *disk = hctx->queue->queuedata;
 	struct request *rq = bd->rq;
-	struct hdd_emu_cmd *cmd = blk_mq_rq_to_pdu(rq);
 	blk_status_t status;
 	LIST_HEAD(done);
 	u64 now_ns;
@@ -411,8 +416,6 @@ static blk_status_t hdd_emu_queue_rq(struct blk_mq_hw_ctx *hctx,
 		hdd_emu_reap(disk, now_ns, &done);
 		hdd_emu_take(disk, rq, now_ns);
 		hdd_emu_arm(disk);
-	} else if (status != BLK_STS_RESOURCE) {
-		cmd->was_sent_back = false;
 	}
 	spin_unlock_bh(&disk->lock);
 	hdd_emu_complete_all(&done);

@@ -33,15 +33,25 @@ def need_rig(variant: str = VARIANT) -> None:
 
 
 def in_rig(
-    function: Callable[..., Any], *arguments: Any, variant: str = VARIANT, timeout_s: int = 600
+    function: Callable[..., Any],
+    *arguments: Any,
+    variant: str = VARIANT,
+    timeout_s: int = 600,
+    modules: dict[str, bytes] | None = None,
 ) -> Any:
-    """Run a function of a guest module in the rig; what it returned, or this test fails."""
+    """Run a function of a guest module in the rig; what it returned, or this test fails.
+
+    @modules: other ones instead of the project's, by name, loaded in this order.
+    """
     need_rig(variant)
     call = json.dumps([function.__name__, *arguments])
     command = [sys.executable, "-B", function.__code__.co_filename, call]
+    load = "".join(f"insmod $IN/{name} || exit 9\n" for name in modules or {})
     result = rig.run_in_rig(
-        f"exec {shlex.join(command)}\n",
+        f"{load}exec {shlex.join(command)}\n",
         variant=variant,
+        files=modules or {},
+        modules=not modules,
         timeout_s=timeout_s,
         show=[ROOT, Path(sys.prefix)],
     )

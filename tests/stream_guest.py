@@ -24,6 +24,7 @@ from hdd_emu_guest import (
     CHECKED_KERNEL,
     SECTOR,
     Emu,
+    Log,
     error_of,
     expect,
     fio,
@@ -95,6 +96,58 @@ def refusals(rows: list[list[str]]) -> list[list[str]]:
             expect(line.startswith(f"d0: {name}: "), True, line)
             lines.append([name, value, line])
     return lines
+
+
+def scarce() -> dict[str, int]:
+    """Do each thing for which memory is needed, with the first, the second, ... allocation failing.
+
+    How many failures each has seen until it succeeded.
+    """
+    memory_for = Path("/sys/module/stream_iosched/parameters/memory_for")
+    failed: dict[str, int] = {}
+
+    def attempt(what: str, function: Callable[[], str], now: Callable[[], Any]) -> None:
+        """@function gives the name of an error, ENOMEM until all is there; then @now changes."""
+        for enough in range(100):
+            before = now()
+            write_once(memory_for, str(enough))
+            code = function()
+            left = int(memory_for.read_text())
+            write_once(memory_for, "-1")
+            if left >= 0:  # all that was asked for was there
+                break
+            expect((code, now()), ("ENOMEM", before), f"{what}, allocation {enough}")
+            emu.write(8 * enough, bytes([enough + 1]) * 4096)
+            expect(emu.read(8 * enough, 8), bytes([enough + 1]) * 4096)
+        expect(code, "", what)
+        failed[what] = enough
+
+    def curve() -> str:
+        return iosched("d0", "service_curve").read_text()
+
+    def write(name: str, value: str) -> Callable[[], str]:
+        return lambda: error_of(write_once, iosched("d0", name), value)
+
+    with Emu("d0") as emu, Log("stream") as log:
+        streaming(emu)
+        attempt("shown", lambda: error_of(curve), int)
+        attempt("curve", write("service_curve", POINTS), curve)
+        expect(curve().strip(), POINTS)
+        attempt("inner", write("inner", "sptf"), iosched("d0", "inner").read_text)
+        expect("[sptf]" in iosched("d0", "inner").read_text(), True, "inner")
+        for line in log.lines():
+            expect(line in ("d0: service_curve: out of memory", "d0: inner: out of memory"), True)
+        emu.queue("scheduler", "none")
+        emu.queue("rotational", 0)
+        streaming(emu)
+        attempt("flat disk", write("service_curve", POINTS), lambda: (curve(), counters("d0")))
+        expect(curve().strip(), POINTS)
+        emu.queue("scheduler", "none")
+        path = Path("/sys/block/d0/queue/scheduler")
+        attempt("scheduler", lambda: error_of(write_once, path, "stream"), path.read_text)
+        expect("[stream]" in path.read_text(), True, "scheduler")
+        settled("d0")
+    return failed
 
 
 # ---- few tags, many queues ----

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,63 @@ def test_what_is_written_is_read_back() -> None:
         *("124ms", "auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
         *("noop deadline cscan [sptf] linus", "250ms", "6"),
     ]
+
+
+# In front of each file that allocates: the allocation that comes after memory_for others, a
+# parameter of the module so made, fails; with -1, as afterwards, none does.
+SCARCE_MEMORY = """\
+#include <linux/slab.h>
+extern int memory_for;
+static inline bool none_left(void)
+{
+	return memory_for >= 0 && memory_for-- == 0;
+}
+#define SCARCE(name, parameters, arguments) \\
+	static inline __maybe_unused void *scarce_##name parameters \\
+	{ \\
+		return none_left() ? NULL : name arguments; \\
+	}
+SCARCE(kmalloc, (size_t size, gfp_t gfp), (size, gfp))
+SCARCE(kzalloc, (size_t size, gfp_t gfp), (size, gfp))
+SCARCE(kvmalloc, (size_t size, gfp_t gfp), (size, gfp))
+SCARCE(kzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
+SCARCE(kvzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
+SCARCE(kvmalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
+"""
+ALLOCATIONS = re.compile(r"\b(kv?[mz]alloc(?:_node)?)\(")
+MEMORY_FOR = """
+#include <linux/module.h>
+int memory_for = -1;
+module_param(memory_for, int, 0644);
+"""
+
+
+def scarce_modules(folder: Path) -> dict[str, bytes]:
+    """The modules, stream-iosched with the parameter memory_for."""
+    kernel = rig.stage_modules(VARIANT, folder)
+    for name in ("core-iosched.c", "stream-iosched.c", "stream-sysfs.c"):
+        file = folder / "kernel" / name
+        text, count = ALLOCATIONS.subn(r"scarce_\1(", file.read_text())
+        assert count, name
+        # Behind the file's own headers.
+        before, include, after = text.rpartition("\n#include ")
+        line, _, rest = after.partition("\n")
+        own = SCARCE_MEMORY + (MEMORY_FOR if name == "stream-iosched.c" else "")
+        file.write_text(f"{before}{include}{line}\n{own}{rest}")
+    command = ["make", "-s", "-C", kernel, f"M={folder}", "KCFLAGS=-Werror", "modules"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    made = subprocess.run(command, env=clean, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    return {name: (folder / name).read_bytes() for name in rig.MODULES}
+
+
+def test_without_memory_all_stays_as_it_was(tmp_path: Path) -> None:
+    """Each allocation of the scheduler's fails once: ENOMEM, nothing changed, and it goes on."""
+    need_rig()
+    failed = in_rig(stream_guest.scarce, modules=scarce_modules(tmp_path))
+    # The curve's copy; what was written, a scheduler for each class; the latter for the inner
+    # policy; with the scheduler's own, and a hardware queue's two, for switching to it.
+    assert failed == {"shown": 1, "curve": 1, "flat disk": 4, "inner": 3, "scheduler": 6}
 
 
 def test_counters_agree_with_tracepoints_and_debugfs() -> None:
@@ -367,11 +426,10 @@ def test_timeouts_come_through() -> None:
 
 @pytest.mark.parametrize("disk", ["plain", "queue"])
 def test_requeues(disk: str) -> None:
-    """Nearly every command comes back from the driver once; all data is right."""
+    """Every command comes back from the driver once; all data is right."""
     counted = in_rig(stream_guest.requeues, disk)
-    # How many there are depends on how much is merged, which differs between kernels. Nearly: once
-    # 2 of 1572 did not, and why is not known.
-    assert 500 < 0.99 * counted["dispatches"] < counted["returned"], counted
+    # How many there are depends on how much is merged, which differs between kernels.
+    assert counted["returned"] == counted["dispatches"] > 500, counted
 
 
 def test_a_disk_is_torn_out_under_load() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 import select
@@ -291,6 +292,37 @@ def test_the_kasan_variant_finds_what_it_is_for(tmp_path: Path) -> None:
     found = "\n".join(result.complaints())
     assert "KASAN: slab-use-after-free in bad_init" in found
     assert "possible circular locking dependency" in found
+
+
+ENDS_OF_DISKS = """
+insmod $MODULES/null_blk.ko nr_devices=0
+cd /sys/kernel/config/nullb
+for i in $(seq 40); do
+	mkdir n$i; echo 64 >n$i/size; echo 1 >n$i/power
+	echo mq-deadline >/sys/block/n$i/queue/scheduler
+	echo 0 >n$i/power; rmdir n$i
+done
+sleep 10
+cat /proc/modules
+"""
+
+
+def test_a_warning_of_the_kernels_own_is_told_from_others() -> None:
+    """A disk's end gives it on kasan, without a module of ours; every other one counts."""
+    need("kasan")
+    result = rig.run_in_rig(ENDS_OF_DISKS, variant="kasan", modules=False)
+    assert result.stdout.split()[0] == "null_blk" and len(result.stdout.splitlines()) == 1
+    assert "timer_list hint: kobject_delayed_cleanup+" in result.console
+    assert result.complaints() == []
+    for part, other in (
+        ("hint: kobject_delayed_cleanup+", "hint: iosched_timer+"),
+        ("bdev_free_inode+", "iosched_exit_hctx+"),
+    ):
+        console = result.console.replace(part, other)
+        assert len(dataclasses.replace(result, console=console).complaints()) >= 2, part
+    console = f"BUG: before\n{result.console}\nBUG: after\n"
+    said = dataclasses.replace(result, console=console).complaints()
+    assert said == ["BUG: before", "BUG: after"]
 
 
 def test_the_newest_kernel_boots_with_the_modules() -> None:

@@ -6,7 +6,8 @@
 # exit status. What the script changes is gone afterwards.
 #
 #   boot.sh [--with DIR] [--share DIR] [--memory MB] [--timeout S]
-#           [--start S] [--console FILE] KERNEL SCRIPT [QEMU ARGUMENT...]
+#           [--start S] [--console FILE] [--counted]
+#           KERNEL SCRIPT [QEMU ARGUMENT...]
 #
 # --with    with what a call of inside.sh left in this folder (its --layer)
 # --share   a folder that is at /share there, and can be written
@@ -16,6 +17,8 @@
 #           software emulation a stock kernel was seen to hang in its own boot,
 #           before anything of ours is there.
 # --console the kernel's messages go there (default: stderr, when it fails)
+# --counted one processor, and its clock counts instructions, one a nanosecond:
+#           what is measured by it does not depend on what else this machine does
 #
 # The exit status is also 125 when the kernel warned of something, whatever
 # the script said, and 124 when the time was over or the machine stopped.
@@ -38,7 +41,7 @@ CHECKS="rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
 
 usage() {
 	fail "usage: boot.sh [--with DIR] [--share DIR] [--memory MB]" \
-		"[--timeout S] [--start S] [--console FILE]" \
+		"[--timeout S] [--start S] [--console FILE] [--counted]" \
 		"KERNEL SCRIPT [QEMU ARGUMENT...]"
 }
 
@@ -119,9 +122,12 @@ make_control() {
 # in time and the machine had to be stopped.
 run_qemu() {
 	local begun=$SECONDS left=$((limit > SECONDS ? limit - SECONDS : 1))
+	local processors=(-accel "tcg,thread=multi" -smp 2)
 
-	timeout --foreground "$left" qemu-system-x86_64 -accel tcg,thread=multi \
-		-cpu Nehalem -smp 2 -m "$memory" -nodefaults -no-user-config \
+	[ -z "$counted" ] ||
+		processors=(-accel "tcg,thread=single" -icount "shift=0,sleep=off")
+	timeout --foreground "$left" qemu-system-x86_64 "${processors[@]}" \
+		-cpu Nehalem -m "$memory" -nodefaults -no-user-config \
 		-display none -no-reboot -serial "file:$work/console" \
 		-kernel "$image" -initrd "$work/initramfs.cpio" \
 		-append "console=ttyS0 panic=-1 printk.time=1 mitigations=off ${CHECKS//[[:space:]]/ }" \
@@ -204,6 +210,7 @@ memory=1024
 limit=300
 start=240
 console=
+counted=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--with | --share | --memory | --timeout | --start | --console)
@@ -218,6 +225,7 @@ while [ $# -gt 0 ]; do
 		esac
 		shift
 		;;
+	--counted) counted=yes ;;
 	-*) usage ;;
 	*) break ;;
 	esac
@@ -236,6 +244,6 @@ trap 'rm -rf "$work"' EXIT
 share=${share:-$work/share}
 mkdir -p "$share"
 share=$(realpath "$share")
-STOCK_BOOT=$(declare -p work release script share memory limit start console) \
+STOCK_BOOT=$(declare -p work release script share memory limit start console counted) \
 	"$here/inside.sh" ${layer:+--with "$layer"} --outside "$release" \
 	"$(realpath "$0")" "$@"
