@@ -7,7 +7,11 @@
  * rules are those of Linux 2.4.20, drivers/block/elevator.c (elevator_linus)
  * and include/linux/elevator.h, where Axboe set its accounts right: "elevator
  * seek accounting fixes", linux-kernel, 15 August 2002. Until 2.4.19 the
- * defaults were 8192 and 16384 and a merge cost its sectors.
+ * defaults were 8192 and 16384 and a merge cost its sectors; from 2.4.22 on
+ * they are 128 and 512, and a seek costs 1 (ELV_LINUS_SEEK_COST).
+ *
+ * 2.4 hands in buffers of a page, so that all of a longer request but its
+ * first buffer are merges, which whoever is behind pays for likewise.
  *
  * A new request is sorted in where it fits between two neighbours, looking
  * from the tail on; where it fits nowhere it goes to the tail. Neighbours are
@@ -24,13 +28,18 @@
 #include "policies.h"
 #include "sched.h"
 
-/* What a newcomer costs those behind it; one that merges costs them 1. */
-#define LINUS_SEEK_COST 16
+/* What a buffer costs those behind it that merges. */
 #define LINUS_MERGE_COST 1
+#define LINUS_BUFFER_SECTORS 8
 /* More than any queue can use up. */
 #define LINUS_MOST (1 << 30)
 
-enum { LINUS_READ_PASSOVERS, LINUS_WRITE_PASSOVERS, LINUS_TUNABLES };
+enum {
+	LINUS_READ_PASSOVERS,
+	LINUS_WRITE_PASSOVERS,
+	LINUS_SEEK_COST,
+	LINUS_TUNABLES,
+};
 
 static const struct ss_tunable linus_tunables[] = {
 	[LINUS_READ_PASSOVERS] = {
@@ -39,7 +48,7 @@ static const struct ss_tunable linus_tunables[] = {
 		.initial = 2048,
 		.min = 0,
 		.max = LINUS_MOST,
-		.help = "how often a read may be overtaken, 16 for a seek and 1 for a merge (elvtune -r, Linux 2.4.20)",
+		.help = "how often a read may be overtaken, seek_cost for a seek and 1 for a merge (elvtune -r, Linux 2.4.20)",
 	},
 	[LINUS_WRITE_PASSOVERS] = {
 		.name = "write_passovers",
@@ -48,6 +57,14 @@ static const struct ss_tunable linus_tunables[] = {
 		.min = 0,
 		.max = LINUS_MOST,
 		.help = "how often a write may be overtaken, counted likewise (elvtune -w, Linux 2.4.20)",
+	},
+	[LINUS_SEEK_COST] = {
+		.name = "seek_cost",
+		.unit = SS_UNIT_NONE,
+		.initial = 16,
+		.min = 1,
+		.max = 1000,
+		.help = "what a request sorted in before others costs them (16 in Linux 2.4.20, 1 from 2.4.22 on)",
 	},
 };
 
@@ -83,6 +100,14 @@ static void linus_charge_behind(struct linus_state *linus,
 	}
 }
 
+/* What @rq costs those behind it: its first buffer a seek, the others merge. */
+static u32 linus_cost(const struct ss_policy *policy,
+		      const struct ss_request *rq)
+{
+	return (u32)policy->value[LINUS_SEEK_COST] +
+	       (rq->nr_sectors - 1) / LINUS_BUFFER_SECTORS * LINUS_MERGE_COST;
+}
+
 static void linus_init(struct ss_policy *policy)
 {
 	struct linus_state *linus = policy->state;
@@ -112,7 +137,7 @@ static void linus_arrived(struct ss_policy *policy, struct ss_request *rq,
 		}
 	}
 	list_add(&rq->fifo_node, place);
-	linus_charge_behind(linus, rq, LINUS_SEEK_COST);
+	linus_charge_behind(linus, rq, linus_cost(policy, rq));
 }
 
 static struct ss_decision linus_choose(const struct ss_policy *policy,

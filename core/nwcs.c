@@ -114,6 +114,24 @@ static u64 nwcs_bucket_end_ns(u32 bucket)
 	return (2ULL << octave) * SS_USEC;
 }
 
+/*
+ * What positioning costs the disk. Theirs is the disk's time; that backwards
+ * counts as more is how stream prefers one way (Xu and Jiang, FAST 2011, 3.2).
+ */
+static u64 nwcs_position_ns(const struct ss_policy *policy, u64 from_sector,
+			    const struct ss_request *rq)
+{
+	return ss_curve_distance_ns(&policy->sched->curve,
+				    ss_distance(from_sector, rq->sector));
+}
+
+/* From where the head is. */
+static u64 nwcs_cost_ns(const struct ss_policy *policy,
+			const struct ss_request *rq)
+{
+	return nwcs_position_ns(policy, policy->sched->head_sector, rq);
+}
+
 static u64 nwcs_most_think_ns(const struct nwcs_past *past)
 {
 	u32 below = 0, bucket;
@@ -159,9 +177,8 @@ static void nwcs_learn(struct ss_policy *policy, struct nwcs_owner *owner,
 	}
 	if (past->began)
 		ss_mean_add(&past->position_ns,
-			    ss_curve_service_ns(&policy->sched->curve,
-						past->last_end_sector,
-						rq->sector));
+			    nwcs_position_ns(policy, past->last_end_sector,
+					     rq));
 	past->began = true;
 	past->last_end_sector = ss_request_end(rq);
 }
@@ -187,7 +204,7 @@ static u64 nwcs_wait_for_last(const struct ss_policy *policy,
 {
 	const struct nwcs_state *nwcs = policy->state;
 	const struct nwcs_past *past = &nwcs->last->past;
-	u64 cost_ns = ss_sched_cost_ns(policy->sched, rq);
+	u64 cost_ns = nwcs_cost_ns(policy, rq);
 
 	if (nwcs->futile >= NWCS_FUTILE || !past->position_ns.samples ||
 	    cost_ns <= past->position_ns.mean + past->think_ns.mean)
@@ -229,8 +246,7 @@ static struct ss_decision nwcs_choose(const struct ss_policy *policy,
 	if (inner->ops->expired && inner->ops->expired(inner, now_ns))
 		return own;
 	if (nwcs->came && nwcs->came != skip &&
-	    ss_sched_cost_ns(policy->sched, nwcs->came) <
-		    ss_sched_cost_ns(policy->sched, own.rq))
+	    nwcs_cost_ns(policy, nwcs->came) < nwcs_cost_ns(policy, own.rq))
 		return ss_dispatch(nwcs->came);
 	if (inner->ops->prefers)
 		until_ns = nwcs_wait_for_share(policy, own.rq);

@@ -28,7 +28,8 @@
 	X(fifo_batch)                                                          \
 	X(age_limit)                                                           \
 	X(read_passovers)                                                      \
-	X(write_passovers)
+	X(write_passovers)                                                     \
+	X(seek_cost)
 
 #define SETTING_NAME(name) #name,
 static const char *const setting_name[] = { SETTINGS(SETTING_NAME) };

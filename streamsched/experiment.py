@@ -15,7 +15,7 @@ from streamsched.compare import Task
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import parse_weights
-from streamsched.simulate import Run, Setup
+from streamsched.simulate import NR_REQUESTS, Run, Setup
 from streamsched.workloads import WORKLOADS, job_path
 
 PAPER_DISK = "wd5000aaks"
@@ -38,6 +38,7 @@ class Case:
     weights: tuple[str, ...] = ()  # as --weight takes them
     array: str | None = None
     depth: int = 1
+    nr_requests: int = NR_REQUESTS
     disk: str = PAPER_DISK
 
     def changed(self, processes: Sequence[Process]) -> list[Process]:
@@ -84,6 +85,7 @@ def case_task(case: Case) -> Task:
         disk=load_disk(case.disk),
         owners=case.owners,
         queue_depth=case.depth,
+        nr_requests=case.nr_requests,
         tunables=tunables,
         array=parse_array(case.array) if case.array else None,
     )

@@ -30,34 +30,23 @@ DIFFERS = {
         "multi-threads, time of anticipatory to noop",
         "multi-threads, time of cfq to noop",
         "multi-threads, noop",
-        "PVFS, stream:deadline over deadline",
-        "PVFS, anticipatory over noop, to stream:deadline's gain",
-        "PVFS, cfq over noop, to stream:deadline's gain",
+        "PVFS, noop",
         "ProFTPD, one VM, noop",
         "ProFTPD, two VMs, noop",
-        "ProFTPD, anticipatory over noop, from one VM to two",
-        "ProFTPD, cfq over noop, from one VM to two",
-        "TPC-H, anticipatory over noop, from one VM to two",
     ],
     "fig6": ["tpc-h, stream:deadline over noop"],
     "love": [
-        "test 1, a read beside a stream of writes, linus to deadline",
         "test 2, a source tree beside a stream of reads, linus to deadline",
         "test 2, a source tree beside a stream of reads, deadline to anticipatory",
     ],
-    "seelam": [
-        "Table 3, one tree, MB/s of cooperative to deadline",
-        "Table 3, two trees, MB/s of anticipatory to deadline",
-    ],
+    "seelam": ["Table 3, one tree, MB/s of cooperative to deadline"],
     "profiles": [
         "mail, time of anticipatory to cooperative",
-        "file, the fastest",
         "file, time of deadline to cooperative",
         "file, time of cfq to cooperative",
         "file, time of noop to cooperative",
         "meta, time of cfq to cooperative",
     ],
-    "sense": ["both processes think, nwcs:sptf to sptf by ms"],
 }
 
 

@@ -86,6 +86,24 @@ def test_a_seek_costs_those_behind_it_16(d: Driver) -> None:
     assert left(d) == [2048, 2048 - 16, 2048 - 16, 2048]
 
 
+def test_all_buffers_of_a_long_request_but_the_first_merge(d: Driver) -> None:
+    """2.4 hands in a page at a time: 128 KiB are a seek and 31 merges."""
+    for sector in (1000, 3000, 5000):
+        d.send(1, sector)
+    d.send(1, 2000, 256)
+    assert left(d) == [2048, 2048 - 16 - 31, 2048 - 16 - 31, 2048]
+
+
+def test_from_2_4_22_on_four_requests_of_128_kib_pass_a_read(core: Core) -> None:
+    """Seeks and merges cost 1, and a read's budget is 128: include/linux/elevator.h of 2.4.22."""
+    d = Driver(core, "linus", seek_cost=1, read_passovers=128, write_passovers=512)
+    d.send(1, 1000)
+    last = d.send(1, 10**6)
+    for sector in range(2000, 20000, 2000):
+        d.send(2, sector, 256, write=True)
+    assert order(d).index(int(last.sector)) == 1 + 4
+
+
 def test_a_merge_costs_those_behind_it_1(d: Driver) -> None:
     a = d.send(1, 1000)
     for sector in (3000, 5000):

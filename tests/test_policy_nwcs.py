@@ -87,6 +87,13 @@ def test_a_near_request_is_not_worth_a_wait(d: Driver) -> None:
     assert held_ms(d, at, other=at + 8 + 100) == 0
 
 
+@pytest.mark.parametrize(("think_ms", "held"), [(9, True), (11, False)])
+def test_backwards_positioning_is_the_disk_s_time(d: Driver, think_ms: float, held: bool) -> None:
+    """10 ms as forwards, not half as much again: that is another paper's preference."""
+    at = read_on(d, [think_ms] * 30, at=10**6)
+    assert (held_ms(d, at, other=0) > 0) is held
+
+
 def test_nothing_is_known_of_a_newcomer(d: Driver) -> None:
     assert held_ms(d, 0) == 0
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -55,14 +56,23 @@ def test_a_server_has_one_process_of_each_program() -> None:
     servers = [p.offset // disk for p in processes("pvfs")]
     assert servers == list(range(8)) * 4
     assert [p.pool - 1 for p in processes("pvfs")] == servers
-    assert {(p.turns, p.pool_threads) for p in processes("pvfs")} == {(True, POOL_THREADS)}
+    assert [p.barrier for p in processes("pvfs")] == [
+        program + 1 for program in range(4) for _ in range(8)
+    ]
+    assert {(p.turns, p.pool_threads) for p in processes("pvfs")} == {(False, POOL_THREADS)}
     assert sum(p.io_bytes for p in processes("pvfs")) == 4 * GIB
 
 
-def test_a_vm_is_an_owner() -> None:
-    assert [p.group for p in processes("ftp-2vm")] == [0] * 4 + [1] * 4
-    assert [p.group for p in processes("scans-2vm")] == [0] * 3 + [1] * 3
-    assert WORKLOADS["ftp-2vm"].owners == "group"
+@pytest.mark.parametrize(("name", "files", "gap"), [("ftp", 4, 20780), ("scans", 3, 51 * 1024)])
+def test_a_vm_is_an_owner(name: str, files: int, gap: int) -> None:
+    """VMs start side by side; the second one's files lie behind the first one's."""
+    both = processes(f"{name}-2vm")
+    assert [p.group for p in both] == [0, 1] * files
+    assert WORKLOADS[f"{name}-2vm"].owners == "group"
+    places = sorted((p.offset, p.group) for p in both)
+    assert [group for _, group in places] == [0] * files + [1] * files
+    assert {b - a for (a, _), (b, _) in itertools.pairwise(places)} == {gap * MIB}
+    assert [p.offset for p in processes(f"{name}-1vm")] == [at for at, group in places if not group]
 
 
 def test_a_machine_of_its_time() -> None:
