@@ -32,6 +32,10 @@
  * - Where nothing else is pending, waiting costs nothing and breaks nothing.
  * - When a slice ends, each member that has others' requests sends one of them
  *   before the same stream can have the next turn.
+ * - A reader that asks for one chunk at a time has no next request to each
+ *   member that could be sent at once; its heads would move one after the
+ *   other. So the host is asked to read something there (ss_array_place()), for
+ *   nobody: not before the drives have handed out what they had read ahead.
  */
 #include "array.h"
 #include "policies.h"
@@ -74,6 +78,18 @@
 #define REMNANT_SHARE 4
 /* A member that nothing came for while this many times as many did is out. */
 #define SILENT_ARRIVALS 64
+/* A placing read, and how many a turn may have on each member. */
+#define PLACE_SECTORS 128
+#define PLACE_MOST 4
+/* Heads are placed so many reads before the drive runs out of what it has. */
+#define PLACE_EARLY 1
+/*
+ * A row of chunks is short if a stream passes it in so many times positioning.
+ * Where it is not, a stream that works on fewer members at once than this part
+ * of them leaves the others to themselves.
+ */
+#define ROW_WAYS 2
+#define WIDE 2
 /* Before anything is known: so many times positioning are taken as won. */
 #define SCORE_START 4
 
@@ -275,8 +291,11 @@ static struct ss_array_stream *stream_new(struct ss_array *array)
 	s->established = 0;
 	s->usable = false;
 	s->given_up = false;
+	s->reads = false;
 	for (i = 0; i < array->geometry.nr_members; i++) {
 		s->physical[i].size = 0;
+		s->physical[i].straight = 0;
+		s->physical[i].end_sector = 0;
 		s->physical[i].nr_pending = 0;
 		s->physical[i].nr_in_flight = 0;
 		INIT_LIST_HEAD(&s->physical[i].pending);
@@ -343,21 +362,50 @@ static void begin_turn(struct ss_array_member *member,
 	array->slice_start_ns = now_ns;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
-	for (i = 0; i < array->geometry.nr_members; i++)
+	array->moved = 0;
+	array->placing = false;
+	for (i = 0; i < array->geometry.nr_members; i++) {
 		array->member[i].way_ns = U64_MAX;
+		array->member[i].turn_sector = s->physical[i].end_sector;
+		array->member[i].place_sector = 0;
+		array->member[i].places = 0;
+	}
 	array->counters.turns++;
 	kick_others(array, member->index);
 }
 
+/* Does @s, by itself, come to all members while a head is on its way? */
+static bool passes_rows(const struct ss_array_member *member,
+			const struct ss_array_stream *s)
+{
+	const struct ss_array_geometry *geometry = &member->array->geometry;
+	u64 row = (u64)geometry->chunk_sectors * geometry->data_members;
+	u64 way_ns = ROW_WAYS * member->sched->curve.mean_random_ns;
+
+	return row * s->alone.ns <= s->alone.sectors * way_ns;
+}
+
+/*
+ * Are heads placed for @s? Not with chunks so large that it is long on each: it
+ * may end before.
+ */
+static bool places_pay(const struct ss_array_member *member,
+		       const struct ss_array_stream *s)
+{
+	return member->array->places && s->reads && passes_rows(member, s);
+}
+
 /*
  * What bringing all heads to @s takes: those that work for it at once move at
- * once, the others after them.
+ * once, the others after them, but where the host places them meanwhile.
  */
 static u64 placing_ns(const struct ss_array_member *member,
 		      const struct ss_array_stream *s)
 {
 	u64 all = (u64)nr_bits(s->established) * SPREAD_MEMORY;
 
+	if (places_pay(member, s))
+		return member->sched->curve.mean_random_ns;
 	return member->sched->curve.mean_random_ns *
 	       div_u64(all + s->spread, max_t(u32, s->spread, 1));
 }
@@ -373,6 +421,8 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array_stream *other;
 
 	if (!s->usable || array->turn || member->passed ||
+	    (!passes_rows(member, s) &&
+	     s->spread * WIDE < nr_bits(s->established) * SPREAD_MEMORY) ||
 	    s->size < stream_threshold(member) << array->caution ||
 	    !ss_array_trial_promises(&array->trial, &s->alone, slice_ns(member),
 				     placing_ns(member, s)))
@@ -452,6 +502,88 @@ static u64 time_passes(struct ss_array_member *member, u64 now_ns)
 	if (was_allowed && !trial->allowed && array->turn)
 		end_turn(member, now_ns);
 	return now_ns;
+}
+
+/* ---- placing heads ---- */
+
+/*
+ * Has the turn's stream come to where the drive must move its head? Before
+ * that is what it read ahead in an earlier turn, and reading beyond that would
+ * drive it out of the cache. When one head has moved it is time for all.
+ */
+static bool place_is_due(const struct ss_array_member *member,
+			 const struct ss_array_physical *p)
+{
+	u64 come = p->end_sector - member->turn_sector;
+
+	return member->array->placing || come + PLACE_EARLY * PLACE_SECTORS >=
+						 member->array->ahead_sectors;
+}
+
+/*
+ * A reader that asks for one chunk at a time would move one head after the
+ * other, and wait for each. The others can be on their way meanwhile.
+ */
+static bool may_place(const struct ss_array_member *member)
+{
+	const struct ss_array *array = member->array;
+	const struct ss_array_stream *s = array->turn;
+	const struct ss_array_physical *p;
+
+	if (!s || (array->moved & (1U << member->index)) ||
+	    member->places >= PLACE_MOST || !is_part(member, s) ||
+	    !places_pay(member, s))
+		return false;
+	p = &s->physical[member->index];
+	return p->straight >= *member->threshold && !p->nr_pending &&
+	       !p->nr_in_flight && place_is_due(member, p);
+}
+
+/* Where the next placing read is; false beyond the array's end. */
+static bool place_at(const struct ss_array_member *member, u64 *sector,
+		     u32 *nr_sectors)
+{
+	const struct ss_array *array = member->array;
+	const struct ss_array_geometry *geometry = &array->geometry;
+	u64 virtual_sector, run;
+
+	*sector = max_t(u64, member->place_sector,
+			array->turn->physical[member->index].end_sector);
+	*nr_sectors = min_t(u32, geometry->chunk_sectors, PLACE_SECTORS);
+	return ss_array_unmap(geometry, member->index,
+			      *sector + *nr_sectors - 1, &virtual_sector,
+			      &run) != SS_ARRAY_OUTSIDE;
+}
+
+static void kick_to_place(struct ss_array *array)
+{
+	u32 i;
+
+	for (i = 0; array->kick && i < array->geometry.nr_members; i++)
+		if ((array->attached & (1U << i)) &&
+		    may_place(&array->member[i]))
+			array->kick(array, i);
+}
+
+bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
+		    u32 *nr_sectors)
+{
+	struct ss_array_member *member = &array->member[index];
+	bool place;
+
+	lock(array);
+	place = member->sched && may_place(member) &&
+		place_at(member, sector, nr_sectors);
+	if (place) {
+		member->places++;
+		member->place_sector = *sector + *nr_sectors;
+		if (!array->placing) {
+			array->placing = true;
+			kick_to_place(array);
+		}
+	}
+	unlock(array);
+	return place;
 }
 
 /* ---- the question ---- */
@@ -736,6 +868,18 @@ static void estimate_alone(const struct ss_array_member *member,
 		round_ends(s);
 }
 
+/* @rq waits on its member as one of @s. */
+static void note_pending(struct ss_array_member *member,
+			 struct ss_array_stream *s, struct ss_request *rq)
+{
+	struct ss_array_physical *p = &s->physical[member->index];
+
+	list_add_tail(&rq->array_node, &p->pending);
+	p->nr_pending++;
+	s->nr_pending++;
+	rq->array_stream = s;
+}
+
 static void extend_physical(struct ss_array_member *member,
 			    struct ss_array_stream *s, struct ss_request *rq,
 			    u64 now_ns)
@@ -759,11 +903,13 @@ static void extend_physical(struct ss_array_member *member,
 	p->arrival_ns = now_ns;
 	if (p->size >= *member->threshold)
 		s->established |= 1U << member->index;
+	if (rq->sector - p->end_sector > array->geometry.chunk_sectors)
+		p->straight = 0;
+	else if (p->straight < U32_MAX)
+		p->straight++;
 	p->end_sector = ss_request_end(rq);
-	list_add_tail(&rq->array_node, &p->pending);
-	p->nr_pending++;
-	s->nr_pending++;
-	rq->array_stream = s;
+	s->reads = rq->direction == SS_READ;
+	note_pending(member, s, rq);
 	if (s->usable || s->given_up || s->size < stream_threshold(member) ||
 	    !has_all(array, s))
 		return;
@@ -806,6 +952,11 @@ static void arrived_locked(struct ss_array_member *member,
 	member->nr_busy++;
 	member->heard = ++array->arrivals;
 	array->nr_busy++;
+	if (rq->flags & SS_PLACING) {
+		if (array->turn && is_part(member, array->turn))
+			note_pending(member, array->turn, rq);
+		return;
+	}
 	if (member->sched->curve.flat || !ss_request_is_sync(rq) ||
 	    virtual_place(member, rq, &begin, &end))
 		return;
@@ -913,6 +1064,8 @@ static void dispatched_locked(struct ss_array_member *member,
 	member->holding = false;
 	if (!s)
 		return;
+	if (!s->physical[member->index].nr_in_flight)
+		member->mover = rq;
 	s->physical[member->index].nr_in_flight++;
 	s->nr_in_flight++;
 	s->physical[member->index].instead_ns =
@@ -951,6 +1104,30 @@ static u64 instead_ns(const struct ss_array_member *member,
 }
 
 /*
+ * The head had to move for @rq: soon the others will have to. If this one had
+ * to before, in this turn, then all have to once more.
+ */
+static void note_moved(struct ss_array_member *member,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	u32 bit = 1U << member->index, i;
+
+	if (now_ns - rq->dispatch_ns <
+	    member->sched->curve.mean_random_ns / CACHED_SHARE)
+		return;
+	if (!array->moved)
+		array->ahead_sectors = rq->sector - member->turn_sector;
+	if (!array->moved || (array->moved & bit)) {
+		array->moved = 0;
+		for (i = 0; i < array->geometry.nr_members; i++)
+			array->member[i].places = 0;
+	}
+	array->moved |= bit;
+	array->placing = true;
+}
+
+/*
  * Is the head there? A first request that took far less than positioning came
  * from the drive's cache, and a later one will pay for it.
  */
@@ -976,17 +1153,22 @@ static void completed_locked(struct ss_array_member *member,
 	struct ss_array *array = member->array;
 	struct ss_array_stream *s = rq->array_stream;
 	struct ss_array_physical *p;
+	bool moved = member->mover == rq;
 
+	if (moved)
+		member->mover = NULL;
 	member->nr_busy--;
 	array->nr_busy--;
-	ss_array_trial_moved(&array->trial, rq->nr_sectors,
-			     is_together(member, now_ns));
+	if (!(rq->flags & SS_PLACING))
+		ss_array_trial_moved(&array->trial, rq->nr_sectors,
+				     is_together(member, now_ns));
 	if (!s)
 		return;
 	p = &s->physical[member->index];
 	p->nr_in_flight--;
 	s->nr_in_flight--;
-	s->response_ns += now_ns - rq->arrival_ns;
+	if (!(rq->flags & SS_PLACING))
+		s->response_ns += now_ns - rq->arrival_ns;
 	if (!p->nr_pending && !p->nr_in_flight) {
 		p->completed_ns = now_ns;
 		p->response_ns = s->response_ns;
@@ -997,8 +1179,13 @@ static void completed_locked(struct ss_array_member *member,
 		s->completed_ns = now_ns;
 		round_ends(s);
 	}
-	if (s == array->turn)
-		note_placed(member, s, rq, now_ns);
+	if (s != array->turn)
+		return;
+	note_placed(member, s, rq, now_ns);
+	if (moved)
+		note_moved(member, rq, now_ns);
+	if (!p->nr_pending && !p->nr_in_flight)
+		kick_to_place(array);
 }
 
 static void array_completed(struct ss_coordinator *coordinator,
@@ -1089,6 +1276,7 @@ void ss_array_init(struct ss_array *array,
 	array->last = NULL;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
+	array->ahead_sectors = U64_MAX;
 	array->nr_busy = 0;
 	array->arrivals = 0;
 	array->caution = 0;
@@ -1151,6 +1339,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	member->nr_pending = 0;
 	member->nr_busy = 0;
 	member->passed = NULL;
+	member->mover = NULL;
 	member->holding = false;
 	array->attached |= 1U << index;
 	unlock(array);

@@ -59,6 +59,7 @@ struct ss_array_physical {
 	u64 response_ns; /* the virtual stream's sum at that time */
 	u64 instead_ns; /* what would be done instead of waiting costs */
 	u32 size; /* members so far */
+	u32 straight; /* the latest, each where the one before ended */
 	u32 nr_pending;
 	u32 nr_in_flight;
 };
@@ -82,6 +83,7 @@ struct ss_array_stream {
 	u32 established; /* members whose physical stream is, as bits */
 	bool usable; /* all of them are */
 	bool given_up; /* it was usable and did not prove so */
+	bool reads; /* its last request was one */
 	struct ss_array_physical physical[SS_ARRAY_MEMBERS];
 };
 
@@ -100,6 +102,10 @@ struct ss_array_member {
 	/* Its turn ended here with others waiting: they go first, once. */
 	struct ss_array_stream *passed;
 	u64 way_ns; /* positioning that this turn began with, or U64_MAX */
+	u64 turn_sector; /* where the stream had come to when it began */
+	u64 place_sector; /* where the next placing read goes, at least */
+	u32 places; /* placing reads of this turn */
+	const struct ss_request *mover; /* in flight: the head moves for it */
 	bool holding; /* kept idle for the turn's stream, others wait */
 	const u64 *threshold; /* settings of its stream policy */
 	const u64 *slice_ns;
@@ -112,6 +118,7 @@ struct ss_array {
 	void (*lock)(struct ss_array *array);
 	void (*unlock)(struct ss_array *array);
 	void (*kick)(struct ss_array *array, u32 member);
+	bool places; /* it asks ss_array_place() */
 	void *host;
 
 	/* The coordinator's own. */
@@ -126,6 +133,9 @@ struct ss_array {
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
+	u32 moved; /* members whose head had to move of late, as bits */
+	bool placing; /* the others' are to */
+	u64 ahead_sectors; /* on a member, read ahead before: last turn */
 	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */
 	u64 arrivals; /* of all members, since the beginning */
@@ -152,6 +162,15 @@ int ss_array_attach(struct ss_array *array, u32 member, struct ss_sched *sched,
 
 /* No longer; also when the member has failed. The others go on. */
 void ss_array_detach(struct ss_array *array, u32 member, u64 now_ns);
+
+/*
+ * Shall the host read @nr_sectors from @sector of the member's disk on, for
+ * nobody, so that the head is there before the stream asks for it? The request
+ * has the flag SS_PLACING. To be asked after kick(); with the member's lock
+ * held. True is an answer for one such read, and a host may leave it at that.
+ */
+bool ss_array_place(struct ss_array *array, u32 member, u64 *sector,
+		    u32 *nr_sectors);
 
 /* For looking inside: is it a virtual stream's turn, and since when? */
 bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns);

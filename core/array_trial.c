@@ -22,7 +22,7 @@
  * Not measured when heads are left apart again: the stream that had the last
  * turn goes on alone for a while, and the others come in its way one by one.
  */
-#define SETTLE_NS (100 * SS_MSEC)
+#define SETTLE_NS (500 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /* Of what the array does apart a stream must do this much by itself. */
@@ -32,10 +32,13 @@
  * the time so far: what little can be won must not cost much of it, if it is
  * not.
  */
-#define STAKE_PLACINGS 4
+#define STAKE_PLACINGS 8
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
+/* A result as clear as this is believed so many times as long. */
+#define CLEAR_PCT 150
+#define CLEAR_PERIODS 4
 
 void ss_array_trial_init(struct ss_array_trial *trial)
 {
@@ -83,11 +86,17 @@ static void fade(struct ss_array_rate *rate)
 
 static void compare(struct ss_array_trial *trial)
 {
-	bool apart_won = rate(&trial->together) < rate(&trial->apart);
+	u64 together = rate(&trial->together), apart = rate(&trial->apart);
+	u64 more = max_t(u64, together, apart);
+	u64 less = min_t(u64, together, apart);
+	bool apart_won = together < apart;
 
 	trial->judged = true;
+	trial->checked = false;
 	trial->verdicts++;
 	trial->left_ns = trial->period_ns;
+	if (more * 100 >= less * CLEAR_PCT)
+		trial->left_ns *= CLEAR_PERIODS;
 	trial->period_ns = min_t(u64, 2 * trial->period_ns, PERIOD_MOST_NS);
 	if (!apart_won)
 		return;
@@ -103,20 +112,30 @@ static bool is_hopeless(const struct ss_array_trial *trial)
 	       rate(&trial->together) * 2 < rate(&trial->apart);
 }
 
-/* The period is over: the other way gets its chance. */
+/*
+ * The period is over: the other way gets its chance. How much the array does
+ * with turns is known when it is the turn of apart: after that it need not be
+ * measured anew, with the first turns' losses in it.
+ */
 static void other_way(struct ss_array_trial *trial)
 {
-	trial->allowed = !trial->allowed;
-	trial->judged = false;
-	trial->begun = false;
 	if (trial->allowed) {
-		fade(&trial->together);
-		trial->left_ns = U64_MAX;
-	} else {
+		trial->allowed = false;
+		trial->checked = true;
 		fade(&trial->apart);
 		trial->left_ns = SAMPLE_NS;
 		trial->settle_ns = SETTLE_NS;
+		return;
 	}
+	trial->allowed = true;
+	if (trial->checked) {
+		compare(trial);
+		return;
+	}
+	trial->judged = false;
+	trial->begun = false;
+	fade(&trial->together);
+	trial->left_ns = U64_MAX;
 }
 
 void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,

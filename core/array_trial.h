@@ -30,6 +30,7 @@ struct ss_array_trial {
 	bool allowed; /* heads may be brought together */
 	bool begun; /* it has been somebody's turn since */
 	bool judged; /* this time together has been compared */
+	bool checked; /* apart is measured, to see if together still wins */
 	u64 verdicts; /* comparisons made, and */
 	u64 refusals; /* ... that apart won */
 };

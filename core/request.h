@@ -23,6 +23,8 @@
 #define SS_SYNC 0x01
 /* File system metadata; CFQ lets it preempt data. */
 #define SS_META 0x02
+/* Nobody wants its data: it is to bring the head there (core/array.h). */
+#define SS_PLACING 0x04
 
 /* The owner of a request is an opaque number; this one means "not known". */
 #define SS_OWNER_NONE 0
@@ -31,7 +33,7 @@ struct ss_request {
 	u64 sector; /* first sector, in 512-byte sectors */
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
-	u8 flags; /* SS_SYNC, SS_META */
+	u8 flags; /* SS_SYNC, SS_META, SS_PLACING */
 	/* The core's: of the member of an array when it came; 0: unknown. */
 	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */

@@ -78,6 +78,8 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			ss->flags |= SS_SYNC;
 		if (rq->cmd_flags & REQ_META)
 			ss->flags |= SS_META;
+		if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
+			ss->flags |= SS_PLACING;
 	}
 	ss->owner = sd->owner ? sd->owner(rq) : SS_OWNER_NONE;
 	slot->rq = rq;

@@ -67,6 +67,8 @@ struct iosched_data {
 
 	/* Who sent @rq, or SS_OWNER_NONE. Optional. */
 	u64 (*owner)(const struct request *rq);
+	/* How bios end that only bring the head somewhere; NULL: none do. */
+	bio_end_io_t *placed;
 	/* A scheduler of core/ begins: set it up. Optional; it is locked. */
 	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
 		      u64 now_ns);

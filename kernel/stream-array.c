@@ -16,6 +16,8 @@
 
 #include "array.h"
 
+#include <linux/bio.h>
+#include <linux/blkdev.h>
 #include <linux/configfs.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -112,9 +114,89 @@ static void array_kick(struct ss_array *core, u32 member)
 	kblockd_schedule_work(&array->member[member].sd->kick);
 }
 
+/* ---- placing heads ---- */
+
+/* Nobody waits for what was read, nor asks whether it could be. */
+static void place_done(struct bio *bio)
+{
+	struct stream_data *sd = bio->bi_private;
+
+	bio_put(bio);
+	clear_bit_unlock(0, &sd->place_busy);
+}
+
+/* Memory for it, once; without it heads are not placed. */
+static bool place_memory(struct stream_data *sd)
+{
+	u32 i;
+
+	for (i = 0; i < STREAM_PLACE_PAGES; i++) {
+		if (!sd->place_page[i])
+			sd->place_page[i] = alloc_page(GFP_NOWAIT |
+						       __GFP_NOWARN);
+		if (!sd->place_page[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Read @nr_sectors from @sector of the disk on into memory that nobody looks
+ * at. It goes through the scheduler as all requests do. It must not wait for a
+ * queue that is frozen: whoever froze it may wait for this worker.
+ */
+static void place(struct stream_data *sd, u64 sector, u32 nr_sectors)
+{
+	u32 left = nr_sectors << SECTOR_SHIFT, i;
+	struct bio *bio;
+
+	bio = bio_alloc(sd->io.queue->disk->part0, STREAM_PLACE_PAGES,
+			REQ_OP_READ | REQ_SYNC | REQ_NOMERGE | REQ_NOWAIT,
+			GFP_NOWAIT | __GFP_NOWARN);
+	if (!bio) {
+		clear_bit_unlock(0, &sd->place_busy);
+		return;
+	}
+	bio->bi_iter.bi_sector = sector;
+	for (i = 0; left; i++) {
+		u32 part = min_t(u32, left, PAGE_SIZE);
+
+		__bio_add_page(bio, sd->place_page[i], part, 0);
+		left -= part;
+	}
+	bio->bi_end_io = place_done;
+	bio->bi_private = sd;
+	submit_bio(bio);
+}
+
+/* Does the coordinator want the head somewhere? */
+static void place_if_wanted(struct stream_data *sd)
+{
+	unsigned long irq;
+	u32 nr_sectors;
+	bool wanted;
+	u64 sector;
+
+	if (test_and_set_bit_lock(0, &sd->place_busy))
+		return;
+	wanted = place_memory(sd);
+	spin_lock_irqsave(&sd->io.lock, irq);
+	wanted = wanted && sd->array &&
+		 ss_array_place(sd->array->core, sd->array_index, &sector,
+				&nr_sectors);
+	spin_unlock_irqrestore(&sd->io.lock, irq);
+	if (wanted)
+		place(sd, sector, nr_sectors);
+	else
+		clear_bit_unlock(0, &sd->place_busy);
+}
+
 static void kick_work(struct work_struct *work)
 {
-	iosched_kick(&container_of(work, struct stream_data, kick)->io);
+	struct stream_data *sd = container_of(work, struct stream_data, kick);
+
+	place_if_wanted(sd);
+	iosched_kick(&sd->io);
 }
 
 /* ---- members come and go ---- */
@@ -221,6 +303,7 @@ void stream_array_join(struct stream_data *sd)
 	u32 i;
 
 	INIT_WORK(&sd->kick, kick_work);
+	sd->io.placed = place_done;
 	mutex_lock(&stream_members);
 	list_add(&sd->members_node, &scheds);
 	list_for_each_entry(array, &arrays, node)
@@ -236,12 +319,18 @@ void stream_array_join(struct stream_data *sd)
 
 void stream_array_leave(struct stream_data *sd)
 {
+	u32 i;
+
 	mutex_lock(&stream_members);
 	list_del(&sd->members_node);
 	if (sd->array)
 		leave(sd);
 	mutex_unlock(&stream_members);
 	cancel_work_sync(&sd->kick);
+	/* The queue is frozen: what was read into them has ended. */
+	for (i = 0; i < STREAM_PLACE_PAGES; i++)
+		if (sd->place_page[i])
+			__free_page(sd->place_page[i]);
 }
 
 void stream_array_renew(struct stream_data *sd)
@@ -338,6 +427,7 @@ static int attach_all(struct stream_array *array, struct ss_array *core,
 	core->lock = array_lock;
 	core->unlock = array_unlock;
 	core->kick = array_kick;
+	core->places = true;
 	core->host = array;
 	ss_array_init(core, geometry);
 	array->core = core;

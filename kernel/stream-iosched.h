@@ -8,6 +8,8 @@
 /* Tunables that one policy or another has; see stream-sysfs.c. */
 #define STREAM_SETTINGS 24
 #define STREAM_SPEC_BYTES 32
+/* A placing read has 64 KiB at most. */
+#define STREAM_PLACE_PAGES DIV_ROUND_UP(65536, PAGE_SIZE)
 
 struct stream_array;
 
@@ -24,6 +26,8 @@ struct stream_data {
 	struct stream_array *array; /* whose member this is; NULL: none's */
 	u32 array_index;
 	struct work_struct kick; /* iosched_kick() for other members */
+	struct page *place_page[STREAM_PLACE_PAGES]; /* read into, for nobody */
+	unsigned long place_busy; /* bit 0: such a read is under way */
 };
 
 static inline struct stream_data *stream_data_of(

@@ -342,6 +342,36 @@ static void fail(struct sim *sim, void *context)
 	}
 }
 
+static void placed(struct sim *sim, struct sim_bio *bio)
+{
+	(void)sim;
+	(void)bio;
+}
+
+void sim_array_place(struct sim *sim, struct sim_disk *disk)
+{
+	u32 member = (u32)(disk - sim->disk), nr_sectors;
+	struct sim_bio *bio;
+	u64 sector;
+
+	if (disk->failed || disk->next_policy[0] ||
+	    disk->blocked_first[SS_READ] ||
+	    disk->held_requests[SS_READ] >= sim->config.nr_requests ||
+	    !ss_array_place(&sim->array->coordinator, member, &sector,
+			    &nr_sectors))
+		return;
+	bio = sim_bio_new(sim);
+	bio->sector = sector;
+	bio->nr_sectors = nr_sectors;
+	bio->direction = SS_READ;
+	bio->flags = SS_SYNC | SS_PLACING;
+	bio->job = U32_MAX;
+	bio->wanted_ns = sim->now_ns;
+	bio->done = placed;
+	bio->disk = member;
+	sim_block_submit(sim, bio);
+}
+
 static void kick(struct ss_array *coordinator, u32 member)
 {
 	struct sim *sim = coordinator->host;
@@ -357,6 +387,7 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 
 	ss_array_init(&array->coordinator, &array->geometry);
 	array->coordinator.kick = kick;
+	array->coordinator.places = true;
 	array->coordinator.host = sim;
 	array->coordinated = true;
 	for (i = 0; i < sim->nr_disks; i++)

@@ -146,7 +146,8 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 	request->rq.nr_sectors = bio->nr_sectors;
 	request->rq.direction = bio->direction;
 	request->rq.flags = bio->flags;
-	request->rq.owner = owner_of(sim, bio->job);
+	request->rq.owner = bio->flags & SS_PLACING ? SS_OWNER_NONE :
+						      owner_of(sim, bio->job);
 	request->first_bio = NULL;
 	append(&request->first_bio, &request->last_bio, bio);
 	disk->held_requests[bio->direction]++;
@@ -229,8 +230,10 @@ static void to_disk(struct sim *sim, struct sim_disk *disk,
 /* Fill the disk's queue with what the scheduler chooses. */
 void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
-	disk->ask = false;
 	disk->wake_ns = U64_MAX;
+	if (disk->sched.coordinator)
+		sim_array_place(sim, disk);
+	disk->ask = false;
 	while (!hdd_full(&disk->hdd)) {
 		struct sim_request *request;
 		struct ss_decision decision;
@@ -264,6 +267,24 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 	}
 }
 
+static void note_log(struct sim *sim, const struct sim_request *request)
+{
+	const struct ss_request *rq = &request->rq;
+
+	if (sim->log_rows < sim->log_capacity)
+		sim->log[sim->log_rows++] = (struct sim_log_row){
+			.arrival_ns = request->first_bio->wanted_ns,
+			.dispatch_ns = rq->dispatch_ns,
+			.complete_ns = sim->now_ns,
+			.sector = rq->sector,
+			.owner = rq->owner,
+			.nr_sectors = rq->nr_sectors,
+			.job = request->first_bio->job,
+			.disk = request->first_bio->disk,
+			.direction = rq->direction,
+		};
+}
+
 static void note(struct sim *sim, struct sim_disk *disk,
 		 const struct sim_request *request)
 {
@@ -290,18 +311,6 @@ static void note(struct sim *sim, struct sim_disk *disk,
 		if (bio->job < sim->nr_processes)
 			sim_process_note_wait(sim->process[bio->job], wait_ns);
 	}
-	if (sim->log_rows < sim->log_capacity)
-		sim->log[sim->log_rows++] = (struct sim_log_row){
-			.arrival_ns = request->first_bio->wanted_ns,
-			.dispatch_ns = rq->dispatch_ns,
-			.complete_ns = sim->now_ns,
-			.sector = rq->sector,
-			.owner = rq->owner,
-			.nr_sectors = rq->nr_sectors,
-			.job = request->first_bio->job,
-			.disk = request->first_bio->disk,
-			.direction = rq->direction,
-		};
 }
 
 /* While the disk flushed, requests pending did not wait for the scheduler. */
@@ -386,7 +395,10 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 			ss_sched_completed(&disk->sched, &request->rq,
 					   sim->now_ns);
 			disk->held_requests[request->rq.direction]--;
-			note(sim, disk, request);
+			/* What only places a head counts as nothing. */
+			if (!(request->rq.flags & SS_PLACING))
+				note(sim, disk, request);
+			note_log(sim, request);
 		} else {
 			note_flush(sim, disk, cmd);
 		}

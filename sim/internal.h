@@ -109,6 +109,8 @@ void sim_array_submit(struct sim *sim, struct sim_bio *bio);
 void sim_array_leave(struct sim *sim, struct sim_disk *disk);
 void sim_array_join(struct sim *sim, struct sim_disk *disk);
 u64 sim_array_capacity(const struct sim_array *array);
+/* Something to be read of a member's disk only so that its head is there. */
+void sim_array_place(struct sim *sim, struct sim_disk *disk);
 void sim_array_result(struct sim_array *array, struct sim_result *result);
 
 /* ---- sim.c ---- */

@@ -178,6 +178,161 @@ def test_when_a_turn_begins_the_others_are_asked_again(pair: ArrayDriver) -> Non
     assert chunk
 
 
+# ---- heads together or apart: the trial ----
+
+
+class Trial:
+    """A busy array's, in ms; so much is done in each."""
+
+    def __init__(self, core: Core) -> None:
+        self.ffi, self.lib = core
+        self.trial = self.ffi.new("struct ss_array_trial *")
+        self.lib.ss_array_trial_init(self.trial)
+        self.ms = 0
+
+    def go(self, ms: int, together: bool, sectors: int) -> int:
+        """How long the ways that are allowed stay as they are, @ms at most."""
+        allowed = self.trial.allowed
+        for done in range(1, ms + 1):
+            self.ms += 1
+            self.lib.ss_array_trial_event(self.trial, self.ms * 10**6, True, together)
+            self.lib.ss_array_trial_moved(self.trial, sectors, together)
+            if self.trial.allowed != allowed:
+                return done
+        return ms
+
+
+def together_won(core: Core, sectors: int) -> Trial:
+    """Apart does 100 sectors in a ms, turns do @sectors."""
+    trial = Trial(core)
+    trial.go(101, False, 100)
+    trial.go(302, True, sectors)
+    assert trial.trial.allowed and trial.trial.verdicts == 1 and not trial.trial.refusals
+    return trial
+
+
+def test_a_clear_result_is_believed_for_longer(core: Core) -> None:
+    assert 4_900 < together_won(core, 140).go(30_000, True, 140) < 5_100
+    assert 19_900 < together_won(core, 160).go(30_000, True, 160) < 20_100
+
+
+def test_what_is_left_in_caches_does_not_speak_for_apart(core: Core) -> None:
+    """For half a second after turns; then apart is measured, and what turns do is known."""
+    trial = together_won(core, 140)
+    trial.go(30_000, True, 140)
+    assert not trial.trial.allowed
+    trial.go(499, False, 1000)
+    assert 290 < trial.go(1000, False, 100) < 320
+    assert trial.trial.allowed and trial.trial.judged and trial.trial.verdicts == 2
+    assert not trial.trial.refusals
+
+
+def test_apart_is_kept_where_it_has_become_faster(core: Core) -> None:
+    trial = together_won(core, 140)
+    trial.go(30_000, True, 140)
+    trial.go(900, False, 200)
+    assert not trial.trial.allowed and trial.trial.refusals == 1
+
+
+# ---- placing heads ----
+
+
+def placing(core: Core, nr: int = 3) -> tuple[ArrayDriver, int]:
+    """A host that places heads, and a stream in its turn on idle disks; the next chunk."""
+    arr = ArrayDriver(core, nr)
+    arr.array.places = True
+    chunk = arr.follow(0, 2 * nr * THRESHOLD)
+    assert arr.in_turn()
+    return arr, chunk
+
+
+def wanted(arr: ArrayDriver, member: int) -> tuple[int, int] | None:
+    """What the host is asked to read there: sector, length."""
+    sector, nr = arr.ffi.new("uint64_t *"), arr.ffi.new("uint32_t *")
+    if not arr.lib.ss_array_place(arr.array, member, sector, nr):
+        return None
+    return int(sector[0]), int(nr[0])
+
+
+def seek(arr: ArrayDriver, chunk: int) -> int:
+    """The chunk is read and the head had to move for it: 15 ms."""
+    return arr.follow(chunk, 1, service=15)
+
+
+def test_heads_are_placed_when_one_had_to_move(core: Core) -> None:
+    """All others are kicked, and read where the stream comes to next on each."""
+    arr, chunk = placing(core)
+    assert chunk % 3 == 0 and not any(wanted(arr, i) for i in range(3))
+    arr.kicked.clear()
+    chunk = seek(arr, chunk)
+    assert sorted(arr.kicked) == [1, 2]
+    row = chunk // 3 * CHUNK
+    assert [wanted(arr, i) for i in range(3)] == [None, (row, CHUNK), (row, CHUNK)]
+
+
+def placed(arr: ArrayDriver, member: int, ms: float) -> Any:
+    """The host does what is wanted; it takes so long."""
+    sector, nr = wanted(arr, member) or (0, 0)
+    driver = arr.members[member]
+    rq = driver.send(0, sector, nr, placing=True)
+    driver.dispatch(rq)
+    assert wanted(arr, member) is None
+    arr.later(ms)
+    driver.complete(rq)
+    return sector
+
+
+def test_what_came_from_the_cache_is_placed_farther(core: Core) -> None:
+    """Until the head has moved; but not farther and farther."""
+    arr, chunk = placing(core)
+    seek(arr, chunk)
+    row = chunk // 3 * CHUNK
+    assert [placed(arr, 1, 0.3) - row for _ in range(2)] == [0, CHUNK]
+    assert placed(arr, 1, 12) == row + 2 * CHUNK
+    assert wanted(arr, 1) is None
+    assert [placed(arr, 2, 0.3) - row for _ in range(4)] == [0, CHUNK, 2 * CHUNK, 3 * CHUNK]
+    assert wanted(arr, 2) is None
+
+
+def test_placing_is_no_part_of_the_stream(core: Core) -> None:
+    """Neither its place nor what it moved changes: its next request is still its own."""
+    arr, chunk = placing(core)
+    chunk = seek(arr, chunk)
+    end, since = arr.ffi.new("uint64_t *"), arr.ffi.new("uint64_t *")
+    assert arr.lib.ss_array_turn(arr.array, end, since)
+    before = int(end[0]), arr.array.trial.together.sectors
+    placed(arr, 1, 12)
+    assert arr.lib.ss_array_turn(arr.array, end, since)
+    assert (int(end[0]), arr.array.trial.together.sectors) == before
+    arr.follow(chunk, 3)
+    assert arr.count("established") == 1 and arr.in_turn()
+
+
+def test_heads_are_placed_for_sequential_readers_alone(core: Core) -> None:
+    """Not for writes, not where a chunk is long, not before the host says it would do it."""
+    arr, chunk = placing(core)
+    arr.members[0].send(0, chunk // 3 * CHUNK, CHUNK, write=True, sync=True)
+    arr.members[0].serve(ms=15)
+    assert not any(wanted(arr, i) for i in range(3))
+    arr, chunk = placing(core)
+    arr.array.places = False
+    seek(arr, chunk)
+    assert not any(wanted(arr, i) for i in range(3))
+    arr, chunk = placing(core)
+    seek(arr, chunk)
+    arr.array.turn.alone.ns *= 1000
+    assert not any(wanted(arr, i) for i in range(3))
+
+
+def test_next_turn_places_where_the_drives_ran_out_before(core: Core) -> None:
+    """Not at once: reading on would drive out of the cache what is still to be read."""
+    arr, chunk = placing(core)
+    assert arr.array.ahead_sectors == 2**64 - 1
+    come = chunk // 3 * CHUNK - arr.array.member[0].turn_sector
+    seek(arr, chunk)
+    assert arr.array.ahead_sectors == come
+
+
 def test_a_stream_that_ends_is_waited_for_as_long_as_a_seek(pair: ArrayDriver) -> None:
     chunk = usable(pair)
     other = pair.members[1].send(0, FAR)

@@ -109,7 +109,7 @@ static struct slot *slot_in(enum slot_state state, u32 member)
 	return NULL;
 }
 
-static void send(u32 member, u64 sector, u32 nr_sectors, u8 direction)
+static void send(u32 member, u64 sector, u32 nr_sectors, u8 direction, u8 flags)
 {
 	struct slot *slot = slot_in(FREE, 0);
 
@@ -121,7 +121,7 @@ static void send(u32 member, u64 sector, u32 nr_sectors, u8 direction)
 	slot->rq.sector = sector;
 	slot->rq.nr_sectors = nr_sectors;
 	slot->rq.direction = direction;
-	slot->rq.flags = 0;
+	slot->rq.flags = flags;
 	slot->rq.owner = SS_OWNER_NONE;
 	ss_sched_arrived(&sched[member], &slot->rq, read_clock(member));
 	arrived++;
@@ -134,7 +134,22 @@ static void read_on(u32 reader)
 	u64 sector = reader_at[reader]++ * geometry.chunk_sectors;
 
 	ss_array_map(&geometry, sector % geometry.capacity_sectors, 0, &place);
-	send(place.member, place.sector, geometry.chunk_sectors, SS_READ);
+	send(place.member, place.sector, geometry.chunk_sectors, SS_READ, 0);
+}
+
+/* The host does what a kick asks for: maybe late, when nobody wants it now. */
+static void place_head(u32 member, bool late)
+{
+	u32 nr_sectors;
+	u64 sector;
+
+	if (!array_of[member] ||
+	    !ss_array_place(array_of[member], member, &sector, &nr_sectors))
+		return;
+	CHECK(nr_sectors && sector + nr_sectors <= SPAN);
+	if (late)
+		now_ns += 20 * SS_MSEC;
+	send(member, sector, nr_sectors, SS_READ, SS_SYNC | SS_PLACING);
 }
 
 static void dispatch(u32 member, struct ss_request *rq, u64 at_ns)
@@ -264,7 +279,7 @@ static void event(u32 byte)
 		read_on(byte / 16 % READERS);
 		break;
 	case 4:
-		send(member, next_byte() * (SPAN / 256), 8, byte / 16 % 2);
+		send(member, next_byte() * (SPAN / 256), 8, byte / 16 % 2, 0);
 		break;
 	case 5:
 	case 6:
@@ -280,8 +295,10 @@ static void event(u32 byte)
 	case 10:
 		if (byte / 16 < 2)
 			take_back(member);
-		else
+		else if (byte / 16 < 4)
 			now_ns += SS_MSEC;
+		else
+			place_head(member, byte / 16 % 4 == 0);
 		break;
 	default:
 		if (byte / 16 % 2)
@@ -352,6 +369,7 @@ static void begin(void)
 		arrays[i].lock = lock;
 		arrays[i].unlock = unlock;
 		arrays[i].kick = kick;
+		arrays[i].places = true;
 		ss_array_init(&arrays[i], &geometry);
 		/* Without the comparison of throughputs: turns are allowed. */
 		arrays[i].trial.allowed = arrays[i].trial.judged = i;
