@@ -253,14 +253,14 @@ def test_rows_of_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # By owners, as docs/AUTO.md explains them; those of the sequence are indented there.
 MISSED = {
-    ("postmark", "hidden"),
+    ("mixed", "hidden"),
+    ("  mixed", "hidden"),
     ("  tpc-h", "hidden"),
-    ("  writes-starving-reads", "hidden"),
     ("mixed", "visible"),
+    ("all in turn", "visible"),
     ("  mixed", "visible"),
-    ("  proportional-share", "visible"),
-    ("  two-greps", "visible"),
     ("  tpc-h", "visible"),
+    ("  two-greps", "visible"),
 }
 
 
@@ -275,7 +275,10 @@ def test_auto_is_within_five_per_cent_of_the_best_fixed_policy(tmp_path: Path) -
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     )
     lines = [line for line in done.stdout.splitlines() if "FAILS" in line]
-    failing = {(re.split(r"  +", line[1:])[0], line.split()[1]) for line in lines if line[1] != " "}
-    failing |= {("  " + line.split()[0], line.split()[1]) for line in lines if line[1] == " "}
+    cells = [re.split(r"  +", line.strip()) for line in lines]
+    indents = ["  " if line.startswith("   ") else "" for line in lines]
+    failing = {
+        (indent + name, owners) for indent, (name, owners, *_) in zip(indents, cells, strict=True)
+    }
     assert failing <= MISSED, done.stdout
     assert "holds" in done.stdout and done.returncode == (1 if failing else 0)
