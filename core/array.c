@@ -1246,7 +1246,7 @@ static void array_removed(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = member_of(coordinator);
 
 	lock(member->array);
-	now_ns = array_now_ns(member->array, now_ns);
+	now_ns = time_passes(member, now_ns);
 	if (knows(member, rq))
 		removed_locked(member, rq, now_ns);
 	note_holding(member, now_ns);
@@ -1369,7 +1369,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	if (!member->sched)
 		return;
 	lock(array);
-	now_ns = array_now_ns(array, now_ns);
+	now_ns = time_passes(member, now_ns);
 	if (array->turn)
 		end_turn(member, now_ns);
 	array->last = NULL;

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ def test_ext4_on_the_kernels_nbd_client(name: str) -> None:
     except StreamschedError as error:
         pytest.skip(str(error))
     script = EXT4.replace("PLUGIN", find_plugin()).replace("PARAMETERS", SERVERS[name])
-    result = rig.run_in_rig(script, timeout_s=200)
+    show = [Path(sys.prefix), rig.source_root()]
+    result = rig.run_in_rig(script, timeout_s=200, show=show)
     said = result.stdout + result.stderr + result.files.get("nbdkit", b"").decode()
     assert result.status == 0, said[-3000:]
     assert "non-contiguous" in result.stdout

@@ -82,7 +82,7 @@ def test_the_file_system_is_this_machines_and_cannot_be_changed(
         f"touch {root}/no || touch {tmp_path}/no || echo refused\n"
         "cd /tmp && ls -A && echo x >y && cat y /proc/sys/kernel/hostname",
         modules=False,
-        show=[tmp_path],
+        show=[tmp_path, root],
     )
     assert result.stdout.splitlines()[:3] == [
         "# SPDX-License-Identifier: GPL-2.0-only",
