@@ -178,6 +178,22 @@ def test_when_a_turn_begins_the_others_are_asked_again(pair: ArrayDriver) -> Non
     assert chunk
 
 
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_clock_read_before_another_came_is_no_step_back(pair: ArrayDriver, detach: bool) -> None:
+    """What a member takes back at 5 ms is over when the other, which read 4.9 ms, comes."""
+    pair.follow(0, 2)
+    pair.at(4.9)
+    member, rq = pair.read(2)
+    member.at(5)
+    if detach:
+        pair.lib.ss_array_detach(pair.array, 0, member.now_ns)
+    else:
+        member.remove(rq)
+    assert pair.members[1].now < member.now
+    pair.read(3)
+    assert [stream.size for stream in pair.array.stream if stream.size] == [4]
+
+
 # ---- heads together or apart: the trial ----
 
 
