@@ -167,3 +167,12 @@ def test_the_drives_own_writing_is_not_of_the_turn(core: Core) -> None:
     d = Driver(core, "stream:deadline", stream_time_slice=SLICE_MS * MS)
     turns = turns_ms(d, 6, slow_ms=30)
     assert all(turn <= (LONGER + 1) * SLICE_MS + 2 for turn in turns[2:]), turns
+
+
+def test_late_write_back_goes_when_the_turn_is_over(core: Core) -> None:
+    """Rule 4 is for those that somebody waits for; here all the writes are late all the time."""
+    d = Driver(core, "stream:deadline", stream_time_slice=SLICE_MS * MS, write_expire=5 * MS)
+    turns = turns_ms(d, 6)
+    longest = LONGER * SLICE_MS
+    assert all(0.9 * longest <= turn <= longest + 2 for turn in turns[2:]), turns
+    assert d.count("expired") > 5
