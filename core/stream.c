@@ -139,9 +139,11 @@ static const struct ss_tunable stream_tunables[] = {
  */
 #define ASYNC_APART (500 * SS_MSEC)
 #define ASYNC_BESIDE 4
-#ifndef BESIDE_ASYNC
-#define BESIDE_ASYNC 4
-#endif
+/*
+ * A turn beside nothing else lasts for so many slices: Linux 2.6's
+ * anticipatory scheduler read for 500 ms and wrote for 125 ms by turns.
+ */
+#define ASYNC_SLICES 4
 
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
@@ -775,7 +777,7 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 
 /*
  * When the held stream must let others go on; they are pending. Beside what
- * nobody waits for, a turn lasts for BESIDE_ASYNC of the paper's slices, and
+ * nobody waits for, a turn lasts for ASYNC_SLICES of the paper's slices, and
  * does not pay for the drive's work on writes.
  */
 static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
@@ -787,7 +789,7 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 
 	if (!oldest) {
 		if (!target)
-			end += (BESIDE_ASYNC - 1) * slice;
+			end += (ASYNC_SLICES - 1) * slice;
 		return end + min_t(u64, all->turn_behind_ns, slice);
 	}
 	if (!target)
