@@ -38,7 +38,10 @@
  *   and keeps it where the disk served no less that way.
  * - stream_time_slice=auto: the slice follows from wait_target and from how
  *   many streams take turns.
+ * - Answers (answer.h): where no stream is held, whoever was just served may
+ *   come back at once with a nearer request than the inner policy's choice.
  */
+#include "answer.h"
 #include "policies.h"
 #include "sched.h"
 #include "trial.h"
@@ -52,10 +55,12 @@ enum {
 	STREAM_WAIT_TARGET,
 	STREAM_TOLERANCE,
 	STREAM_BACKWARD,
+	STREAM_ANSWER,
 	STREAM_TUNABLES,
 };
 
 #define SLICE_AUTO 0
+#define ANSWER_AUTO U64_MAX
 
 static const struct ss_tunable stream_tunables[] = {
 	[STREAM_THRESHOLD] = {
@@ -99,6 +104,16 @@ static const struct ss_tunable stream_tunables[] = {
 		.min = 100,
 		.max = 1000,
 		.help = "cost of a backward distance, of the same one forward (paper 3.2)",
+	},
+	[STREAM_ANSWER] = {
+		.name = "answer_time",
+		.unit = SS_UNIT_NS,
+		.initial = ANSWER_AUTO,
+		.min = 0,
+		.max = 10 * SS_MSEC,
+		.word = "auto",
+		.word_value = ANSWER_AUTO,
+		.help = "with no stream held, an empty disk waits at most so long for the next read of whoever was just served; auto: a 32nd of a random one's time with stream_time_slice=auto, else 0",
 	},
 };
 
@@ -154,6 +169,9 @@ static const struct ss_tunable stream_tunables[] = {
  */
 #define GROWING (200 * SS_MSEC)
 
+/* A turn of answers, with stream_time_slice=auto: wait_target by 1 + this. */
+#define ANSWER_TURNS 3
+
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
@@ -203,6 +221,7 @@ struct stream_state_all {
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
+	bool new_turn; /* held has become a stream just now */
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
@@ -224,6 +243,10 @@ struct stream_state_all {
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads on: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	struct ss_answer answer; /* to the request that was just done */
+	struct ss_request *answered; /* the answer, if it shall go first */
+	const struct ss_request *went_first; /* so it did, and is in flight */
+	u64 run_ns; /* when the last request went that was no such answer */
 	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
 };
@@ -759,10 +782,20 @@ static u32 nr_in_turn(const struct ss_policy *policy, const struct stream *held)
 	return nr + (nr_others(policy, held) > members);
 }
 
+/* Pending reads that are not @s's own, each as the host sent it. */
+static u32 nr_other_reads(const struct ss_policy *policy,
+			  const struct stream *s)
+{
+	u32 nr = policy->sched->nr_pending_dir[SS_READ];
+
+	return nr - min_t(u32, nr, s->nr_pending);
+}
+
 static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
 	u64 slice = policy->value[STREAM_TIME_SLICE], target;
+	u32 nr;
 
 	if (slice != SLICE_AUTO)
 		return slice;
@@ -772,7 +805,14 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	 */
 	target = policy->value[STREAM_WAIT_TARGET];
 	target -= min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
-	return div_u64(target, max_t(u32, nr_in_turn(policy, s), 1));
+	nr = nr_in_turn(policy, s);
+	/*
+	 * When this one has just become a stream, the others may be some too;
+	 * together as one they would all have waited too long at its end.
+	 */
+	if (all->new_turn)
+		nr = max_t(u32, nr, nr_other_reads(policy, s));
+	return div_u64(target, max_t(u32, nr, 1));
 }
 
 /*
@@ -990,7 +1030,97 @@ static struct ss_decision turn_choice(const struct ss_policy *policy,
 		if (late)
 			return ss_dispatch(late);
 	}
+	if (all->answer.open && now_ns < all->answer.until_ns &&
+	    !overdue(policy, now_ns))
+		return wait_until(policy, all->answer.until_ns, now_ns);
+	if (all->answered && all->answered != skip && !overdue(policy, now_ns))
+		return ss_dispatch(all->answered);
 	return inner->ops->choose(inner, now_ns, skip);
+}
+
+/* ---- answers (answer.h) ---- */
+
+/* How long an answer is looked for; 0: it is not. */
+static u64 answer_ns(const struct ss_policy *policy)
+{
+	if (policy->value[STREAM_ANSWER] != ANSWER_AUTO)
+		return policy->value[STREAM_ANSWER];
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return 0;
+	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
+}
+
+/* For so long answers may go first one after the other: a turn of theirs. */
+static u64 answers_turn_ns(const struct ss_policy *policy)
+{
+	u32 nr = policy->sched->nr_pending_dir[SS_READ];
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return policy->value[STREAM_TIME_SLICE];
+	return div_u64(policy->value[STREAM_WAIT_TARGET],
+		       1 + max_t(u32, nr, ANSWER_TURNS));
+}
+
+/*
+ * What positioning to the inner policy's choice costs: what such have cost,
+ * where that was much less than the curve says, or more.
+ */
+static u64 inner_cost_ns(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = inner->ops->choose(inner, now_ns, NULL);
+	u32 truth;
+
+	if (choice.verdict != SS_DISPATCH)
+		return 0;
+	truth = all->truth[choice.rq->direction];
+	if (truth >= TRUTH_DOUBT && truth < 1000)
+		truth = 1000;
+	return div_u64(ss_sched_cost_ns(policy->sched, choice.rq) * truth,
+		       1000);
+}
+
+/* @rq is done. When the inner policy decides what is next, is it to wait? */
+static void answer_open(const struct ss_policy *policy,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	u64 most_ns = answer_ns(policy);
+
+	if (!most_ns || sched->nr_in_flight || !sched->nr_pending ||
+	    sched->coordinator || rq->direction != SS_READ || is_alone(all) ||
+	    is_flat(policy) || !ss_answer_due(&all->answer))
+		return;
+	if (all->held &&
+	    held_choose(policy, all->held, now_ns).verdict != SS_NOTHING)
+		return;
+	ss_answer_open(&all->answer, inner_cost_ns(policy, now_ns), most_ns,
+		       now_ns);
+}
+
+/*
+ * @rq came, or became part of a pending one. If it is nearer than what the
+ * inner policy would choose it goes first, for the time of a slice in a row.
+ */
+static inline void answer_came(const struct ss_policy *policy,
+			       struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	u64 choice_ns, own_ns;
+
+	if (!all->answer.open || rq->direction != SS_READ)
+		return;
+	choice_ns = inner_cost_ns(policy, now_ns);
+	own_ns = ss_sched_cost_ns(policy->sched, rq);
+	if (own_ns < choice_ns &&
+	    now_ns < all->run_ns + answers_turn_ns(policy)) {
+		all->answered = rq;
+		all->answer.first_choice_ns = choice_ns;
+		choice_ns = U64_MAX;
+	}
+	ss_answer_close(&all->answer, choice_ns, now_ns);
 }
 
 /*
@@ -1010,6 +1140,13 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	    !overdue(policy, now_ns))
 		return ss_wait(SS_FOREVER);
 	return choice;
+}
+
+static void answer_done(struct stream_state_all *all, u64 took_ns,
+			u64 moving_ns)
+{
+	all->went_first = NULL;
+	ss_answer_done(&all->answer, took_ns - min_t(u64, took_ns, moving_ns));
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
@@ -1100,6 +1237,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 			extend(policy, parent, rq);
 	}
 	alternative_came(policy, rq, now_ns);
+	answer_came(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }
 
@@ -1173,7 +1311,9 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->away = false;
 	turn_ends(policy);
 	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;
-	all->slice_start_ns = now_ns;
+	/* The answers that made a stream of it are of its turn. */
+	all->slice_start_ns = all->went_first == rq ? all->run_ns : now_ns;
+	all->new_turn = rq->stream_size < 2 * all->threshold;
 	all->turn_behind_ns = 0;
 	all->first_of_turn = all->held ? rq : NULL;
 }
@@ -1202,6 +1342,15 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		    overdue(policy, now_ns) == rq;
 	u64 oldest_ns;
 
+	if (all->answer.open)
+		ss_answer_close(&all->answer, U64_MAX, now_ns);
+	if (rq == all->answered) {
+		all->went_first = rq;
+	} else {
+		all->went_first = NULL;
+		all->run_ns = now_ns;
+	}
+	all->answered = NULL;
 	rq->expected_ns = expected_ns(policy->sched, rq);
 	inner->ops->dispatched(inner, rq, now_ns);
 	oldest_ns = all->oldest_served_ns;
@@ -1336,6 +1485,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	if (policy->sched->nr_async_in_flight || !ss_request_is_sync(rq))
 		all->async_ns = now_ns;
 	if (!is_flat(policy)) {
+		if (rq == all->went_first)
+			answer_done(all, took_ns, moving_ns);
 		compare_with_curve(policy, rq, took_ns, moving_ns);
 		if (all->held)
 			note_behind(all, rq, took_ns, moving_ns);
@@ -1357,6 +1508,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			note_patience(all, s);
 		}
 	}
+	answer_open(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }
 
@@ -1371,6 +1523,7 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 	if (s && s->last == rq)
 		s->end_sector = ss_request_end(rq);
 	reconsider(policy, now_ns);
+	answer_came(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }
 
@@ -1416,11 +1569,14 @@ static void tip_removed(const struct ss_policy *policy, struct stream *s,
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
+	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 	struct stream *s = rq->stream;
 
 	inner->ops->removed(inner, rq, now_ns);
 	list_del(&rq->age_node);
+	if (all->answered == rq)
+		all->answered = NULL;
 	if (s) {
 		list_del(&rq->member_node);
 		s->nr_pending--;

@@ -22,6 +22,7 @@
 	X(wait_target)                                                         \
 	X(tolerance_factor)                                                    \
 	X(backward_cost)                                                       \
+	X(answer_time)                                                         \
 	X(read_expire)                                                         \
 	X(write_expire)                                                        \
 	X(writes_starved)                                                      \

@@ -143,14 +143,15 @@ def test_what_is_written_is_read_back() -> None:
     result = guest(
         "put() { echo $2 >iosched/$1; cat iosched/$1; }\n"
         "put stream_time_slice 124ms; put stream_time_slice auto; put wait_target 1000ms\n"
-        "put read_expire 1500us\n"
+        "put read_expire 1500us; put answer_time 250us; put answer_time auto\n"
         "put tolerance_factor 75%; put stream_threshold ' 6 '; put service_curve "
         "'0:0 100:2000000'\n"
         "put service_curve learn | head -c 4; echo; put age_limit 250ms; put inner sptf\n"
         "cat iosched/age_limit iosched/stream_threshold"
     )
     assert result.stdout.splitlines() == [
-        *("124ms", "auto", "1s", "1500us", "75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
+        *("124ms", "auto", "1s", "1500us", "250us", "auto"),
+        *("75", "6", "0:0 100:2000000", "0:0 ", "250ms"),
         *("noop deadline cscan [sptf] linus", "250ms", "6"),
     ]
 
