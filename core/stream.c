@@ -38,6 +38,9 @@
  *   and keeps it where the disk served no less that way.
  * - stream_time_slice=auto: the slice follows from wait_target and from how
  *   many streams take turns.
+ * - Jumps: a request much farther from a stream than its members were from
+ *   each other is no child of it while other commands are in the device and
+ *   such have turned out to be somebody else's.
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
  */
@@ -172,6 +175,15 @@ static const struct ss_tunable stream_tunables[] = {
 /* A turn of answers, with stream_time_slice=auto: wait_target by 1 + this. */
 #define ANSWER_TURNS 3
 
+/*
+ * A child is a jump if positioning to it costs so many times what it ever cost
+ * between members, and this part of a random one's.
+ */
+#define JUMP_FACTOR 2
+#define JUMP_SHARE 4
+/* Whose jumps were: this forgets by 1/JUMP_MEMORY each. */
+#define JUMP_MEMORY 32
+
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
@@ -194,10 +206,13 @@ struct stream {
 	u8 state; /* enum stream_state */
 	u8 rank; /* which score it has, by its size; see set_size() */
 	bool supposed; /* nothing was pending: service_ns is the mean */
+	bool jumped; /* to its last member, from the one before */
+	bool jump_refused; /* what came last of its range was no child */
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
 	u32 nr_pending; /* members on the list */
 	u64 service_ns; /* what positioning to it would cost */
+	u64 widest_ns; /* positioning between members, the most; not jumps */
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
@@ -243,6 +258,8 @@ struct stream_state_all {
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads on: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	u32 jumps_good; /* a stream's own, in thousandths; see is_jump() */
+	u32 jumps_bad; /* by a request of somebody else */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */
 	const struct ss_request *went_first; /* so it did, and is in flight */
@@ -483,6 +500,9 @@ static struct stream *stream_new(const struct ss_policy *policy,
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
 	set_size(all, s, rq->stream_size);
+	s->jumped = false;
+	s->jump_refused = false;
+	s->widest_ns = 0;
 	s->state = STREAM_PENDING;
 	rq->stream = s;
 	return s;
@@ -493,6 +513,20 @@ static void note_patience(struct stream_state_all *all, struct stream *s)
 {
 	s->broken_ns = s->completed_ns + s->patience_ns;
 	all->next_broken_ns = min_t(u64, all->next_broken_ns, s->broken_ns);
+}
+
+/*
+ * Was a jump the stream's own? That shows by what came next: behind it, or
+ * where the stream had been before.
+ */
+static void jump_was(struct stream_state_all *all, bool good)
+{
+	all->jumps_good -= all->jumps_good / JUMP_MEMORY;
+	all->jumps_bad -= all->jumps_bad / JUMP_MEMORY;
+	if (good)
+		all->jumps_good += 1000;
+	else
+		all->jumps_bad += 1000;
 }
 
 /* Forget the streams that got no child in time; find the next to get none. */
@@ -509,6 +543,10 @@ static void look_for_broken(const struct ss_policy *policy, u64 now_ns)
 		if (is_broken(s, now_ns)) {
 			if (is_established(all, s))
 				score_add(policy, s, 0, s->patience_ns);
+			if (s->jumped)
+				jump_was(all, false);
+			else if (s->jump_refused)
+				jump_was(all, true);
 			stream_free(all, s);
 		} else {
 			next_broken_ns = min_t(u64, next_broken_ns,
@@ -604,12 +642,37 @@ static bool may_be_child(const struct ss_policy *policy, const struct stream *s,
 	       s->patience_ns;
 }
 
+/*
+ * Would a child at @gap_ns be a jump? With several commands in the device even
+ * a far request costs little beside another far one, so anybody's request that
+ * comes before the stream's own next one is its child by the paper's rule, and
+ * takes it along. A reader of small files jumps too; but it goes on there.
+ */
+static bool is_jump(const struct ss_policy *policy, const struct stream *s,
+		    u64 gap_ns)
+{
+	u64 random_ns = policy->sched->curve.mean_random_ns;
+
+	return s->size > 1 && gap_ns > JUMP_FACTOR * s->widest_ns &&
+	       gap_ns > random_ns / JUMP_SHARE;
+}
+
+/* Do jumps make children? With nothing else in the device they do. */
+static bool may_jump(const struct ss_policy *policy)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return policy->sched->nr_in_flight <= 1 ||
+	       all->jumps_good >= all->jumps_bad;
+}
+
 /* The stream whose child @rq is, at *@cost_ns, or NULL. */
 static struct stream *find_parent(const struct ss_policy *policy,
 				  const struct ss_request *rq, u64 now_ns,
 				  u64 *cost_ns)
 {
 	const struct stream_state_all *all = policy->state;
+	bool jumps = may_jump(policy);
 	struct stream *s, *best = NULL;
 	u32 nr = 0;
 
@@ -625,6 +688,11 @@ static struct stream *find_parent(const struct ss_policy *policy,
 		if (ss_distance(s->end_sector, rq->sector) > s->reach_sectors)
 			continue;
 		cost = child_cost_ns(policy, s, rq, now_ns);
+		if (!jumps && cost < s->patience_ns &&
+		    is_jump(policy, s, cost - waited_ns(s, now_ns))) {
+			s->jump_refused = true;
+			continue;
+		}
 		if (cost < s->patience_ns && cost < *cost_ns) {
 			*cost_ns = cost;
 			best = s;
@@ -1170,6 +1238,23 @@ static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 	all->holding = holding;
 }
 
+/* A child of @s is at @gap_ns from it. */
+static inline void note_gap(const struct ss_policy *policy, struct stream *s,
+			    u64 gap_ns)
+{
+	struct stream_state_all *all = policy->state;
+	bool jump = is_jump(policy, s, gap_ns);
+
+	if (s->jumped)
+		jump_was(all, !jump);
+	else if (s->jump_refused && !jump)
+		jump_was(all, false);
+	s->jumped = jump;
+	s->jump_refused = false;
+	if (!jump)
+		s->widest_ns = max_t(u64, s->widest_ns, gap_ns);
+}
+
 /* @rq is the child of @parent, at a cost of @cost_ns. */
 static void adopt(const struct ss_policy *policy, struct stream *parent,
 		  struct ss_request *rq, u64 cost_ns, u64 now_ns)
@@ -1177,6 +1262,7 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	struct stream_state_all *all = policy->state;
 	struct ss_counters *counters = &policy->sched->counters;
 
+	note_gap(policy, parent, cost_ns - waited_ns(parent, now_ns));
 	if (is_established(all, parent)) {
 		score_child(policy, parent, rq->nr_sectors, cost_ns,
 			    waited_ns(parent, now_ns));

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jumps: with a full device, whose is a request far from a stream, its own or somebody else's?
+
+By the paper's rule it is the stream's child if it costs less than what would be done instead. With
+several commands in the device that is nearly any request, and so a stream is led away by those of
+random readers before its own next one comes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from policy_driver import Driver
+
+from streamsched.diskfile import load_disk
+from streamsched.jobfile import parse_jobs
+from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.workloads import WORKLOADS, job_path
+
+Core = tuple[Any, Any]
+
+READER, OTHER, THIRD = 1, 2, 3
+START = 100_000_000  # sectors
+FAR = 500_000_000
+JUMP = 3_000_000  # positioning over it takes more than a fourth of a random request's
+
+
+@pytest.fixture
+def d(core: Core) -> Driver:
+    d = Driver(core, "stream:noop")
+    d.tune("stream_threshold", 1000)  # nothing is held: only who belongs to whom
+    # Two commands that the device has throughout.
+    for sector in (FAR, 2 * FAR):
+        d.dispatch(d.send(THIRD, sector))
+    return d
+
+
+def reads_on(d: Driver, sector: int, members: int) -> int:
+    """Where a reader's @members reads, one after the other, end."""
+    for _ in range(members):
+        rq = d.dispatch(d.send(READER, sector))
+        d.later(10)
+        d.complete(rq)
+        sector += 8
+    return sector
+
+
+def length(d: Driver, sector: int) -> int:
+    """Members of the stream that a read at @sector makes longer."""
+    rq = d.send(READER, sector)
+    size = int(rq.stream_size)
+    d.dispatch(rq)
+    d.later(10)
+    d.complete(rq)
+    return size
+
+
+def somewhere(i: int) -> tuple[int, int]:
+    """Two places, each a jump from the reader and from each other."""
+    return JUMP * (1, 8, 3)[i % 3], JUMP * (5, 14, 20)[i % 3]
+
+
+def led_away(d: Driver, sector: int, times: int) -> int:
+    """Somebody else reads here and there between the reader's reads."""
+    for i in range(times):
+        sector = reads_on(d, sector, 3)
+        for at in somewhere(i):
+            other = d.dispatch(d.send(OTHER, sector + at))
+            d.later(10)
+            d.complete(other)
+    return sector
+
+
+def test_somebody_elses_requests_do_not_lead_a_stream_away(d: Driver) -> None:
+    sector = reads_on(d, led_away(d, START, 8), 3)  # that is learned by now
+    before = length(d, sector)
+    sector += 8
+    for i in range(5):
+        others = [d.dispatch(d.send(OTHER, sector + at)) for at in somewhere(i)]
+        d.later(0.5)
+        assert length(d, sector) == before + 1 + i
+        for other in others:
+            d.complete(other)
+        sector += 8
+
+
+def test_a_reader_of_files_here_and_there_is_one_stream(d: Driver) -> None:
+    sector, size = START, 0
+    for _ in range(8):
+        sector = reads_on(d, sector, 4)
+        sector += JUMP
+        new = length(d, sector)
+        assert new == size + 5
+        size, sector = new, sector + 8
+
+
+def test_with_nothing_else_in_the_device_every_child_is_one(d: Driver) -> None:
+    """The paper's rule, whatever was learned."""
+    sector = led_away(d, START, 8)
+    for rq in list(d.at_disk):
+        d.complete(rq)
+    sector = reads_on(d, sector, 3)
+    other = d.send(OTHER, sector + JUMP)
+    assert other.stream_size >= 4
+
+
+# ---- and what comes of it, on a disk with 32 commands ----
+
+
+def mixed(policy: str) -> Run:
+    disk = load_disk("wd5000aaks")
+    processes = parse_jobs(
+        job_path("mixed.fio").read_text(),
+        "mixed",
+        capacity_bytes=disk.capacity_sectors * 512,
+        environ={"STREAMSCHED_DISK": "/dev/sdX"},
+    )
+    tunables = (("stream_time_slice", 0),) if policy.startswith("stream") else ()
+    return run_jobs(Setup(disk, policy, queue_depth=32, tunables=tunables), processes)
+
+
+def test_streams_gain_beside_random_readers_in_a_full_device() -> None:
+    assert mixed("stream:deadline").mb_s > 3 * mixed("deadline").mb_s
+
+
+def two_trees_s(policy: str) -> float:
+    workload = WORKLOADS["two-trees"]
+    setup = dataclasses.replace(workload.setup(policy), queue_depth=32)
+    return run_jobs(setup, workload.processes(setup.capacity_bytes)).seconds
+
+
+def test_trees_gain_there_as_before() -> None:
+    """Their directories lie apart, so their streams jump by themselves."""
+    assert two_trees_s("deadline") > 4 * two_trees_s("stream:deadline")
