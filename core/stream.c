@@ -179,6 +179,8 @@ struct stream {
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
 	u32 nr_pending; /* members on the list */
+	u32 nr_in_flight; /* members in the device */
+	u32 life; /* how many streams this was before */
 	u64 service_ns; /* what positioning to it would cost */
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
@@ -433,6 +435,8 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 	s->state = STREAM_FREE;
 	s->last = NULL;
 	s->nr_pending = 0;
+	s->nr_in_flight = 0;
+	s->life++;
 	/* First out again: its memory is still in the processor's cache. */
 	list_move(&s->node, &all->free);
 }
@@ -1215,6 +1219,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
 		s = stream_new(policy, rq);
 	}
+	if (s) {
+		s->nr_in_flight++;
+		rq->stream_life = s->life;
+	}
 	if (s && is_established(all, s))
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
@@ -1319,6 +1327,31 @@ static void note_trial(const struct ss_policy *policy,
 	}
 }
 
+/*
+ * @rq of @s is done. A reader sends nothing before it has all members: a drive
+ * that orders its commands may have done the last one first.
+ */
+static void member_completed(const struct ss_policy *policy, struct stream *s,
+			     const struct ss_request *rq, u64 moving_ns,
+			     u64 now_ns)
+{
+	s->nr_in_flight--;
+	if (s->state != STREAM_IN_FLIGHT)
+		return;
+	if (s->last == rq) {
+		s->last = NULL;
+		if (was_cached(policy, rq, moving_ns, now_ns)) {
+			stream_free(policy->state, s);
+			return;
+		}
+	}
+	if (s->last || (s->nr_in_flight && rq->direction == SS_READ))
+		return;
+	s->state = STREAM_COMPLETED;
+	s->completed_ns = now_ns;
+	note_patience(policy->state, s);
+}
+
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			     u64 now_ns)
 {
@@ -1347,16 +1380,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
-	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
-		s->last = NULL;
-		if (was_cached(policy, rq, moving_ns, now_ns)) {
-			stream_free(all, s);
-		} else {
-			s->state = STREAM_COMPLETED;
-			s->completed_ns = now_ns;
-			note_patience(all, s);
-		}
-	}
+	if (s && s->life == rq->stream_life)
+		member_completed(policy, s, rq, moving_ns, now_ns);
 	note_holding(policy, now_ns);
 }
 

@@ -246,6 +246,46 @@ def test_rule_1_a_held_stream_waits_for_its_own_completion_first(d: Disk) -> Non
     assert d.choose()[0] == "wait"
 
 
+def in_the_disk_together(d: Disk) -> tuple[int, Any, Any]:
+    """An established stream's next two, in the disk at once; where it ends."""
+    end = d.established()
+    d.at(20).complete()
+    d.dispatch(d.send(A, end))
+    d.dispatch(d.send(A, end + 8))
+    return end + 16, *d.at_disk
+
+
+@pytest.mark.parametrize("tail_first", [False, True])
+def test_rule_1_waiting_counts_from_when_all_members_are_done(d: Disk, tail_first: bool) -> None:
+    """Windows of one reader: a drive with a queue may do the last one long before the others."""
+    end, first, tail = in_the_disk_together(d)
+    d.send(B, FAR)
+    d.at(22).complete(tail if tail_first else first)
+    d.at(50)  # the tail's patience would have been 10 ms
+    assert d.choose()[0] == "wait"
+    d.complete()
+    assert d.choose()[0] == "wait"
+    child = d.at(51).send(A, end)
+    assert child.stream_size == 7
+    d.dispatch(child)
+
+
+def test_rule_1_a_stream_that_is_gone_is_not_done_once_more(core: Core) -> None:
+    """What is still in the disk of it says nothing of the stream that has its place since."""
+    d = Disk(core, "stream:cscan")
+    end, first, tail = in_the_disk_together(d)
+    writes = [d.send(A, end + 8 * n, write=True, sync=True) for n in range(2)]
+    for rq in writes:
+        d.dispatch(rq)
+    d.complete(writes[1])  # at once: the drive has it in its cache, and the stream is no more
+    fresh = d.send(B, FAR)
+    d.dispatch(fresh)
+    for rq in (first, tail, writes[0]):
+        d.later(1).complete(rq)
+    d.complete(fresh)
+    assert d.later(50).send(B, FAR + 8).stream_size == 1  # too late for a child
+
+
 # Rule 2: waiting is worth what would be done instead.
 
 
