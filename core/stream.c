@@ -940,6 +940,20 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 }
 
 /*
+ * Does @rq read on right behind the turn's first request, which is in the
+ * device? Of what takes one seek a drive that orders its commands may begin
+ * with the middle, and seek again; so the rest goes when the head is there.
+ */
+static bool is_behind_first(const struct ss_policy *policy,
+			    const struct ss_request *rq)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return all->first_of_turn && rq->direction == SS_READ &&
+	       rq->sector == policy->sched->head_sector;
+}
+
+/*
  * Which request goes while it is the turn of @s, or until when the head stays;
  * nothing when the inner policy shall decide.
  */
@@ -947,13 +961,18 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 				      const struct stream *s, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	struct ss_request *late;
+	struct ss_request *late, *own = NULL;
 	u64 until_ns = SS_FOREVER;
+	bool behind;
 
 	if (!waiting_pays(policy, s, now_ns))
 		return ss_nothing();
+	if (s->nr_pending)
+		own = list_first_entry(&s->members, struct ss_request,
+				       member_node);
+	behind = own && is_behind_first(policy, own);
 	late = overdue(policy, now_ns);
-	if (late)
+	if (late && !(behind && late->stream == s))
 		return ss_dispatch(late);
 
 	if (nr_others(policy, s)) {
@@ -961,9 +980,8 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 		if (now_ns >= until_ns)
 			return ss_dispatch(next_turn(policy, s, now_ns));
 	}
-	if (s->nr_pending)
-		return ss_dispatch(list_first_entry(
-			&s->members, struct ss_request, member_node));
+	if (own)
+		return behind ? ss_wait(until_ns) : ss_dispatch(own);
 	/* Without a child by then, the turn is over. */
 	if (all->away)
 		return policy->sched->nr_in_flight ? ss_wait(until_ns) :

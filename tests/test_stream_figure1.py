@@ -361,6 +361,36 @@ def test_rule_3_without_a_stream_the_device_is_filled(d: Disk) -> None:
     assert d.choose() == ("nothing",)
 
 
+def a_turn_begins(d: Disk) -> list[Any]:
+    """Slices of 50 ms; one stream's is over, and another one's requests are next."""
+    end = d.established()
+    d.complete()
+    waiting = [d.send(B, FAR + 8 * n) for n in range(5)]
+    end = read_on(d, end, 53)
+    d.at(54).send(A, end)
+    return waiting
+
+
+def test_what_goes_on_behind_a_turns_first_request_waits_for_the_head(core: Core) -> None:
+    """A drive with a queue may begin with any of them, and come back for the first."""
+    d = Disk(core, "stream:cscan", stream_time_slice=50 * MS)
+    waiting = a_turn_begins(d)
+    first = d.dispatch(waiting[0])
+    assert d.choose()[0] == "wait"
+    d.later(10).complete(first)
+    for rq in waiting[1:]:
+        d.dispatch(rq)
+
+
+def test_what_lies_elsewhere_does_not_wait_for_a_turns_first_request(core: Core) -> None:
+    """Of those a drive with a queue is to choose."""
+    d = Disk(core, "stream:cscan", stream_time_slice=50 * MS)
+    waiting = a_turn_begins(d)
+    d.remove(waiting[1])
+    d.dispatch(waiting[0])
+    d.dispatch(waiting[2])
+
+
 def test_rule_3_the_child_is_dispatched_at_once(d: Disk) -> None:
     end, _ = held(d)
     child = d.at(29.999).send(A, end)
