@@ -401,13 +401,13 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s,
 	 * Nothing known yet: with the device otherwise empty trying is cheap,
 	 * but to empty it of other commands for a guess is not. Unless only
 	 * writes are kept waiting, or it is the turn of this stream that grew,
-	 * and nearly empty (readahead has two windows under way): there, as it
-	 * was with shorter ones.
+	 * and the device has hardly anything else: there, as it was with
+	 * shorter ones.
 	 */
 	if (is_unknown(score) && sched->nr_in_flight <= 1)
 		return true;
 	while (is_unknown(score) && score > all->score &&
-	       ((s == all->held && sched->nr_in_flight <= 2 &&
+	       ((s == all->held && sched->nr_in_flight - s->nr_in_flight <= 1 &&
 		 now_ns < all->slice_start_ns + GROWING) ||
 		sched->nr_pending_dir[SS_READ] <= s->nr_pending))
 		score--;
