@@ -361,6 +361,17 @@ def test_rule_3_without_a_stream_the_device_is_filled(d: Disk) -> None:
     assert d.choose() == ("nothing",)
 
 
+def test_a_stream_that_grew_keeps_its_turn_beside_commands_of_its_own(core: Core) -> None:
+    """Nothing is known of streams of 8 yet: it is tried, for nobody else's command is there."""
+    d = Disk(core, "stream:noop")
+    end, far = held(d)
+    for n in range(6):
+        d.dispatch(d.send(A, end + 8 * n))
+    assert d.at_disk[-1].stream_size == 10
+    assert d.choose()[0] == "wait"
+    assert far in d.pending
+
+
 def a_turn_begins(d: Disk) -> list[Any]:
     """Slices of 50 ms; one stream's is over, and another one's requests are next."""
     end = d.established()
