@@ -134,8 +134,10 @@ static const struct ss_tunable stream_tunables[] = {
 #define SWITCH_SHARE 4
 
 /*
- * For so long after a member of an established stream was dispatched, at most
- * so many writes that nobody waits for are in the device at once.
+ * For so long after a read, or a member of an established stream, was
+ * dispatched, at most so many writes that nobody waits for are in the device at
+ * once. Any read: a reader that waits for a full queue of them each time takes
+ * seconds to become a stream.
  */
 #define ASYNC_APART (500 * SS_MSEC)
 #define ASYNC_BESIDE 4
@@ -224,7 +226,7 @@ struct stream_state_all {
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
 	u64 async_ns; /* the device last had what nobody waits for */
-	u64 apart_until_ns; /* somebody reads on: few writes in the device */
+	u64 apart_until_ns; /* somebody reads: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
@@ -1016,7 +1018,7 @@ static struct ss_decision turn_choice(const struct ss_policy *policy,
 }
 
 /*
- * While somebody reads on, writes that nobody waits for go to the device a few
+ * While somebody reads, writes that nobody waits for go to the device a few
  * at a time: each one that is in it already, the next read has to wait for.
  */
 static struct ss_decision stream_choose(const struct ss_policy *policy,
@@ -1241,7 +1243,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		s->nr_in_flight++;
 		rq->stream_life = s->life;
 	}
-	if (s && is_established(all, s))
+	if (rq->direction == SS_READ || (s && is_established(all, s)))
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
 		all->away = false;
