@@ -58,6 +58,7 @@ struct ss_request {
 	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
+	u32 stream_life; /* stream: of its stream, when dispatched */
 
 	struct list_head array_age_node; /* array: all pending of a member */
 	struct list_head array_node; /* array: pending ones of one stream */

@@ -152,8 +152,10 @@ static const struct ss_tunable stream_tunables[] = {
 #define SWITCH_SHARE 4
 
 /*
- * For so long after a member of an established stream was dispatched, at most
- * so many writes that nobody waits for are in the device at once.
+ * For so long after a read, or a member of an established stream, was
+ * dispatched, at most so many writes that nobody waits for are in the device at
+ * once. Any read: a reader that waits for a full queue of them each time takes
+ * seconds to become a stream.
  */
 #define ASYNC_APART (500 * SS_MSEC)
 #define ASYNC_BESIDE 4
@@ -211,6 +213,8 @@ struct stream {
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
 	u32 nr_pending; /* members on the list */
+	u32 nr_in_flight; /* members in the device */
+	u32 life; /* how many streams this was before */
 	u64 service_ns; /* what positioning to it would cost */
 	u64 widest_ns; /* positioning between members, the most; not jumps */
 	struct list_head members; /* its pending requests, oldest first */
@@ -236,7 +240,7 @@ struct stream_state_all {
 	u64 slice_start_ns;
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
-	bool new_turn; /* held has become a stream just now */
+	bool new_turn; /* answers have just made a stream of held */
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
@@ -256,7 +260,7 @@ struct stream_state_all {
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;
 	u64 async_ns; /* the device last had what nobody waits for */
-	u64 apart_until_ns; /* somebody reads on: few writes in the device */
+	u64 apart_until_ns; /* somebody reads: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	u32 jumps_good; /* a stream's own, in thousandths; see is_jump() */
 	u32 jumps_bad; /* by a request of somebody else */
@@ -439,13 +443,13 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s,
 	 * Nothing known yet: with the device otherwise empty trying is cheap,
 	 * but to empty it of other commands for a guess is not. Unless only
 	 * writes are kept waiting, or it is the turn of this stream that grew,
-	 * and nearly empty (readahead has two windows under way): there, as it
-	 * was with shorter ones.
+	 * and the device has hardly anything else: there, as it was with
+	 * shorter ones.
 	 */
 	if (is_unknown(score) && sched->nr_in_flight <= 1)
 		return true;
 	while (is_unknown(score) && score > all->score &&
-	       ((s == all->held && sched->nr_in_flight <= 2 &&
+	       ((s == all->held && sched->nr_in_flight - s->nr_in_flight <= 1 &&
 		 now_ns < all->slice_start_ns + GROWING) ||
 		sched->nr_pending_dir[SS_READ] <= s->nr_pending))
 		score--;
@@ -473,6 +477,8 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 	s->state = STREAM_FREE;
 	s->last = NULL;
 	s->nr_pending = 0;
+	s->nr_in_flight = 0;
+	s->life++;
 	/* First out again: its memory is still in the processor's cache. */
 	list_move(&s->node, &all->free);
 }
@@ -875,8 +881,8 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	target -= min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
 	nr = nr_in_turn(policy, s);
 	/*
-	 * When this one has just become a stream, the others may be some too;
-	 * together as one they would all have waited too long at its end.
+	 * When answers have just made a stream of this one, the others may be
+	 * some too; together as one all would have waited too long at its end.
 	 */
 	if (all->new_turn)
 		nr = max_t(u32, nr, nr_other_reads(policy, s));
@@ -1044,6 +1050,20 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 }
 
 /*
+ * Does @rq read on right behind the turn's first request, which is in the
+ * device? Of what takes one seek a drive that orders its commands may begin
+ * with the middle, and seek again; so the rest goes when the head is there.
+ */
+static bool is_behind_first(const struct ss_policy *policy,
+			    const struct ss_request *rq)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return all->first_of_turn && rq->direction == SS_READ &&
+	       rq->sector == policy->sched->head_sector;
+}
+
+/*
  * Which request goes while it is the turn of @s, or until when the head stays;
  * nothing when the inner policy shall decide.
  */
@@ -1051,13 +1071,18 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 				      const struct stream *s, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	struct ss_request *late;
+	struct ss_request *late, *own = NULL;
 	u64 until_ns = SS_FOREVER;
+	bool behind;
 
 	if (!waiting_pays(policy, s, now_ns))
 		return ss_nothing();
+	if (s->nr_pending)
+		own = list_first_entry(&s->members, struct ss_request,
+				       member_node);
+	behind = own && is_behind_first(policy, own);
 	late = overdue(policy, now_ns);
-	if (late)
+	if (late && !(behind && late->stream == s))
 		return ss_dispatch(late);
 
 	if (nr_others(policy, s)) {
@@ -1065,9 +1090,8 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 		if (now_ns >= until_ns)
 			return ss_dispatch(next_turn(policy, s, now_ns));
 	}
-	if (s->nr_pending)
-		return ss_dispatch(list_first_entry(
-			&s->members, struct ss_request, member_node));
+	if (own)
+		return behind ? ss_wait(until_ns) : ss_dispatch(own);
 	/* Without a child by then, the turn is over. */
 	if (all->away)
 		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
@@ -1192,7 +1216,7 @@ static inline void answer_came(const struct ss_policy *policy,
 }
 
 /*
- * While somebody reads on, writes that nobody waits for go to the device a few
+ * While somebody reads, writes that nobody waits for go to the device a few
  * at a time: each one that is in it already, the next read has to wait for.
  */
 static struct ss_decision stream_choose(const struct ss_policy *policy,
@@ -1399,7 +1423,7 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;
 	/* The answers that made a stream of it are of its turn. */
 	all->slice_start_ns = all->went_first == rq ? all->run_ns : now_ns;
-	all->new_turn = rq->stream_size < 2 * all->threshold;
+	all->new_turn = all->went_first == rq;
 	all->turn_behind_ns = 0;
 	all->first_of_turn = all->held ? rq : NULL;
 }
@@ -1450,7 +1474,11 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
 		s = stream_new(policy, rq);
 	}
-	if (s && is_established(all, s))
+	if (s) {
+		s->nr_in_flight++;
+		rq->stream_life = s->life;
+	}
+	if (rq->direction == SS_READ || (s && is_established(all, s)))
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
 		all->away = false;
@@ -1554,6 +1582,31 @@ static void note_trial(const struct ss_policy *policy,
 	}
 }
 
+/*
+ * @rq of @s is done. A reader sends nothing before it has all members: a drive
+ * that orders its commands may have done the last one first.
+ */
+static void member_completed(const struct ss_policy *policy, struct stream *s,
+			     const struct ss_request *rq, u64 moving_ns,
+			     u64 now_ns)
+{
+	s->nr_in_flight--;
+	if (s->state != STREAM_IN_FLIGHT)
+		return;
+	if (s->last == rq) {
+		s->last = NULL;
+		if (was_cached(policy, rq, moving_ns, now_ns)) {
+			stream_free(policy->state, s);
+			return;
+		}
+	}
+	if (s->last || (s->nr_in_flight && rq->direction == SS_READ))
+		return;
+	s->state = STREAM_COMPLETED;
+	s->completed_ns = now_ns;
+	note_patience(policy->state, s);
+}
+
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			     u64 now_ns)
 {
@@ -1584,16 +1637,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
-	if (s && s->last == rq && s->state == STREAM_IN_FLIGHT) {
-		s->last = NULL;
-		if (was_cached(policy, rq, moving_ns, now_ns)) {
-			stream_free(all, s);
-		} else {
-			s->state = STREAM_COMPLETED;
-			s->completed_ns = now_ns;
-			note_patience(all, s);
-		}
-	}
+	if (s && s->life == rq->stream_life)
+		member_completed(policy, s, rq, moving_ns, now_ns);
 	answer_open(policy, rq, now_ns);
 	note_holding(policy, now_ns);
 }

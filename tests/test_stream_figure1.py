@@ -246,6 +246,46 @@ def test_rule_1_a_held_stream_waits_for_its_own_completion_first(d: Disk) -> Non
     assert d.choose()[0] == "wait"
 
 
+def in_the_disk_together(d: Disk) -> tuple[int, Any, Any]:
+    """An established stream's next two, in the disk at once; where it ends."""
+    end = d.established()
+    d.at(20).complete()
+    d.dispatch(d.send(A, end))
+    d.dispatch(d.send(A, end + 8))
+    return end + 16, *d.at_disk
+
+
+@pytest.mark.parametrize("tail_first", [False, True])
+def test_rule_1_waiting_counts_from_when_all_members_are_done(d: Disk, tail_first: bool) -> None:
+    """Windows of one reader: a drive with a queue may do the last one long before the others."""
+    end, first, tail = in_the_disk_together(d)
+    d.send(B, FAR)
+    d.at(22).complete(tail if tail_first else first)
+    d.at(50)  # the tail's patience would have been 10 ms
+    assert d.choose()[0] == "wait"
+    d.complete()
+    assert d.choose()[0] == "wait"
+    child = d.at(51).send(A, end)
+    assert child.stream_size == 7
+    d.dispatch(child)
+
+
+def test_rule_1_a_stream_that_is_gone_is_not_done_once_more(core: Core) -> None:
+    """What is still in the disk of it says nothing of the stream that has its place since."""
+    d = Disk(core, "stream:cscan")
+    end, first, tail = in_the_disk_together(d)
+    writes = [d.send(A, end + 8 * n, write=True, sync=True) for n in range(2)]
+    for rq in writes:
+        d.dispatch(rq)
+    d.complete(writes[1])  # at once: the drive has it in its cache, and the stream is no more
+    fresh = d.send(B, FAR)
+    d.dispatch(fresh)
+    for rq in (first, tail, writes[0]):
+        d.later(1).complete(rq)
+    d.complete(fresh)
+    assert d.later(50).send(B, FAR + 8).stream_size == 1  # too late for a child
+
+
 # Rule 2: waiting is worth what would be done instead.
 
 
@@ -319,6 +359,47 @@ def test_rule_3_without_a_stream_the_device_is_filled(d: Disk) -> None:
     for _ in range(32):
         d.dispatch()
     assert d.choose() == ("nothing",)
+
+
+def test_a_stream_that_grew_keeps_its_turn_beside_commands_of_its_own(core: Core) -> None:
+    """Nothing is known of streams of 8 yet: it is tried, for nobody else's command is there."""
+    d = Disk(core, "stream:noop")
+    end, far = held(d)
+    for n in range(6):
+        d.dispatch(d.send(A, end + 8 * n))
+    assert d.at_disk[-1].stream_size == 10
+    assert d.choose()[0] == "wait"
+    assert far in d.pending
+
+
+def a_turn_begins(d: Disk) -> list[Any]:
+    """Slices of 50 ms; one stream's is over, and another one's requests are next."""
+    end = d.established()
+    d.complete()
+    waiting = [d.send(B, FAR + 8 * n) for n in range(5)]
+    end = read_on(d, end, 53)
+    d.at(54).send(A, end)
+    return waiting
+
+
+def test_what_goes_on_behind_a_turns_first_request_waits_for_the_head(core: Core) -> None:
+    """A drive with a queue may begin with any of them, and come back for the first."""
+    d = Disk(core, "stream:cscan", stream_time_slice=50 * MS)
+    waiting = a_turn_begins(d)
+    first = d.dispatch(waiting[0])
+    assert d.choose()[0] == "wait"
+    d.later(10).complete(first)
+    for rq in waiting[1:]:
+        d.dispatch(rq)
+
+
+def test_what_lies_elsewhere_does_not_wait_for_a_turns_first_request(core: Core) -> None:
+    """Of those a drive with a queue is to choose."""
+    d = Disk(core, "stream:cscan", stream_time_slice=50 * MS)
+    waiting = a_turn_begins(d)
+    d.remove(waiting[1])
+    d.dispatch(waiting[0])
+    d.dispatch(waiting[2])
 
 
 def test_rule_3_the_child_is_dispatched_at_once(d: Disk) -> None:

@@ -17,7 +17,7 @@ Core = tuple[Any, Any]
 MS = 1_000_000
 AUTO = 0
 BESIDE = 4  # such writes in the device while somebody reads on
-APART_MS = 500  # what "reads on" means
+APART_MS = 500  # after a read
 
 LOVES_FIRST = """
 [writer]
@@ -88,6 +88,17 @@ def test_write_back_goes_out_a_few_at_a_time_while_somebody_reads_on(core: Core)
     # Nobody has read on for a while: the device may have them all.
     d.later(APART_MS)
     assert len(drain(d)) == 40 - BESIDE - 1
+
+
+def test_so_it_does_after_any_read(core: Core) -> None:
+    """A reader becomes a stream by four requests, each of which would wait for a full queue."""
+    d = Driver(core, "stream:noop")
+    d.send(1, 0)
+    d.serve(ms=10)
+    writes(d, 40)
+    assert len(drain(d)) == BESIDE
+    d.later(APART_MS)
+    assert len(drain(d)) == 40 - BESIDE
 
 
 def test_writes_that_somebody_waits_for_do_not_count(core: Core) -> None:
