@@ -639,7 +639,7 @@ struct ss_decision ss_as_choose(const struct ss_policy *policy, u64 now_ns,
 	struct as_plan plan = as_plan(policy, now_ns);
 
 	/* Nothing wraps a policy that waits; only do not give out @skip. */
-	if (skip && plan.decision.rq == skip)
+	if (skip && ss_dispatches(&plan.decision, skip))
 		return ss_nothing();
 	return plan.decision;
 }
@@ -680,7 +680,7 @@ void ss_as_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	as_catch_up(policy, now_ns);
 	as_note_slack(as);
 	plan = as_plan(policy, now_ns);
-	if (plan.decision.rq == rq) {
+	if (ss_dispatches(&plan.decision, rq)) {
 		as_carry_out(policy, &plan, now_ns);
 	} else if (kind != as->kind) {
 		/* Chosen at an earlier time; it goes all the same. */

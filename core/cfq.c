@@ -851,7 +851,7 @@ static struct ss_decision cfq_choose(const struct ss_policy *policy, u64 now_ns,
 	struct cfq_plan plan = cfq_plan(policy, now_ns);
 
 	/* Nothing wraps a policy that waits; only do not give out @skip. */
-	if (skip && plan.decision.rq == skip)
+	if (skip && ss_dispatches(&plan.decision, skip))
 		return ss_nothing();
 	return plan.decision;
 }
@@ -863,7 +863,7 @@ static void cfq_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct cfq_queue *queue = cfq_queue_of(cfq, rq);
 	struct cfq_plan plan = cfq_plan(policy, now_ns);
 
-	if (plan.decision.rq == rq) {
+	if (ss_dispatches(&plan.decision, rq)) {
 		cfq_change_queue(policy, &plan, now_ns);
 		if (plan.looked)
 			queue->looked = true;

@@ -279,7 +279,7 @@ static void nwcs_settle(struct ss_policy *policy, const struct ss_request *rq,
 	struct ss_decision answer = nwcs_choose(policy, now_ns, NULL);
 	bool hold = answer.verdict == SS_WAIT && !policy->sched->nr_in_flight;
 
-	if (nwcs->holding && !hold && rq && answer.rq == rq) {
+	if (nwcs->holding && !hold && rq && ss_dispatches(&answer, rq)) {
 		policy->sched->counters.hits++;
 		nwcs->futile = 0;
 	} else if (nwcs->holding && !hold && rq && rq->stream == nwcs->last) {
@@ -288,7 +288,8 @@ static void nwcs_settle(struct ss_policy *policy, const struct ss_request *rq,
 	if (hold && !nwcs->holding)
 		policy->sched->counters.waits++;
 	nwcs->holding = hold;
-	nwcs->hold_end_ns = answer.until_ns;
+	if (hold)
+		nwcs->hold_end_ns = answer.until_ns;
 }
 
 static void nwcs_init(struct ss_policy *policy)

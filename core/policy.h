@@ -27,10 +27,13 @@ enum ss_verdict {
 /* With SS_WAIT: no time set, only an event can change the answer. */
 #define SS_FOREVER U64_MAX
 
+/* Small enough to be returned in two registers. */
 struct ss_decision {
 	enum ss_verdict verdict;
-	struct ss_request *rq; /* SS_DISPATCH */
-	u64 until_ns; /* SS_WAIT */
+	union {
+		struct ss_request *rq; /* SS_DISPATCH; else not to be read */
+		u64 until_ns; /* SS_WAIT */
+	};
 };
 
 /* Properties of a policy. */
@@ -131,6 +134,12 @@ extern const u32 ss_nr_policies;
 static inline struct ss_decision ss_nothing(void)
 {
 	return (struct ss_decision){ .verdict = SS_NOTHING };
+}
+
+static inline bool ss_dispatches(const struct ss_decision *decision,
+				 const struct ss_request *rq)
+{
+	return decision->verdict == SS_DISPATCH && decision->rq == rq;
 }
 
 static inline struct ss_decision ss_dispatch(struct ss_request *rq)
