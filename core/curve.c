@@ -50,13 +50,28 @@ static const struct {
  */
 #define FLAT_BELOW_NS 500000
 
-/* Where two points are too far apart, in time or distance, for a slope. */
+/* Where two points are too far apart for a slope. */
 #define NO_SLOPE U64_MAX
 
 /* The least distance of a size. */
 static u64 least_of(u32 size)
 {
 	return size < 8 ? size : (u64)(4 + size % 4) << (size / 4 - 1);
+}
+
+/*
+ * @rise / @run, below 2^32: the whole part, and what is returned, in 2^-64ths.
+ * As that is rounded up by less than one of these, what fewer than @run of them
+ * come to is wrong by less than 1 / @run: rounded down it is exact.
+ */
+static u64 slope_of(u64 rise, u64 run, u64 *whole)
+{
+	u64 rest, high, low;
+
+	*whole = div64_u64_rem(rise, run, &rest);
+	high = div64_u64_rem(rest << 32, run, &rest);
+	low = div64_u64_rem(rest << 32, run, &rest);
+	return (high << 32 | low) + (rest != 0);
 }
 
 /* What look-ups need, after the points have changed. */
@@ -72,20 +87,18 @@ static void curve_index(struct ss_curve *curve)
 		segment->first_sectors = point[i].distance_sectors;
 		segment->last_sectors = U64_MAX;
 		segment->first_ns = point[i].time_ns;
+		segment->steep_ns = 0;
 		segment->slope = 0;
-		segment->run_sectors = 1;
-		segment->rise_ns = 0;
 		if (i == last)
 			break;
 		rise = point[i + 1].time_ns - point[i].time_ns;
 		run = point[i + 1].distance_sectors - point[i].distance_sectors;
 		segment->last_sectors = point[i + 1].distance_sectors - 1;
-		segment->slope = NO_SLOPE;
-		if (rise >> 31 || run >> 32)
-			continue;
-		segment->slope = div64_u64(rise << 32, run);
-		segment->run_sectors = (u32)run;
-		segment->rise_ns = (u32)rise;
+		if (run >> 32)
+			segment->steep_ns = NO_SLOPE;
+		else
+			segment->slope = slope_of(rise, run,
+						  &segment->steep_ns);
 	}
 	curve->most_ns = point[last].time_ns;
 	for (i = 0; i < SS_CURVE_SIZES; i++) {
@@ -216,9 +229,9 @@ int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 	return 0;
 }
 
-/* In a segment that is too long or too steep for a slope. */
-static u64 divided_ns(const struct ss_curve *curve,
-		      const struct ss_curve_segment *at, u64 behind)
+/* In a segment that is too long for a slope. */
+static noinline u64 divided_ns(const struct ss_curve *curve,
+			       const struct ss_curve_segment *at, u64 behind)
 {
 	const struct ss_curve_point *point = &curve->point[at - curve->segment];
 
@@ -230,7 +243,7 @@ static u64 divided_ns(const struct ss_curve *curve,
 static inline u64 look_up(const struct ss_curve *curve, u64 distance_sectors)
 {
 	const struct ss_curve_segment *at;
-	u64 behind, ns;
+	u64 behind;
 
 	/*
 	 * Few sizes hold two points, and whether the only one is passed no
@@ -241,12 +254,10 @@ static inline u64 look_up(const struct ss_curve *curve, u64 distance_sectors)
 	while (unlikely(distance_sectors > at->last_sectors))
 		at++;
 	behind = distance_sectors - at->first_sectors;
-	if (unlikely(at->slope == NO_SLOPE))
+	if (unlikely(at->steep_ns == NO_SLOPE))
 		return divided_ns(curve, at, behind);
-	/* A slope was rounded down: what it makes may be 1 short. */
-	ns = (at->slope * behind) >> 32;
-	ns += at->rise_ns * behind - ns * at->run_sectors >= at->run_sectors;
-	return at->first_ns + ns;
+	return at->first_ns + at->steep_ns * behind +
+	       mul_u64_u64_shr(at->slope, behind, 64);
 }
 
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
@@ -261,12 +272,14 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	u64 distance = ss_distance(from_sector, to_sector);
-	u32 more_pct = (curve->backward_pct - 100) * (to_sector < from_sector);
+	u64 back = to_sector < from_sector;
+	/* ss_distance() without a branch. */
+	u64 distance = ((to_sector - from_sector) ^ -back) + back;
+	u64 percent = 100 + (curve->backward_pct - 100) * back;
 
 	if (!distance)
 		return curve->point[0].time_ns;
-	return div_u64(look_up(curve, distance) * (100 + more_pct), 100);
+	return div_u64(look_up(curve, distance) * percent, 100);
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */

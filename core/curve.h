@@ -34,9 +34,8 @@ struct ss_curve_segment {
 	u64 first_sectors;
 	u64 last_sectors; /* U64_MAX behind the last point */
 	u64 first_ns;
-	u64 slope; /* ns per sector, times 2^32 */
-	u32 run_sectors; /* to the next point */
-	u32 rise_ns;
+	u64 steep_ns; /* whole ns per sector; NO_SLOPE: to be divided */
+	u64 slope; /* and the rest of it, times 2^64, rounded up */
 };
 
 /* What learning knows about one range of distances. */

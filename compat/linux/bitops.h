@@ -13,7 +13,7 @@ static inline int fls(unsigned int word)
 
 static inline int fls64(u64 word)
 {
-	return word ? 64 - __builtin_clzll(word) : 0;
+	return word ? (__builtin_clzll(word) ^ 63) + 1 : 0;
 }
 
 #endif

@@ -35,6 +35,12 @@ static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 	return dividend / divisor;
 }
 
+/* a * b >> shift where a * b may pass 64 bits; the result must fit. */
+static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
+{
+	return (u64)(((unsigned __int128)a * b) >> shift);
+}
+
 /* a * b / c where a * b may pass 64 bits; the quotient must fit. */
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {
