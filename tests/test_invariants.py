@@ -8,6 +8,7 @@ was taken back. Every answer of the scheduler is checked against them.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,15 @@ MS = 1_000_000
 MAX_SECTORS = 256  # of a merged request
 FLAT = [(0, 100_000)]
 TOLERANCE_PERCENT = 50
+
+
+class Decision(ctypes.Structure):
+    """struct ss_decision with SS_DISPATCH; through a pointer cffi takes no union by value."""
+
+    _fields_ = (("verdict", ctypes.c_int), ("rq", ctypes.c_void_p))
+
+
+CHOOSE = ctypes.CFUNCTYPE(Decision, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
 
 every_policy = pytest.mark.parametrize("spec", SPECS)
 every_stream = pytest.mark.parametrize("spec", STREAMS)
@@ -327,12 +337,11 @@ class Bounded(Host):
     """A host that holds the scheduler to the bound on idling."""
 
     def inners_choice(self) -> Any:
-        policy = self.d.sched.policy[1]
-        choice = policy.ops.choose(
-            self.ffi.addressof(self.d.sched.policy[1]), self.d.now_ns, self.ffi.NULL
-        )
+        policy = self.ffi.addressof(self.d.sched.policy[1])
+        choose = CHOOSE(int(self.ffi.cast("uintptr_t", policy.ops.choose)))
+        choice = choose(int(self.ffi.cast("uintptr_t", policy)), self.d.now_ns, None)
         assert choice.verdict == self.lib.SS_DISPATCH
-        return choice.rq
+        return self.ffi.cast("struct ss_request *", choice.rq)
 
     def idles(self, until_ns: int) -> None:
         sched = self.d.sched
