@@ -155,7 +155,7 @@ static const struct ss_tunable stream_tunables[] = {
 #define GROWING (200 * SS_MSEC)
 
 /*
- * With this bit a request's expected_ns is the distance, of which what
+ * With this bit a request's expected_ns is where the head was, of which what
  * positioning should take is found when it is asked for.
  */
 #define EXPECTED_LATER (1ULL << 63)
@@ -335,8 +335,8 @@ static void set_size(const struct stream_state_all *all, struct stream *s,
 }
 
 /* A child came, or none did: what waiting won, or cost. */
-static inline void score_add(const struct ss_policy *policy,
-			     const struct stream *s, u64 won_ns, u64 lost_ns)
+static noinline void score_add(const struct ss_policy *policy,
+			       const struct stream *s, u64 won_ns, u64 lost_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct score *score = &all->score[s->rank];
@@ -424,7 +424,8 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s,
 
 /* ---- the table of streams ---- */
 
-static noinline void stream_free(struct stream_state_all *all, struct stream *s)
+/* The pending requests of @s are nobody's. */
+static noinline void let_go(struct stream *s)
 {
 	while (!list_empty(&s->members)) {
 		struct ss_request *rq = list_first_entry(&s->members,
@@ -434,13 +435,19 @@ static noinline void stream_free(struct stream_state_all *all, struct stream *s)
 		list_del(&rq->member_node);
 		rq->stream = NULL;
 	}
+	s->nr_pending = 0;
+}
+
+static void stream_free(struct stream_state_all *all, struct stream *s)
+{
+	if (s->nr_pending)
+		let_go(s);
 	if (all->held == s) {
 		all->held = NULL;
 		all->holding = false;
 	}
 	s->state = STREAM_FREE;
 	s->last = NULL;
-	s->nr_pending = 0;
 	/* First out again: its memory is still in the processor's cache. */
 	list_move(&s->node, &all->free);
 }
@@ -1250,22 +1257,29 @@ static inline void nobodys_turn(struct stream_state_all *all)
 	all->first_of_turn = NULL;
 }
 
+/* By the distance alone, without what makes backward ones dearer to choose. */
+static u64 positioning_ns(const struct ss_sched *sched, u64 from_sector,
+			  const struct ss_request *rq)
+{
+	u64 distance = ss_distance(from_sector, rq->sector);
+
+	if (!distance)
+		return sched->curve.point[0].time_ns;
+	return ss_curve_distance_ns(&sched->curve, distance);
+}
+
 /*
- * What positioning to @rq, just dispatched, should take: by the distance
- * alone, without what makes backward ones dearer to choose. With the inner
- * policy alone it is mostly not asked for: then it is put off.
+ * What positioning to @rq, just dispatched, should take. With the inner policy
+ * alone it is mostly not asked for: then it is put off.
  */
 static u64 expected_ns(const struct ss_policy *policy,
 		       const struct ss_request *rq)
 {
 	const struct ss_sched *sched = policy->sched;
-	u64 distance = ss_distance(sched->left_sector, rq->sector);
 
 	if (is_alone(policy->state) && !sched->coordinator)
-		return EXPECTED_LATER | distance;
-	if (!distance)
-		return sched->curve.point[0].time_ns;
-	return ss_curve_distance_ns(&sched->curve, distance);
+		return EXPECTED_LATER | sched->left_sector;
+	return positioning_ns(sched, sched->left_sector, rq);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -1365,9 +1379,8 @@ static noinline void note_service(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 
 	if (unlikely(rq->expected_ns & EXPECTED_LATER))
-		rq->expected_ns = ss_curve_distance_ns(&policy->sched->curve,
-						       rq->expected_ns &
-							       ~EXPECTED_LATER);
+		rq->expected_ns = positioning_ns(
+			policy->sched, rq->expected_ns & ~EXPECTED_LATER, rq);
 	if (all->held && rq->stream == all->held)
 		note_turn(all, rq, took_ns, moving_ns);
 	else
