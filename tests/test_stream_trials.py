@@ -129,7 +129,7 @@ def test_rule_5_bounds_waits_also_with_the_inner_policy_alone(
     assert len(served) >= 3  # over and over
 
 
-PUT_OFF = 1 << 63  # in expected_ns: the distance, for what positioning should take
+PUT_OFF = 1 << 63  # in expected_ns: where the head was, for what positioning should take
 
 
 def left_alone(core: Core) -> Driver:
