@@ -55,7 +55,7 @@ struct ss_request {
 	u64 expires_ns; /* when the policy calls it expired */
 	void *stream; /* the stream, group or owner it is of */
 	struct list_head member_node; /* stream: pending ones of one stream */
-	u64 expected_ns; /* stream: positioning by the curve, when dispatched */
+	u64 expected_ns; /* stream: positioning by the curve */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
 	u32 stream_life; /* stream: of its stream, when dispatched */

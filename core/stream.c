@@ -186,6 +186,12 @@ static const struct ss_tunable stream_tunables[] = {
 /* Whose jumps were: this forgets by 1/JUMP_MEMORY each. */
 #define JUMP_MEMORY 32
 
+/*
+ * With this bit a request's expected_ns is where the head was, of which what
+ * positioning should take is found when it is asked for.
+ */
+#define EXPECTED_LATER (1ULL << 63)
+
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
@@ -199,7 +205,6 @@ enum stream_state {
 struct stream {
 	struct list_head node; /* on free, parents or waiting */
 	u64 end_sector; /* where the last member ends */
-	u64 reach_sectors; /* no child can be farther away than this */
 	u64 completed_ns; /* when the last member was done */
 	u64 patience_ns; /* how long a child may take; see set_patience() */
 	u64 broken_ns; /* until when a child is awaited; else U64_MAX */
@@ -329,11 +334,11 @@ static bool has_second_chance(const struct stream_state_all *all,
 static void set_patience(const struct ss_policy *policy, struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 percent = 100 + policy->value[STREAM_TOLERANCE];
+	/* Multiplied also without one, which no processor can foresee. */
+	u64 percent = 100 + policy->value[STREAM_TOLERANCE] *
+				    has_second_chance(all, s);
 
-	s->patience_ns = s->service_ns;
-	if (has_second_chance(all, s))
-		s->patience_ns = div_u64(s->service_ns * percent, 100);
+	s->patience_ns = div_u64(s->service_ns * percent, 100);
 }
 
 static u64 waited_ns(const struct stream *s, u64 now_ns)
@@ -374,8 +379,8 @@ static void set_size(const struct stream_state_all *all, struct stream *s,
 }
 
 /* A child came, or none did: what waiting won, or cost. */
-static inline void score_add(const struct ss_policy *policy,
-			     const struct stream *s, u64 won_ns, u64 lost_ns)
+static noinline void score_add(const struct ss_policy *policy,
+			       const struct stream *s, u64 won_ns, u64 lost_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct score *score = &all->score[s->rank];
@@ -398,8 +403,9 @@ static inline void score_add(const struct ss_policy *policy,
  * readahead windows that were not waited for merge into longer requests. That
  * counts up to twice the child's length.
  */
-static void score_child(const struct ss_policy *policy, const struct stream *s,
-			u32 nr_sectors, u64 cost_ns, u64 wait_ns)
+static noinline void score_child(const struct ss_policy *policy,
+				 const struct stream *s, u32 nr_sectors,
+				 u64 cost_ns, u64 wait_ns)
 {
 	const struct stream_state_all *all = policy->state;
 	u64 moving_ns = transfer_ns(policy->sched, nr_sectors);
@@ -462,7 +468,8 @@ static bool waiting_pays(const struct ss_policy *policy, const struct stream *s,
 
 /* ---- the table of streams ---- */
 
-static void stream_free(struct stream_state_all *all, struct stream *s)
+/* The pending requests of @s are nobody's. */
+static noinline void let_go(struct stream *s)
 {
 	while (!list_empty(&s->members)) {
 		struct ss_request *rq = list_first_entry(&s->members,
@@ -472,11 +479,19 @@ static void stream_free(struct stream_state_all *all, struct stream *s)
 		list_del(&rq->member_node);
 		rq->stream = NULL;
 	}
-	if (all->held == s)
+	s->nr_pending = 0;
+}
+
+static void stream_free(struct stream_state_all *all, struct stream *s)
+{
+	if (s->nr_pending)
+		let_go(s);
+	if (all->held == s) {
 		all->held = NULL;
+		all->holding = false;
+	}
 	s->state = STREAM_FREE;
 	s->last = NULL;
-	s->nr_pending = 0;
 	s->nr_in_flight = 0;
 	s->life++;
 	/* First out again: its memory is still in the processor's cache. */
@@ -577,8 +592,6 @@ static inline void set_instead(const struct ss_policy *policy, struct stream *s,
 	s->service_ns = service_ns;
 	s->instead_sectors = nr_sectors;
 	s->instead_direction = direction;
-	s->reach_sectors = ss_curve_reach_sectors(&policy->sched->curve,
-						  service_ns);
 	set_patience(policy, s);
 }
 
@@ -597,7 +610,7 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 			  u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	struct ss_sched *sched = policy->sched;
+	const struct ss_sched *sched = policy->sched;
 	struct ss_policy *inner = inner_of(policy);
 	struct ss_decision choice = ss_nothing();
 	u64 service_ns = sched->curve.mean_random_ns;
@@ -625,27 +638,19 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 
 /* ---- arrival: whose child is it? ---- */
 
-/* What @rq would cost as a child of @s, its waiting included. */
-static u64 child_cost_ns(const struct ss_policy *policy, const struct stream *s,
-			 const struct ss_request *rq, u64 now_ns)
-{
-	return waited_ns(s, now_ns) + ss_curve_service_ns(&policy->sched->curve,
-							  s->end_sector,
-							  rq->sector);
-}
-
 /*
- * May @rq be a child of @s? This is asked of every parent, mostly in vain, and
- * no processor can foresee the answer: so it is found by little calculation.
+ * May a request at @sector be a child of @s? This is asked of every parent,
+ * mostly in vain, and no processor can foresee the answer: so it is found by
+ * little calculation.
  */
-static bool may_be_child(const struct ss_policy *policy, const struct stream *s,
-			 const struct ss_request *rq, u64 now_ns)
+static inline bool may_be_child(const struct ss_sched *sched,
+				const struct stream *s, u64 sector, u64 now_ns)
 {
-	const struct ss_curve *curve = &policy->sched->curve;
-	u64 distance = ss_distance(s->end_sector, rq->sector);
+	u64 distance = ss_distance(s->end_sector, sector);
+	/* None is broken now; in the device, it is not yet waited for. */
+	u64 left_ns = min_t(u64, s->patience_ns, s->broken_ns - now_ns);
 
-	return waited_ns(s, now_ns) + ss_curve_least_ns(curve, distance) <
-	       s->patience_ns;
+	return ss_curve_least_ns(&sched->curve, distance) < left_ns;
 }
 
 /*
@@ -672,39 +677,71 @@ static bool may_jump(const struct ss_policy *policy)
 	       all->jumps_good >= all->jumps_bad;
 }
 
-/* The stream whose child @rq is, at *@cost_ns, or NULL. */
-static struct stream *find_parent(const struct ss_policy *policy,
-				  const struct ss_request *rq, u64 now_ns,
-				  u64 *cost_ns)
+/* Is it, when it may be? At *@cost_ns, its waiting included. */
+static inline bool is_child(const struct ss_policy *policy, struct stream *s,
+			    u64 sector, u64 now_ns, u64 *cost_ns)
+{
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 child_ns = ss_curve_service_ns(curve, s->end_sector, sector);
+
+	*cost_ns = waited_ns(s, now_ns) + child_ns;
+	if (*cost_ns >= s->patience_ns)
+		return false;
+	/* A second chance is one to come later, not to be farther away. */
+	if (child_ns >= s->service_ns &&
+	    ss_distance(s->end_sector, sector) >
+		    ss_curve_reach_sectors(curve, s->service_ns))
+		return false;
+	if (is_jump(policy, s, child_ns) && !may_jump(policy)) {
+		s->jump_refused = true;
+		return false;
+	}
+	return true;
+}
+
+/* The nearest of several parents that @rq may be a child of, or NULL. */
+static noinline struct stream *nearest_parent(const struct ss_policy *policy,
+					      const struct ss_request *rq,
+					      u64 now_ns, u64 *cost_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	bool jumps = may_jump(policy);
 	struct stream *s, *best = NULL;
+	u64 child_ns;
+
+	*cost_ns = U64_MAX;
+	list_for_each_entry(s, &all->parents, node)
+		if (may_be_child(policy->sched, s, rq->sector, now_ns) &&
+		    is_child(policy, s, rq->sector, now_ns, &child_ns) &&
+		    child_ns < *cost_ns) {
+			*cost_ns = child_ns;
+			best = s;
+		}
+	return best;
+}
+
+/* The stream whose child @rq is, at *@cost_ns, or NULL. */
+static inline struct stream *find_parent(const struct ss_policy *policy,
+					 const struct ss_request *rq,
+					 u64 now_ns, u64 *cost_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s, *found = NULL;
+	u64 sector = rq->sector;
 	u32 nr = 0;
 
-	list_for_each_entry(s, &all->parents, node)
-		nr += may_be_child(policy, s, rq, now_ns);
+	list_for_each_entry(s, &all->parents, node) {
+		bool may_be = may_be_child(sched, s, sector, now_ns);
+
+		nr += may_be;
+		found = may_be ? s : found;
+	}
 	/* Asked last, for it differs from one request to the next. */
 	if (!nr || !ss_request_is_sync(rq))
 		return NULL;
-	*cost_ns = U64_MAX;
-	list_for_each_entry(s, &all->parents, node) {
-		u64 cost;
-
-		if (ss_distance(s->end_sector, rq->sector) > s->reach_sectors)
-			continue;
-		cost = child_cost_ns(policy, s, rq, now_ns);
-		if (!jumps && cost < s->patience_ns &&
-		    is_jump(policy, s, cost - waited_ns(s, now_ns))) {
-			s->jump_refused = true;
-			continue;
-		}
-		if (cost < s->patience_ns && cost < *cost_ns) {
-			*cost_ns = cost;
-			best = s;
-		}
-	}
-	return best;
+	if (nr > 1)
+		return nearest_parent(policy, rq, now_ns, cost_ns);
+	return is_child(policy, found, sector, now_ns, cost_ns) ? found : NULL;
 }
 
 /* The stream of a pending request that @rq continues, or NULL. */
@@ -757,7 +794,7 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
  * The held stream need not be waited for longer than the inner policy's
  * choice is worth by now.
  */
-static void reconsider(const struct ss_policy *policy, u64 now_ns)
+static noinline void reconsider(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
@@ -776,31 +813,31 @@ static void reconsider(const struct ss_policy *policy, u64 now_ns)
 		change_instead(policy, s, service_ns, choice.rq);
 }
 
+/* What was supposed of @s is known now: @rq would be served instead. */
+static noinline void instead_came(const struct ss_policy *policy,
+				  struct stream *s, const struct ss_request *rq)
+{
+	u64 service_ns = ss_curve_service_ns(&policy->sched->curve,
+					     s->end_sector, rq->sector);
+
+	s->supposed = false;
+	change_instead(policy, s, service_ns, rq);
+}
+
 /*
  * @rq is no child of these: where nothing was pending, it is what would be
  * served instead.
  */
-static void alternative_came(const struct ss_policy *policy,
-			     const struct ss_request *rq, u64 now_ns)
+static inline void alternative_came(const struct ss_policy *policy,
+				    const struct ss_request *rq)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *s;
 
-	if (all->supposed) {
-		all->supposed = false;
-		list_for_each_entry(s, &all->parents, node) {
-			if (!s->supposed)
-				continue;
-			s->supposed = false;
-			change_instead(
-				policy, s,
-				ss_curve_service_ns(&policy->sched->curve,
-						    s->end_sector, rq->sector),
-				rq);
-		}
-	}
-	if (all->held && rq->stream != all->held)
-		reconsider(policy, now_ns);
+	all->supposed = false;
+	list_for_each_entry(s, &all->parents, node)
+		if (s->supposed)
+			instead_came(policy, s, rq);
 }
 
 /* ---- the slice ---- */
@@ -975,6 +1012,12 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	return oldest ? oldest : oldest_other(all, s);
 }
 
+/* With the inner policy alone a turn may last for this long. */
+static u64 alone_turn_ns(const struct ss_policy *policy)
+{
+	return ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
+}
+
 /*
  * With the inner policy alone: the oldest request, if none was the oldest when
  * it was dispatched for the time of a long turn (rule 5), or NULL.
@@ -983,7 +1026,7 @@ static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
 				   const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 turn_ns = ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
+	u64 turn_ns = alone_turn_ns(policy);
 	struct ss_request *oldest;
 
 	if (now_ns < all->oldest_served_ns + turn_ns)
@@ -1103,8 +1146,9 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 	return ss_wait(min_t(u64, until_ns, s->broken_ns));
 }
 
-static struct ss_decision turn_choice(const struct ss_policy *policy,
-				      u64 now_ns, const struct ss_request *skip)
+static noinline struct ss_decision turn_choice(const struct ss_policy *policy,
+					       u64 now_ns,
+					       const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
@@ -1219,15 +1263,14 @@ static inline void answer_came(const struct ss_policy *policy,
  * While somebody reads, writes that nobody waits for go to the device a few
  * at a time: each one that is in it already, the next read has to wait for.
  */
-static struct ss_decision stream_choose(const struct ss_policy *policy,
-					u64 now_ns,
-					const struct ss_request *skip)
+static noinline struct ss_decision choose_apart(const struct ss_policy *policy,
+						u64 now_ns,
+						const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
 	struct ss_decision choice = turn_choice(policy, now_ns, skip);
 
 	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
-	    policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
 	    now_ns < all->apart_until_ns && !is_alone(all) &&
 	    !overdue(policy, now_ns))
 		return ss_wait(SS_FOREVER);
@@ -1239,6 +1282,23 @@ static void answer_done(struct stream_state_all *all, u64 took_ns,
 {
 	all->went_first = NULL;
 	ss_answer_done(&all->answer, took_ns - min_t(u64, took_ns, moving_ns));
+}
+
+static struct ss_decision stream_choose(const struct ss_policy *policy,
+					u64 now_ns,
+					const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+
+	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE)
+		return choose_apart(policy, now_ns, skip);
+	if (all->held || all->answer.open || all->answered ||
+	    (is_alone(all) &&
+	     now_ns >= all->oldest_served_ns + alone_turn_ns(policy)))
+		return turn_choice(policy, now_ns, skip);
+	/* Nobody's turn, and nobody starves: the inner policy decides. */
+	return inner->ops->choose(inner, now_ns, skip);
 }
 
 /* After every event: has the disk begun to idle for the held stream? */
@@ -1288,8 +1348,9 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 
 	note_gap(policy, parent, cost_ns - waited_ns(parent, now_ns));
 	if (is_established(all, parent)) {
-		score_child(policy, parent, rq->nr_sectors, cost_ns,
-			    waited_ns(parent, now_ns));
+		if (!is_alone(all))
+			score_child(policy, parent, rq->nr_sectors, cost_ns,
+				    waited_ns(parent, now_ns));
 		if (cost_ns >= parent->service_ns) {
 			set_size(all, parent, policy->value[STREAM_THRESHOLD]);
 			if (all->holding && parent == all->held)
@@ -1346,9 +1407,14 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		if (parent)
 			extend(policy, parent, rq);
 	}
-	alternative_came(policy, rq, now_ns);
-	answer_came(policy, rq, now_ns);
-	note_holding(policy, now_ns);
+	if (all->supposed)
+		alternative_came(policy, rq);
+	if (all->held && rq->stream != all->held)
+		reconsider(policy, now_ns);
+	if (all->answer.open)
+		answer_came(policy, rq, now_ns);
+	if (all->held)
+		note_holding(policy, now_ns);
 }
 
 /*
@@ -1363,8 +1429,7 @@ static void truth_add(const struct ss_policy *policy, u8 direction, u64 took_ns,
 	u32 *truth = &all->truth[direction];
 	u64 sample;
 
-	if (expected_ns <= policy->sched->curve.mean_random_ns / 4 ||
-	    is_alone(all))
+	if (expected_ns <= policy->sched->curve.mean_random_ns / 4)
 		return;
 	sample = min_t(u64, TRUTH_MOST, div64_u64(took_ns * 1000, expected_ns));
 	*truth += (u32)sample / TRUTH_MEMORY;
@@ -1379,15 +1444,20 @@ static void turn_ends(const struct ss_policy *policy)
 {
 	struct stream_state_all *all = policy->state;
 
-	truth_add(policy, SS_READ, all->turn_took_ns, all->turn_expected_ns);
+	if (!is_alone(all))
+		truth_add(policy, SS_READ, all->turn_took_ns,
+			  all->turn_expected_ns);
 	all->turn_took_ns = 0;
 	all->turn_expected_ns = 0;
 }
 
-/* Whose turn is it now that @rq goes out, which is not of the held stream? */
-static void pass_turn(const struct ss_policy *policy, struct stream *s,
-		      const struct ss_request *rq, bool because_late,
-		      u64 now_ns)
+/*
+ * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
+ * if it is of one.
+ */
+static noinline void pass_turn(const struct ss_policy *policy, struct stream *s,
+			       const struct ss_request *rq, bool because_late,
+			       u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
@@ -1428,17 +1498,37 @@ static void pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->first_of_turn = all->held ? rq : NULL;
 }
 
-/*
- * What positioning to @rq, just dispatched, should take: by the distance
- * alone, without what makes backward ones dearer to choose.
- */
-static u64 expected_ns(struct ss_sched *sched, const struct ss_request *rq)
+/* As pass_turn(), where it was nobody's and is nobody's now. */
+static inline void nobodys_turn(struct stream_state_all *all)
 {
-	u64 distance = ss_distance(sched->left_sector, rq->sector);
+	all->away = false;
+	all->turn_took_ns = 0;
+	all->first_of_turn = NULL;
+}
+
+/* By the distance alone, without what makes backward ones dearer to choose. */
+static u64 positioning_ns(const struct ss_sched *sched, u64 from_sector,
+			  const struct ss_request *rq)
+{
+	u64 distance = ss_distance(from_sector, rq->sector);
 
 	if (!distance)
 		return sched->curve.point[0].time_ns;
 	return ss_curve_distance_ns(&sched->curve, distance);
+}
+
+/*
+ * What positioning to @rq, just dispatched, should take. With the inner policy
+ * alone it is mostly not asked for: then it is put off.
+ */
+static u64 expected_ns(const struct ss_policy *policy,
+		       const struct ss_request *rq)
+{
+	const struct ss_sched *sched = policy->sched;
+
+	if (is_alone(policy->state) && !sched->coordinator)
+		return EXPECTED_LATER | sched->left_sector;
+	return positioning_ns(sched, sched->left_sector, rq);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -1450,6 +1540,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	/* Of interest only where it would end a turn. */
 	bool late = all->held && s != all->held &&
 		    overdue(policy, now_ns) == rq;
+	bool established = false;
 	u64 oldest_ns;
 
 	if (all->answer.open)
@@ -1461,7 +1552,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		all->run_ns = now_ns;
 	}
 	all->answered = NULL;
-	rq->expected_ns = expected_ns(policy->sched, rq);
+	rq->expected_ns = expected_ns(policy, rq);
 	inner->ops->dispatched(inner, rq, now_ns);
 	oldest_ns = all->oldest_served_ns;
 	if (all->age.next == &rq->age_node)
@@ -1477,13 +1568,17 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	if (s) {
 		s->nr_in_flight++;
 		rq->stream_life = s->life;
+		established = is_established(all, s);
 	}
-	if (rq->direction == SS_READ || (s && is_established(all, s)))
+	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
 		all->away = false;
-	else
+	else if (all->held || (established && !is_alone(all)) ||
+		 all->turn_expected_ns)
 		pass_turn(policy, s, rq, late, now_ns);
+	else
+		nobodys_turn(all);
 	all->holding = false;
 	/* The head is behind @rq now, also if a later member went before. */
 	if (s && (s->last == rq || !s->nr_pending)) {
@@ -1495,21 +1590,32 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 }
 
 /*
- * The disk served @rq in @took_ns, of which it moved data for @moving_ns. Did
- * that agree with the curve?
+ * @rq is done after writes that nobody waits for. What it took longer than
+ * positioning and its transfer, the drive needed to empty its cache of them:
+ * that is time of theirs within this turn.
  */
-static void compare_with_curve(const struct ss_policy *policy,
-			       const struct ss_request *rq, u64 took_ns,
-			       u64 moving_ns)
+static void note_behind(struct stream_state_all *all,
+			const struct ss_request *rq, u64 took_ns, u64 moving_ns)
 {
-	struct stream_state_all *all = policy->state;
+	u64 own_ns = rq->expected_ns + moving_ns;
 
-	took_ns -= min_t(u64, took_ns, moving_ns);
-	if (!all->held || rq->stream != all->held) {
-		truth_add(policy, rq->direction, took_ns, rq->expected_ns);
+	if (!all->async_ns || took_ns <= own_ns ||
+	    rq->dispatch_ns > all->async_ns + ASYNC_APART)
 		return;
-	}
-	all->turn_took_ns += took_ns;
+	all->turn_behind_ns += took_ns - own_ns;
+}
+
+/*
+ * The disk served @rq, of the stream whose turn it is, in @took_ns, of which it
+ * moved data for @moving_ns. Did that agree with the curve?
+ */
+static void note_turn(struct stream_state_all *all, const struct ss_request *rq,
+		      u64 took_ns, u64 moving_ns)
+{
+	u64 positioning_ns = took_ns - min_t(u64, took_ns, moving_ns);
+
+	note_behind(all, rq, took_ns, moving_ns);
+	all->turn_took_ns += positioning_ns;
 	if (rq == all->first_of_turn) {
 		all->turn_expected_ns = rq->expected_ns;
 		return;
@@ -1517,10 +1623,31 @@ static void compare_with_curve(const struct ss_policy *policy,
 	/* The drive was still busy with what it had before the turn. */
 	if (rq->dispatch_ns < all->async_ns)
 		return;
-	all->child_took_ns += took_ns / TRUTH_MEMORY;
+	all->child_took_ns += positioning_ns / TRUTH_MEMORY;
 	all->child_took_ns -= all->child_took_ns / TRUTH_MEMORY;
 	all->child_expected_ns += rq->expected_ns / TRUTH_MEMORY;
 	all->child_expected_ns -= all->child_expected_ns / TRUTH_MEMORY;
+}
+
+/*
+ * The disk served @rq while the framework had it: what does that say of the
+ * curve?
+ */
+static noinline void note_service(const struct ss_policy *policy,
+				  struct ss_request *rq, u64 took_ns,
+				  u64 moving_ns)
+{
+	struct stream_state_all *all = policy->state;
+
+	if (unlikely(rq->expected_ns & EXPECTED_LATER))
+		rq->expected_ns = positioning_ns(
+			policy->sched, rq->expected_ns & ~EXPECTED_LATER, rq);
+	if (all->held && rq->stream == all->held)
+		note_turn(all, rq, took_ns, moving_ns);
+	else
+		truth_add(policy, rq->direction,
+			  took_ns - min_t(u64, took_ns, moving_ns),
+			  rq->expected_ns);
 }
 
 /*
@@ -1535,22 +1662,6 @@ static bool was_cached(const struct ss_policy *policy,
 	/* One condition: few are so fast, but any may be a write. */
 	return (now_ns - rq->dispatch_ns < most_ns) &
 	       (rq->direction == SS_WRITE);
-}
-
-/*
- * @rq is done after writes that nobody waits for. What it took longer than
- * positioning and its transfer, the drive needed to empty its cache of them:
- * that is time of theirs within this turn.
- */
-static void note_behind(struct stream_state_all *all,
-			const struct ss_request *rq, u64 took_ns, u64 moving_ns)
-{
-	u64 own_ns = rq->expected_ns + moving_ns;
-
-	if (rq->stream != all->held || !all->async_ns || took_ns <= own_ns ||
-	    rq->dispatch_ns > all->async_ns + ASYNC_APART)
-		return;
-	all->turn_behind_ns += took_ns - own_ns;
 }
 
 /*
@@ -1607,8 +1718,42 @@ static void member_completed(const struct ss_policy *policy, struct stream *s,
 	note_patience(policy->state, s);
 }
 
-static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
-			     u64 now_ns)
+/*
+ * Is all that a completion tells what it cost? So it is most of the time that
+ * the inner policy has the disk to itself.
+ */
+static inline bool is_left_alone(const struct ss_policy *policy,
+				 const struct ss_request *rq)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return is_alone(all) && all->trial.settled && !is_flat(policy) &&
+	       !policy->sched->coordinator && rq != all->first_of_turn;
+}
+
+static inline void completed_alone(const struct ss_policy *policy,
+				   const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s = rq->stream;
+	u64 moving_ns = transfer_ns(sched, rq->nr_sectors);
+	bool due;
+
+	all->last_completion_ns = now_ns;
+	if (sched->nr_async_in_flight || !ss_request_is_sync(rq))
+		all->async_ns = now_ns;
+	due = ss_trial_settled(&all->trial, rq, moving_ns,
+			       !sched->nr_pending && !sched->nr_in_flight,
+			       now_ns);
+	if (s && s->life == rq->stream_life)
+		member_completed(policy, s, rq, moving_ns, now_ns);
+	if (due)
+		trial_due(&all->trial, now_ns);
+}
+
+static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
+			       u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
@@ -1626,9 +1771,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	if (!is_flat(policy)) {
 		if (rq == all->went_first)
 			answer_done(all, took_ns, moving_ns);
-		compare_with_curve(policy, rq, took_ns, moving_ns);
-		if (all->held)
-			note_behind(all, rq, took_ns, moving_ns);
+		if (!is_alone(all))
+			note_service(policy, rq, took_ns, moving_ns);
 		note_trial(policy, rq, moving_ns, now_ns);
 	}
 	if (rq == all->first_of_turn) {
@@ -1641,6 +1785,15 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 		member_completed(policy, s, rq, moving_ns, now_ns);
 	answer_open(policy, rq, now_ns);
 	note_holding(policy, now_ns);
+}
+
+static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
+			     u64 now_ns)
+{
+	if (!inner_of(policy)->ops->completed && is_left_alone(policy, rq))
+		completed_alone(policy, rq, now_ns);
+	else
+		completed(policy, rq, now_ns);
 }
 
 static void stream_merged(struct ss_policy *policy, struct ss_request *rq,

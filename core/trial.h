@@ -76,6 +76,7 @@ struct ss_trial {
 	u8 mode; /* enum ss_trial_mode */
 	bool open; /* this mode is on trial */
 	bool begun; /* it has lasted long enough to count */
+	bool settled; /* begun and not on trial */
 	bool idle; /* nothing was to be done since last_ns */
 	u64 since_ns; /* when the mode began */
 	u64 last_ns; /* up to when time is accounted for */
@@ -114,8 +115,8 @@ static inline u32 trial_class(const struct ss_request *rq)
 	u32 size = (sectors > 16 * nr) + (sectors > 64 * nr) +
 		   (sectors > 128 * nr);
 
-	return size + TRIAL_SIZES * ((rq->stream_size > 1) +
-				     2 * (rq->direction == SS_WRITE));
+	return size + TRIAL_SIZES * (rq->stream_size > 1) +
+	       2 * TRIAL_SIZES * rq->direction;
 }
 
 /* The class's price, or that of the most similar one of its direction. */
@@ -140,7 +141,7 @@ static inline s64 trial_price(const struct ss_trial_price *seen, u32 class)
 }
 
 /* The other mode's turn: on trial, or because this one's trial was lost. */
-static inline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
+static noinline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 {
 	u32 i, mode = !trial->mode;
 
@@ -153,6 +154,7 @@ static inline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 	trial->mode = mode;
 	trial->open = open;
 	trial->begun = false;
+	trial->settled = false;
 	trial->since_ns = now_ns;
 	trial->counted_ns = 0;
 	trial->media_ns = 0;
@@ -171,18 +173,12 @@ static inline void ss_trial_arrived(struct ss_trial *trial, u64 most_ns,
 	trial->idle = false;
 }
 
-/* @rq cost @cost_ns beyond its transfer: remember it as a price. */
-static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
-			      s64 cost_ns)
+/* Old prices fade. */
+static noinline void trial_forget(struct ss_trial *trial)
 {
 	struct ss_trial_price *seen = trial->seen[trial->mode];
 	u32 i;
 
-	seen[class].sum_ns += cost_ns;
-	seen[class].requests += weight;
-	trial->nr_seen[trial->mode] += weight;
-	if (trial->nr_seen[trial->mode] <= TRIAL_MEMORY)
-		return;
 	for (i = 0; i < TRIAL_CLASSES; i++) {
 		seen[i].sum_ns /= 2;
 		seen[i].requests /= 2;
@@ -190,13 +186,24 @@ static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
 	trial->nr_seen[trial->mode] /= 2;
 }
 
-/* No trial is under way: is it time for one? */
-static inline void trial_due(struct ss_trial *trial, u64 now_ns)
+/* @rq cost @cost_ns beyond its transfer: remember it as a price. */
+static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
+			      s64 cost_ns)
+{
+	struct ss_trial_price *seen = trial->seen[trial->mode];
+
+	seen[class].sum_ns += cost_ns;
+	seen[class].requests += weight;
+	trial->nr_seen[trial->mode] += weight;
+	if (unlikely(trial->nr_seen[trial->mode] > TRIAL_MEMORY))
+		trial_forget(trial);
+}
+
+/* The mode has been settled for long: is it time for a trial? */
+static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 {
 	bool hold = trial->mode == SS_TRIAL_HOLD;
 
-	if (trial->counted_ns <= trial->pause_ns[!trial->mode])
-		return;
 	if (hold && trial->media_ns * 1000 > trial->counted_ns * TRIAL_MEDIA) {
 		trial->counted_ns = 0;
 		trial->media_ns = 0;
@@ -219,6 +226,7 @@ static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
 static inline void trial_won(struct ss_trial *trial)
 {
 	trial->open = false;
+	trial->settled = true;
 	trial->counted_ns = 0;
 	trial->media_ns = 0;
 	trial->pause_ns[trial->mode] = trial->mode == SS_TRIAL_HOLD ?
@@ -254,12 +262,32 @@ static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 }
 
 /*
- * The disk has done @rq, whose data took @transfer_ns to pass its head. @idle:
- * that was the last one for now.
+ * The disk has done @rq, whose data took @transfer_ns to pass its head, while
+ * the mode is settled. @idle: that was the last one for now. Returns whether
+ * it is time to try the other mode: then trial_due() is to be called.
  */
-static inline void ss_trial_completed(struct ss_trial *trial,
-				      const struct ss_request *rq,
-				      u64 transfer_ns, bool idle, u64 now_ns)
+static inline bool ss_trial_settled(struct ss_trial *trial,
+				    const struct ss_request *rq,
+				    u64 transfer_ns, bool idle, u64 now_ns)
+{
+	u64 took_ns = now_ns - trial->last_ns;
+
+	trial->last_ns = now_ns;
+	trial->idle = idle;
+	/* From before: the mode did not choose it. */
+	if (rq->dispatch_ns < trial->since_ns)
+		return false;
+	trial->counted_ns += took_ns;
+	trial->media_ns += transfer_ns;
+	trial_note(trial, trial_class(rq), trial_weight(rq),
+		   (s64)took_ns - (s64)transfer_ns);
+	return trial->counted_ns > trial->pause_ns[!trial->mode];
+}
+
+/* The disk has done @rq on trial, or before the mode's prices count. */
+static noinline void trial_goes_on(struct ss_trial *trial,
+				   const struct ss_request *rq, u64 transfer_ns,
+				   bool idle, u64 now_ns)
 {
 	u64 took_ns = now_ns - trial->last_ns;
 	s64 cost_ns = (s64)took_ns - (s64)transfer_ns;
@@ -269,7 +297,6 @@ static inline void ss_trial_completed(struct ss_trial *trial,
 
 	trial->last_ns = now_ns;
 	trial->idle = idle;
-	/* From before: the mode did not choose it. */
 	if (rq->dispatch_ns < trial->since_ns)
 		return;
 	trial->counted_ns += took_ns;
@@ -280,13 +307,25 @@ static inline void ss_trial_completed(struct ss_trial *trial,
 		trial->loss_ns += cost_ns - trial->price_ns[class] * weight;
 	if (!trial->begun && trial->counted_ns > begins) {
 		trial->begun = true;
+		trial->settled = !trial->open;
 		trial->begun_loss_ns = trial->loss_ns;
 		if (trial->open)
 			trial->counted_ns = 0;
 	}
 	if (trial->open)
 		trial_judge(trial, now_ns);
-	else
+	else if (trial->counted_ns > trial->pause_ns[!trial->mode])
+		trial_due(trial, now_ns);
+}
+
+/* The same, whether the mode is settled or not. */
+static inline void ss_trial_completed(struct ss_trial *trial,
+				      const struct ss_request *rq,
+				      u64 transfer_ns, bool idle, u64 now_ns)
+{
+	if (!trial->settled)
+		trial_goes_on(trial, rq, transfer_ns, idle, now_ns);
+	else if (ss_trial_settled(trial, rq, transfer_ns, idle, now_ns))
 		trial_due(trial, now_ns);
 }
 
