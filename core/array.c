@@ -31,7 +31,8 @@
  *   10) are not held: they schedule by themselves.
  * - Where nothing else is pending, waiting costs nothing and breaks nothing.
  * - When a slice ends, each member that has others' requests sends one of them
- *   before the same stream can have the next turn.
+ *   before the same stream can have the next turn. A stream that has waited for
+ *   too long is next, and so are, together, all requests of no such stream.
  * - A reader that asks for one chunk at a time has no next request to each
  *   member that could be sent at once; its heads would move one after the
  *   other. So the host is asked to read something there (ss_array_place()), for
@@ -74,6 +75,13 @@
 #define ALONE_MEMORY_NS (200 * SS_MSEC)
 /* Between two turns of one stream others have this part of a slice. */
 #define PAUSE_SHARE 4
+/*
+ * Whoever has waited for so many slices for each that takes turns is next: with
+ * the heads' way to it a turn is about as long as that.
+ */
+#define PATIENCE_SLICES 2
+/* The turn of those that have none of their own is this part of one at least. */
+#define OTHERS_SHARE 4
 /* A turn is prolonged by this part of a slice at most. */
 #define REMNANT_SHARE 4
 /* A member that nothing came for while this many times as many did is out. */
@@ -256,6 +264,8 @@ static void stream_free(struct ss_array *array, struct ss_array_stream *s)
 		array->turn = NULL;
 	if (array->last == s)
 		array->last = NULL;
+	if (array->next == s)
+		array->next = NULL;
 	for (i = 0; i < array->geometry.nr_members; i++)
 		if (array->member[i].passed == s)
 			array->member[i].passed = NULL;
@@ -283,17 +293,20 @@ static struct ss_array_stream *stream_new(struct ss_array *array)
 	s->response_ns = 0;
 	s->instead_ns = 0;
 	s->alone = (struct ss_array_rate){ 0 };
-	s->round_ns = 0;
+	s->round = (struct ss_array_rate){ 0 };
 	s->round_members = 0;
 	s->round_size = 0;
+	s->spread = 0;
 	s->nr_pending = 0;
 	s->nr_in_flight = 0;
 	s->established = 0;
 	s->usable = false;
 	s->given_up = false;
+	s->contends = false;
 	s->reads = false;
 	for (i = 0; i < array->geometry.nr_members; i++) {
 		s->physical[i].size = 0;
+		s->physical[i].round_ns = 0;
 		s->physical[i].straight = 0;
 		s->physical[i].end_sector = 0;
 		s->physical[i].nr_pending = 0;
@@ -332,46 +345,13 @@ static void kick_others(struct ss_array *array, u32 member)
 			array->kick(array, i);
 }
 
-static void end_turn(struct ss_array_member *member, u64 now_ns)
+/* What @s would do with the array to itself; the round under way counts. */
+static struct ss_array_rate alone(const struct ss_array_stream *s)
 {
-	struct ss_array *array = member->array;
-	struct ss_array_stream *s = array->turn;
-	u32 i;
-
-	for (i = 0; i < array->geometry.nr_members; i++) {
-		struct ss_array_member *other = &array->member[i];
-
-		if (!(array->attached & (1U << i)))
-			continue;
-		other->holding = false;
-		other->passed = nr_others(other, s) ? s : NULL;
-	}
-	array->turn = NULL;
-	array->last = s;
-	array->last_end_ns = now_ns;
-	kick_others(array, member->index);
-}
-
-static void begin_turn(struct ss_array_member *member,
-		       struct ss_array_stream *s, u64 now_ns)
-{
-	struct ss_array *array = member->array;
-	u32 i;
-
-	array->turn = s;
-	array->slice_start_ns = now_ns;
-	array->placed = 0;
-	array->placed_ns = U64_MAX;
-	array->moved = 0;
-	array->placing = false;
-	for (i = 0; i < array->geometry.nr_members; i++) {
-		array->member[i].way_ns = U64_MAX;
-		array->member[i].turn_sector = s->physical[i].end_sector;
-		array->member[i].place_sector = 0;
-		array->member[i].places = 0;
-	}
-	array->counters.turns++;
-	kick_others(array, member->index);
+	return (struct ss_array_rate){
+		.sectors = s->alone.sectors + s->round.sectors,
+		.ns = s->alone.ns + s->round.ns,
+	};
 }
 
 /* Does @s, by itself, come to all members while a head is on its way? */
@@ -381,8 +361,9 @@ static bool passes_rows(const struct ss_array_member *member,
 	const struct ss_array_geometry *geometry = &member->array->geometry;
 	u64 row = (u64)geometry->chunk_sectors * geometry->data_members;
 	u64 way_ns = ROW_WAYS * member->sched->curve.mean_random_ns;
+	struct ss_array_rate rate = alone(s);
 
-	return row * s->alone.ns <= s->alone.sectors * way_ns;
+	return row * rate.ns <= rate.sectors * way_ns;
 }
 
 /*
@@ -410,6 +391,141 @@ static u64 placing_ns(const struct ss_array_member *member,
 	       div_u64(all + s->spread, max_t(u32, s->spread, 1));
 }
 
+/* Is @s one of those that take turns? */
+static bool may_contend(const struct ss_array_member *member,
+			const struct ss_array_stream *s)
+{
+	const struct ss_array *array = member->array;
+	struct ss_array_rate rate = alone(s);
+
+	if (!s->usable ||
+	    (!passes_rows(member, s) &&
+	     s->spread * WIDE < nr_bits(s->established) * SPREAD_MEMORY) ||
+	    s->size < stream_threshold(member) << array->caution)
+		return false;
+	return ss_array_trial_promises(&array->trial, &rate, slice_ns(member),
+				       placing_ns(member, s));
+}
+
+/*
+ * All others, who have no turns of their own, have one together: each member
+ * sends theirs first, and else schedules by itself. Until what made it due has
+ * been sent, for a part of a slice at least and a slice at most.
+ */
+static bool is_others_turn(const struct ss_array_member *member, u64 now_ns)
+{
+	const struct ss_array *array = member->array;
+
+	if (array->turn || now_ns >= array->others_most_ns)
+		return false;
+	return array->owed || now_ns < array->others_least_ns;
+}
+
+static bool has_turns(const struct ss_request *rq)
+{
+	const struct ss_array_stream *s = rq->array_stream;
+
+	return s && s->contends;
+}
+
+/* The oldest request of the member whose sender has no turns of its own. */
+static struct ss_request *oldest_of_others(const struct ss_array_member *member)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &member->age, array_age_node)
+		if (!has_turns(rq))
+			return rq;
+	return NULL;
+}
+
+static bool owes(const struct ss_array_member *member)
+{
+	const struct ss_request *rq = oldest_of_others(member);
+
+	return rq && rq->arrival_ns <= member->array->owed_ns;
+}
+
+/*
+ * A turn has ended. The next one is of whom a member sends a request next, and
+ * the member that is asked first may never have one of those that wait at the
+ * others. So who has waited for too long is next.
+ */
+static void who_is_next(struct ss_array_member *member, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	u64 patience = PATIENCE_SLICES * slice_ns(member) * nr_in_turn(array);
+	struct ss_array_stream *s;
+	u32 i;
+
+	array->next = NULL;
+	array->owed = 0;
+	array->owed_ns = now_ns - min_t(u64, now_ns, patience);
+	list_for_each_entry(s, &array->streams, node) {
+		s->contends = may_contend(member, s);
+		if (s->contends && s->nr_pending &&
+		    s->since_ns <= array->owed_ns &&
+		    (!array->next || s->since_ns < array->next->since_ns))
+			array->next = s;
+	}
+	for (i = 0; i < array->geometry.nr_members; i++)
+		if ((array->attached & (1U << i)) && owes(&array->member[i]))
+			array->owed |= 1U << i;
+	/* What is owed then is all that has come by now. */
+	array->owed_ns = now_ns;
+	array->others_least_ns = 0;
+	array->others_most_ns = 0;
+	if (!array->owed)
+		return;
+	array->others_least_ns = now_ns + slice_ns(member) / OTHERS_SHARE;
+	array->others_most_ns = now_ns + slice_ns(member);
+}
+
+static void end_turn(struct ss_array_member *member, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	struct ss_array_stream *s = array->turn;
+	u32 i;
+
+	for (i = 0; i < array->geometry.nr_members; i++) {
+		struct ss_array_member *other = &array->member[i];
+
+		if (!(array->attached & (1U << i)))
+			continue;
+		other->holding = false;
+		other->passed = nr_others(other, s) ? s : NULL;
+	}
+	s->since_ns = now_ns;
+	array->turn = NULL;
+	array->last = s;
+	array->last_end_ns = now_ns;
+	who_is_next(member, now_ns);
+	kick_others(array, member->index);
+}
+
+static void begin_turn(struct ss_array_member *member,
+		       struct ss_array_stream *s, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	u32 i;
+
+	array->turn = s;
+	array->next = NULL;
+	array->slice_start_ns = now_ns;
+	array->placed = 0;
+	array->placed_ns = U64_MAX;
+	array->moved = 0;
+	array->placing = false;
+	for (i = 0; i < array->geometry.nr_members; i++) {
+		array->member[i].way_ns = U64_MAX;
+		array->member[i].turn_sector = s->physical[i].end_sector;
+		array->member[i].place_sector = 0;
+		array->member[i].places = 0;
+	}
+	array->counters.turns++;
+	kick_others(array, member->index);
+}
+
 /*
  * Could @s have a turn now? Having had the last one, it leaves others a part
  * of a slice in which they can become usable.
@@ -420,12 +536,9 @@ static bool may_begin(const struct ss_array_member *member,
 	const struct ss_array *array = member->array;
 	const struct ss_array_stream *other;
 
-	if (!s->usable || array->turn || member->passed ||
-	    (!passes_rows(member, s) &&
-	     s->spread * WIDE < nr_bits(s->established) * SPREAD_MEMORY) ||
-	    s->size < stream_threshold(member) << array->caution ||
-	    !ss_array_trial_promises(&array->trial, &s->alone, slice_ns(member),
-				     placing_ns(member, s)))
+	if (array->turn || member->passed || !may_contend(member, s) ||
+	    is_others_turn(member, now_ns) ||
+	    (array->next && array->next != s && array->next->nr_pending))
 		return false;
 	if (s != array->last ||
 	    now_ns >= array->last_end_ns + slice_ns(member) / PAUSE_SHARE)
@@ -442,7 +555,10 @@ static void give_up(struct ss_array_member *member, struct ss_array_stream *s,
 		    u64 now_ns)
 {
 	s->usable = false;
+	s->contends = false;
 	s->given_up = true;
+	if (member->array->next == s)
+		member->array->next = NULL;
 	member->array->counters.unusable++;
 	if (member->array->turn == s)
 		end_turn(member, now_ns);
@@ -627,6 +743,25 @@ static struct ss_request *remnant(const struct ss_array_member *member,
 	return rq->arrival_ns < end_ns ? rq : NULL;
 }
 
+/* It is the turn of those that have none of their own. */
+static struct ss_request *next_of_others(const struct ss_array_member *member,
+					 u64 now_ns)
+{
+	const struct ss_policy *policy = &member->sched->policy[0];
+	const struct ss_policy *inner = inner_of(member);
+	struct ss_request *oldest = oldest_of_others(member);
+	struct ss_decision choice;
+	struct ss_request *late;
+
+	late = policy->ops->expired(policy, now_ns);
+	if (late || !oldest || oldest->arrival_ns <= member->array->owed_ns)
+		return late ? late : oldest;
+	choice = inner->ops->choose(inner, now_ns, NULL);
+	if (choice.verdict != SS_DISPATCH || has_turns(choice.rq))
+		return oldest;
+	return choice.rq;
+}
+
 static bool choose_locked(const struct ss_array_member *member, u64 now_ns,
 			  struct ss_decision *decision)
 {
@@ -644,11 +779,25 @@ static bool choose_locked(const struct ss_array_member *member, u64 now_ns,
 		*decision = ss_dispatch(rq);
 		return true;
 	}
+	if (is_others_turn(member, now_ns)) {
+		rq = next_of_others(member, now_ns);
+		if (rq)
+			*decision = ss_dispatch(rq);
+		return rq;
+	}
 	if (member->passed && (!s || s == member->passed) &&
 	    nr_others(member, member->passed)) {
 		*decision = ss_dispatch(next_other(member, member->passed,
 						   now_ns));
 		return true;
+	}
+	if (!s && array->next && is_part(member, array->next)) {
+		p = &array->next->physical[member->index];
+		if (p->nr_pending) {
+			*decision = ss_dispatch(list_first_entry(
+				&p->pending, struct ss_request, array_node));
+			return true;
+		}
 	}
 	if (!s || !is_part(member, s))
 		return false;
@@ -828,16 +977,19 @@ static bool has_all(const struct ss_array *array,
 	return nr > 1 && !(members_in_use(array) & ~s->established);
 }
 
-/* What its requests since the last time would take the array by themselves. */
-static void round_ends(struct ss_array_stream *s)
+static void round_ends(const struct ss_array *array, struct ss_array_stream *s)
 {
+	u32 i;
+
 	if (!s->round_members)
 		return;
-	s->alone.ns += div_u64(s->round_ns, nr_bits(s->round_members));
+	s->alone = alone(s);
 	s->spread += nr_bits(s->round_members) - s->spread / SPREAD_MEMORY;
-	s->round_ns = 0;
+	s->round = (struct ss_array_rate){ 0 };
 	s->round_members = 0;
 	s->round_size = 0;
+	for (i = 0; i < array->geometry.nr_members; i++)
+		s->physical[i].round_ns = 0;
 	if (s->alone.ns > ALONE_MEMORY_NS) {
 		s->alone.ns /= 2;
 		s->alone.sectors /= 2;
@@ -854,18 +1006,19 @@ static void estimate_alone(const struct ss_array_member *member,
 			   const struct ss_request *rq, u64 now_ns)
 {
 	const struct ss_curve *curve = &member->sched->curve;
-	const struct ss_array_physical *p = &s->physical[member->index];
+	struct ss_array_physical *p = &s->physical[member->index];
 
 	if (is_idle(s) && s->size)
 		s->alone.ns += now_ns - s->completed_ns;
-	s->alone.sectors += rq->nr_sectors;
-	s->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
+	p->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
 	if (p->size)
-		s->round_ns += ss_curve_service_ns(curve, p->end_sector,
+		p->round_ns += ss_curve_service_ns(curve, p->end_sector,
 						   rq->sector);
+	s->round.ns = max_t(u64, s->round.ns, p->round_ns);
+	s->round.sectors += rq->nr_sectors;
 	s->round_members |= 1U << member->index;
 	if (++s->round_size >= ROUND_MOST)
-		round_ends(s);
+		round_ends(member->array, s);
 }
 
 /* @rq waits on its member as one of @s. */
@@ -876,7 +1029,8 @@ static void note_pending(struct ss_array_member *member,
 
 	list_add_tail(&rq->array_node, &p->pending);
 	p->nr_pending++;
-	s->nr_pending++;
+	if (!s->nr_pending++)
+		s->since_ns = rq->arrival_ns;
 	rq->array_stream = s;
 }
 
@@ -1040,6 +1194,8 @@ static void leaves_pending(struct ss_array_member *member,
 
 	list_del_init(&rq->array_age_node);
 	member->nr_pending--;
+	if ((member->array->owed & (1U << member->index)) && !owes(member))
+		member->array->owed &= ~(1U << member->index);
 	if (!s)
 		return;
 	list_del_init(&rq->array_node);
@@ -1060,6 +1216,8 @@ static void dispatched_locked(struct ss_array_member *member,
 		member->passed = NULL;
 	if (s && may_begin(member, s, now_ns))
 		begin_turn(member, s, now_ns);
+	if (s && s == array->next)
+		array->next = NULL;
 	leaves_pending(member, rq);
 	member->holding = false;
 	if (!s)
@@ -1177,7 +1335,7 @@ static void completed_locked(struct ss_array_member *member,
 	}
 	if (is_idle(s)) {
 		s->completed_ns = now_ns;
-		round_ends(s);
+		round_ends(array, s);
 	}
 	if (s != array->turn)
 		return;
@@ -1274,6 +1432,11 @@ void ss_array_init(struct ss_array *array,
 	array->attached = 0;
 	array->turn = NULL;
 	array->last = NULL;
+	array->next = NULL;
+	array->owed = 0;
+	array->owed_ns = 0;
+	array->others_least_ns = 0;
+	array->others_most_ns = 0;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
 	array->ahead_sectors = U64_MAX;
@@ -1373,6 +1536,8 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	if (array->turn)
 		end_turn(member, now_ns);
 	array->last = NULL;
+	array->next = NULL;
+	array->owed &= ~(1U << index);
 	while (!list_empty(&member->age)) {
 		struct ss_request *rq = list_first_entry(&member->age,
 							 struct ss_request,

@@ -58,6 +58,7 @@ struct ss_array_physical {
 	u64 completed_ns; /* when the last one was done */
 	u64 response_ns; /* the virtual stream's sum at that time */
 	u64 instead_ns; /* what would be done instead of waiting costs */
+	u64 round_ns; /* the member's work in this round */
 	u32 size; /* members so far */
 	u32 straight; /* the latest, each where the one before ended */
 	u32 nr_pending;
@@ -68,12 +69,13 @@ struct ss_array_stream {
 	struct list_head node; /* free, or in use: latest last */
 	u64 end_sector; /* virtual: where the foremost request ends */
 	u64 completed_ns; /* when nothing of it was left */
+	u64 since_ns; /* waits: something is pending, no turn since */
 	u64 response_ns; /* of all its requests that are done, sum */
 	u64 instead_ns; /* as the last member to be done had it */
 	u64 won_ns; /* by waiting in its turns */
 	u64 lost_ns;
 	struct ss_array_rate alone; /* estimate: with the array to itself */
-	u64 round_ns; /* members' work since nothing of it was left, sum */
+	struct ss_array_rate round; /* the same since nothing of it was left */
 	u32 round_members; /* who had that work, as bits */
 	u32 round_size;
 	u32 spread; /* members that work at once: mean, times a constant */
@@ -83,6 +85,7 @@ struct ss_array_stream {
 	u32 established; /* members whose physical stream is, as bits */
 	bool usable; /* all of them are */
 	bool given_up; /* it was usable and did not prove so */
+	bool contends; /* it took turns when the last one ended */
 	bool reads; /* its last request was one */
 	struct ss_array_physical physical[SS_ARRAY_MEMBERS];
 };
@@ -130,6 +133,11 @@ struct ss_array {
 	struct ss_array_stream *turn; /* whose turn it is; NULL: nobody's */
 	struct ss_array_stream *last; /* whose turn it was before, or NULL */
 	u64 last_end_ns; /* when that ended */
+	struct ss_array_stream *next; /* whose turn is next, or NULL: any */
+	u32 owed; /* members where others wait for too long, as bits */
+	u64 owed_ns; /* what came until then is sent before the next turn */
+	u64 others_least_ns; /* until when all others have a turn, at least */
+	u64 others_most_ns; /* ... and at most; 0: they have none */
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */

@@ -32,13 +32,19 @@
  * the time so far: what little can be won must not cost much of it, if it is
  * not.
  */
-#define STAKE_PLACINGS 8
+#define STAKE_PLACINGS 12
+#ifndef LEAST_STAKE_NS
+#define LEAST_STAKE_NS (60 * SS_MSEC)
+#define STAKE_SHARE 32
+#endif
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
 /* A result as clear as this is believed so many times as long. */
 #define CLEAR_PCT 150
 #define CLEAR_PERIODS 4
+/* Turns that do less than this part of what they won with are looked at. */
+#define OUTDATED 2
 
 void ss_array_trial_init(struct ss_array_trial *trial)
 {
@@ -62,11 +68,11 @@ bool ss_array_trial_promises(const struct ss_array_trial *trial,
 	if (!trial->allowed)
 		return false;
 	/* Begun is begun: half of the streams alone would prove nothing. */
-	if (trial->judged || trial->begun)
-		return true;
 	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
-	wanted_pct = PROMISE_PCT + div64_u64(100 * STAKE_PLACINGS * placing_ns,
-					     max_t(u64, trial->busy_ns, 1));
+	wanted_pct = PROMISE_PCT;
+	if (!trial->judged && !trial->begun)
+		wanted_pct += div64_u64(100 * STAKE_PLACINGS * placing_ns,
+					max_t(u64, trial->busy_ns, 1));
 	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
 }
 
@@ -98,6 +104,7 @@ static void compare(struct ss_array_trial *trial)
 	if (more * 100 >= less * CLEAR_PCT)
 		trial->left_ns *= CLEAR_PERIODS;
 	trial->period_ns = min_t(u64, 2 * trial->period_ns, PERIOD_MOST_NS);
+	trial->won = more;
 	if (!apart_won)
 		return;
 	trial->refusals++;
@@ -105,11 +112,28 @@ static void compare(struct ss_array_trial *trial)
 	fade(&trial->apart);
 }
 
-/* What is that much worse is not tried to the end. */
-static bool is_hopeless(const struct ss_array_trial *trial)
+/*
+ * A trial has lost its stake when what it moved would have taken that much
+ * less apart: it does not go on to its end.
+ */
+static bool is_lost(const struct ss_array_trial *trial)
 {
-	return trial->together.ns >= SAMPLE_NS / 2 &&
-	       rate(&trial->together) * 2 < rate(&trial->apart);
+	u64 apart_ns = mul_u64_u64_div_u64(trial->together.sectors,
+					   trial->apart.ns,
+					   max_t(u64, trial->apart.sectors, 1));
+	u64 stake = max_t(u64, LEAST_STAKE_NS, trial->busy_ns / STAKE_SHARE);
+
+	return trial->together.ns > apart_ns + stake;
+}
+
+/*
+ * Turns won, but with something else to do: what is asked for now they do at
+ * less than a part of that rate. Nobody knows what the array would do apart.
+ */
+static bool is_outdated(const struct ss_array_trial *trial)
+{
+	return trial->together.ns >= SAMPLE_NS &&
+	       rate(&trial->together) * OUTDATED < trial->won;
 }
 
 /*
@@ -159,7 +183,7 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	keep_recent(&trial->together);
 	if (trial->allowed && !trial->judged) {
 		trial->begun |= together;
-		if (trial->together.ns >= SAMPLE_NS || is_hopeless(trial))
+		if (trial->together.ns >= SAMPLE_NS || is_lost(trial))
 			compare(trial);
 		return;
 	}
@@ -172,6 +196,8 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 		compare(trial);
 		return;
 	}
+	if (trial->allowed && is_outdated(trial))
+		trial->left_ns = 0;
 	if (passed_ns < trial->left_ns)
 		trial->left_ns -= passed_ns;
 	else

@@ -397,20 +397,22 @@ enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
 		if (!may_send)
 			return CACHE_SENDS;
 		readahead(sim, ra, job, page, wanted, end_page, false);
-		chunk = find(cache, page);
-		if (!chunk || !(chunk->present & bit)) {
+		if (!is_present(cache, page))
 			read_pages(sim, job, page, 1, U64_MAX, end_page);
-			chunk = find(cache, page);
+	} else {
+		bool ready = chunk->ready & bit;
+
+		if (chunk->marked & bit) {
+			if (!may_send)
+				return CACHE_SENDS;
+			chunk->marked &= ~bit;
+			/* What it reads may take the place of this chunk. */
+			readahead(sim, ra, job, page, wanted, end_page, true);
 		}
-	} else if (chunk->marked & bit) {
-		if (!may_send)
-			return CACHE_SENDS;
-		chunk->marked &= ~bit;
-		readahead(sim, ra, job, page, wanted, end_page, true);
-	}
-	if (chunk->ready & bit) {
-		ra->previous = page;
-		return CACHE_READY;
+		if (ready) {
+			ra->previous = page;
+			return CACHE_READY;
+		}
 	}
 	if (!may_send)
 		return CACHE_SENDS;

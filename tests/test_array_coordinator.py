@@ -66,6 +66,8 @@ class ArrayDriver:
         """Without the comparison of throughputs, which takes time: turns are allowed."""
         self.array.trial.allowed = self.array.trial.judged = True
         self.array.trial.left_ns = 2**63
+        # Nothing is measured apart: any stream promises more.
+        self.array.trial.settle_ns = 2**63
 
     def attach(self, member: int) -> int:
         sched = self.members[member].sched
@@ -230,6 +232,23 @@ def together_won(core: Core, sectors: int) -> Trial:
 def test_a_clear_result_is_believed_for_longer(core: Core) -> None:
     assert 4_900 < together_won(core, 140).go(30_000, True, 140) < 5_100
     assert 19_900 < together_won(core, 160).go(30_000, True, 160) < 20_100
+
+
+def test_a_trial_ends_when_it_has_lost_its_stake(core: Core) -> None:
+    """60 ms at first: of a tenth of the throughput, after 67."""
+    trial = Trial(core)
+    trial.go(101, False, 100)
+    assert 60 < trial.go(1_000, True, 10) < 75
+    assert not trial.trial.allowed and trial.trial.refusals == 1
+
+
+def test_turns_that_do_less_than_what_they_won_with_are_looked_at(core: Core) -> None:
+    """Half of it: something else is asked for. A little less is not that."""
+    trial = together_won(core, 300)
+    assert trial.go(30_000, True, 200) > 19_900
+    trial = together_won(core, 300)
+    assert trial.go(30_000, True, 105) < 5_000
+    assert not trial.trial.allowed and not trial.trial.refusals
 
 
 def test_what_is_left_in_caches_does_not_speak_for_apart(core: Core) -> None:

@@ -352,3 +352,16 @@ def test_random_reads_with_the_drive_reordering(
     assert one.ratio() >= KEPT
     # The drive does reorder: twice the rate of one command at a time, or nearly.
     assert one.run(inner).seconds < 0.7 * dataclasses.replace(one, depth=1).run("noop").seconds
+
+
+@pytest.mark.parametrize(
+    ("cache_mib", "think_ms"), [(2, 6), (2, 7), (2, 18), (2, 19), (4, 41), (8, 11)]
+)
+def test_a_page_is_read_though_its_place_is_taken(cache_mib: int, think_ms: int) -> None:
+    """What a slow reader has next is by then the oldest in the cache: its readahead takes it."""
+    work = [
+        process(0, io=1 * MIB, bs=4 * KIB, direct=False, think=think_ms * MS),
+        process(1, offset=100 * GIB, io=200 * MIB, bs=64 * KIB, direct=False),
+    ]
+    setup = Setup(disk_of("wd5000aaks"), "noop", owners="none", cache_bytes=cache_mib * MIB)
+    assert run_jobs(setup, work).bytes == 201 * MIB
