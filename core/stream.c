@@ -949,6 +949,20 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
 }
 
+/*
+ * Does @rq read on right behind the turn's first request, which is in the
+ * device? Of what takes one seek a drive that orders its commands may begin
+ * with the middle, and seek again; so the rest goes when the head is there.
+ */
+static bool is_behind_first(const struct ss_policy *policy,
+			    const struct ss_request *rq)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return all->first_of_turn && rq->direction == SS_READ &&
+	       rq->sector == policy->sched->head_sector;
+}
+
 /* The request that must go because of its age (rule 4), or NULL. */
 static inline struct ss_request *overdue(const struct ss_policy *policy,
 					 u64 now_ns)
@@ -966,6 +980,10 @@ static inline struct ss_request *overdue(const struct ss_policy *policy,
 	 */
 	if (rq && !ss_request_is_sync(rq) && all->held && !is_alone(all) &&
 	    now_ns < slice_end_ns(policy, all->held))
+		return NULL;
+	/* It is next, and sent now it would be served no sooner. */
+	if (rq && all->held && rq->stream == all->held && !is_alone(all) &&
+	    is_behind_first(policy, rq))
 		return NULL;
 	/* With a target of its own, the framework knows better what is late. */
 	if (rq && policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
@@ -1093,20 +1111,6 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 }
 
 /*
- * Does @rq read on right behind the turn's first request, which is in the
- * device? Of what takes one seek a drive that orders its commands may begin
- * with the middle, and seek again; so the rest goes when the head is there.
- */
-static bool is_behind_first(const struct ss_policy *policy,
-			    const struct ss_request *rq)
-{
-	const struct stream_state_all *all = policy->state;
-
-	return all->first_of_turn && rq->direction == SS_READ &&
-	       rq->sector == policy->sched->head_sector;
-}
-
-/*
  * Which request goes while it is the turn of @s, or until when the head stays;
  * nothing when the inner policy shall decide.
  */
@@ -1116,16 +1120,14 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 	struct ss_request *late, *own = NULL;
 	u64 until_ns = SS_FOREVER;
-	bool behind;
 
 	if (!waiting_pays(policy, s, now_ns))
 		return ss_nothing();
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
 				       member_node);
-	behind = own && is_behind_first(policy, own);
 	late = overdue(policy, now_ns);
-	if (late && !(behind && late->stream == s))
+	if (late)
 		return ss_dispatch(late);
 
 	if (nr_others(policy, s)) {
@@ -1133,8 +1135,10 @@ static struct ss_decision held_choose(const struct ss_policy *policy,
 		if (now_ns >= until_ns)
 			return ss_dispatch(next_turn(policy, s, now_ns));
 	}
+	if (own && is_behind_first(policy, own))
+		return ss_wait(until_ns);
 	if (own)
-		return behind ? ss_wait(until_ns) : ss_dispatch(own);
+		return ss_dispatch(own);
 	/* Without a child by then, the turn is over. */
 	if (all->away)
 		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
