@@ -76,11 +76,11 @@
 /* Between two turns of one stream others have this part of a slice. */
 #define PAUSE_SHARE 4
 /*
- * Whoever has waited for so many slices for each that takes turns is next: with
- * the heads' way to it a turn is about as long as that.
+ * Whoever has waited for so many slices for each that takes turns is next;
+ * a turn with the way to it is about as long as that.
  */
 #define PATIENCE_SLICES 2
-/* The turn of those that have none of their own is this part of one at least. */
+/* The turn of those that have none is this part of a slice at least. */
 #define OTHERS_SHARE 4
 /* A turn is prolonged by this part of a slice at most. */
 #define REMNANT_SHARE 4

@@ -72,7 +72,7 @@ bool ss_array_trial_promises(const struct ss_array_trial *trial,
 	wanted_pct = PROMISE_PCT;
 	if (!trial->judged && !trial->begun)
 		wanted_pct += div64_u64(100 * STAKE_PLACINGS * placing_ns,
-					     max_t(u64, trial->busy_ns, 1));
+					max_t(u64, trial->busy_ns, 1));
 	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
 }
 
