@@ -76,11 +76,11 @@
 /* Between two turns of one stream others have this part of a slice. */
 #define PAUSE_SHARE 4
 /*
- * Whoever has waited for so many slices for each that takes turns is next: with
- * the heads' way to it a turn is about as long as that.
+ * Whoever has waited for so many slices for each that takes turns is next;
+ * a turn with the way to it is about as long as that.
  */
 #define PATIENCE_SLICES 2
-/* The turn of those that have none of their own is this part of one at least. */
+/* The turn of those that have none is this part of a slice at least. */
 #define OTHERS_SHARE 4
 /* A turn is prolonged by this part of a slice at most. */
 #define REMNANT_SHARE 4
@@ -294,6 +294,7 @@ static struct ss_array_stream *stream_new(struct ss_array *array)
 	s->instead_ns = 0;
 	s->alone = (struct ss_array_rate){ 0 };
 	s->round = (struct ss_array_rate){ 0 };
+	s->round_ns = 0;
 	s->round_members = 0;
 	s->round_size = 0;
 	s->spread = 0;
@@ -306,7 +307,6 @@ static struct ss_array_stream *stream_new(struct ss_array *array)
 	s->reads = false;
 	for (i = 0; i < array->geometry.nr_members; i++) {
 		s->physical[i].size = 0;
-		s->physical[i].round_ns = 0;
 		s->physical[i].straight = 0;
 		s->physical[i].end_sector = 0;
 		s->physical[i].nr_pending = 0;
@@ -977,19 +977,16 @@ static bool has_all(const struct ss_array *array,
 	return nr > 1 && !(members_in_use(array) & ~s->established);
 }
 
-static void round_ends(const struct ss_array *array, struct ss_array_stream *s)
+static void round_ends(struct ss_array_stream *s)
 {
-	u32 i;
-
 	if (!s->round_members)
 		return;
 	s->alone = alone(s);
 	s->spread += nr_bits(s->round_members) - s->spread / SPREAD_MEMORY;
 	s->round = (struct ss_array_rate){ 0 };
+	s->round_ns = 0;
 	s->round_members = 0;
 	s->round_size = 0;
-	for (i = 0; i < array->geometry.nr_members; i++)
-		s->physical[i].round_ns = 0;
 	if (s->alone.ns > ALONE_MEMORY_NS) {
 		s->alone.ns /= 2;
 		s->alone.sectors /= 2;
@@ -1006,19 +1003,19 @@ static void estimate_alone(const struct ss_array_member *member,
 			   const struct ss_request *rq, u64 now_ns)
 {
 	const struct ss_curve *curve = &member->sched->curve;
-	struct ss_array_physical *p = &s->physical[member->index];
+	const struct ss_array_physical *p = &s->physical[member->index];
 
 	if (is_idle(s) && s->size)
 		s->alone.ns += now_ns - s->completed_ns;
-	p->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
+	s->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
 	if (p->size)
-		p->round_ns += ss_curve_service_ns(curve, p->end_sector,
+		s->round_ns += ss_curve_service_ns(curve, p->end_sector,
 						   rq->sector);
-	s->round.ns = max_t(u64, s->round.ns, p->round_ns);
-	s->round.sectors += rq->nr_sectors;
 	s->round_members |= 1U << member->index;
+	s->round.ns = div_u64(s->round_ns, nr_bits(s->round_members));
+	s->round.sectors += rq->nr_sectors;
 	if (++s->round_size >= ROUND_MOST)
-		round_ends(member->array, s);
+		round_ends(s);
 }
 
 /* @rq waits on its member as one of @s. */
@@ -1335,7 +1332,7 @@ static void completed_locked(struct ss_array_member *member,
 	}
 	if (is_idle(s)) {
 		s->completed_ns = now_ns;
-		round_ends(array, s);
+		round_ends(s);
 	}
 	if (s != array->turn)
 		return;

@@ -58,7 +58,6 @@ struct ss_array_physical {
 	u64 completed_ns; /* when the last one was done */
 	u64 response_ns; /* the virtual stream's sum at that time */
 	u64 instead_ns; /* what would be done instead of waiting costs */
-	u64 round_ns; /* the member's work in this round */
 	u32 size; /* members so far */
 	u32 straight; /* the latest, each where the one before ended */
 	u32 nr_pending;
@@ -76,6 +75,7 @@ struct ss_array_stream {
 	u64 lost_ns;
 	struct ss_array_rate alone; /* estimate: with the array to itself */
 	struct ss_array_rate round; /* the same since nothing of it was left */
+	u64 round_ns; /* the members' work in it, sum */
 	u32 round_members; /* who had that work, as bits */
 	u32 round_size;
 	u32 spread; /* members that work at once: mean, times a constant */
