@@ -72,7 +72,7 @@ def array_workload(seed: int) -> ArrayWorkload:
 
 # The aim is that coordination keeps KEPT of the throughput without it on every workload. On those
 # in MISSED it does not yet (docs/ARCHITECTURE.md: why); a seed may leave the list, none may join
-# (but 80 and 166 did when waits were bounded, and nineteen left).
+# (but five did when waits were bounded and stream changed, and 22 left).
 WORKLOADS, BATCHES = 500, 2
 KEPT = 0.97
 LEAST = 0.77
