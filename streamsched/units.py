@@ -210,7 +210,12 @@ def parse_tunable(text: str, unit: int, word: str | None = None, word_value: int
     """The value of a tunable; @unit is one of enum ss_unit, @word stands for @word_value."""
     if word is not None and text.strip() == word:
         return word_value
-    return TUNABLE_PARSERS[Unit(unit)](text)
+    try:
+        return TUNABLE_PARSERS[Unit(unit)](text)
+    except UsageError as error:
+        if word is None:
+            raise
+        raise UsageError(f"{error}, or {word}") from None
 
 
 def format_time_ns(value: int) -> str:
