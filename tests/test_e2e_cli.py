@@ -168,11 +168,11 @@ def endless(tmp_path: Path) -> Path:
         (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
         (
             ["--set", "stream_time_slice=100kb"],
-            'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s',
+            'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s, or auto',
         ),
         (
             ["--set", "stream_time_slice=fast"],
-            'stream_time_slice: "fast" is not a value; write a number such as 124ms',
+            'stream_time_slice: "fast" is not a value; write a number such as 124ms, or auto',
         ),
         (
             ["--set", "stream_time_slice"],
@@ -180,7 +180,7 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--set", "stream_time_slice="],
-            'stream_time_slice: "" is not a value; write a number such as 124ms',
+            'stream_time_slice: "" is not a value; write a number such as 124ms, or auto',
         ),
         (
             ["--set", "wait_target=1s"],
