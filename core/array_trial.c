@@ -32,7 +32,7 @@
  * the time so far: what little can be won must not cost much of it, if it is
  * not.
  */
-#define STAKE_PLACINGS 12
+#define STAKE_PLACINGS 8
 #ifndef LEAST_STAKE_NS
 #define LEAST_STAKE_NS (60 * SS_MSEC)
 #define STAKE_SHARE 32

@@ -38,9 +38,9 @@
  *   and keeps it where the disk served no less that way.
  * - stream_time_slice=auto: the slice follows from wait_target and from how
  *   many streams take turns.
- * - Jumps: a request much farther from a stream than its members were from
- *   each other is no child of it while other commands are in the device and
- *   such have turned out to be somebody else's.
+ * - Jumps: with other commands in the device, a request much farther from a
+ *   stream than its members were from each other is no child of it before its
+ *   last member is done.
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
  */
@@ -183,8 +183,6 @@ static const struct ss_tunable stream_tunables[] = {
  */
 #define JUMP_FACTOR 2
 #define JUMP_SHARE 4
-/* Whose jumps were: this forgets by 1/JUMP_MEMORY each. */
-#define JUMP_MEMORY 32
 
 /*
  * With this bit a request's expected_ns is where the head was, of which what
@@ -213,8 +211,6 @@ struct stream {
 	u8 state; /* enum stream_state */
 	u8 rank; /* which score it has, by its size; see set_size() */
 	bool supposed; /* nothing was pending: service_ns is the mean */
-	bool jumped; /* to its last member, from the one before */
-	bool jump_refused; /* what came last of its range was no child */
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
 	u32 nr_pending; /* members on the list */
@@ -267,8 +263,6 @@ struct stream_state_all {
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads: few writes in the device */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
-	u32 jumps_good; /* a stream's own, in thousandths; see is_jump() */
-	u32 jumps_bad; /* by a request of somebody else */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */
 	const struct ss_request *went_first; /* so it did, and is in flight */
@@ -521,8 +515,6 @@ static struct stream *stream_new(const struct ss_policy *policy,
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
 	set_size(all, s, rq->stream_size);
-	s->jumped = false;
-	s->jump_refused = false;
 	s->widest_ns = 0;
 	s->state = STREAM_PENDING;
 	rq->stream = s;
@@ -534,20 +526,6 @@ static void note_patience(struct stream_state_all *all, struct stream *s)
 {
 	s->broken_ns = s->completed_ns + s->patience_ns;
 	all->next_broken_ns = min_t(u64, all->next_broken_ns, s->broken_ns);
-}
-
-/*
- * Was a jump the stream's own? That shows by what came next: behind it, or
- * where the stream had been before.
- */
-static void jump_was(struct stream_state_all *all, bool good)
-{
-	all->jumps_good -= all->jumps_good / JUMP_MEMORY;
-	all->jumps_bad -= all->jumps_bad / JUMP_MEMORY;
-	if (good)
-		all->jumps_good += 1000;
-	else
-		all->jumps_bad += 1000;
 }
 
 /* Forget the streams that got no child in time; find the next to get none. */
@@ -564,10 +542,6 @@ static void look_for_broken(const struct ss_policy *policy, u64 now_ns)
 		if (is_broken(s, now_ns)) {
 			if (is_established(all, s))
 				score_add(policy, s, 0, s->patience_ns);
-			if (s->jumped)
-				jump_was(all, false);
-			else if (s->jump_refused)
-				jump_was(all, true);
 			stream_free(all, s);
 		} else {
 			next_broken_ns = min_t(u64, next_broken_ns,
@@ -668,18 +642,19 @@ static bool is_jump(const struct ss_policy *policy, const struct stream *s,
 	       gap_ns > random_ns / JUMP_SHARE;
 }
 
-/* Do jumps make children? With nothing else in the device they do. */
-static bool may_jump(const struct ss_policy *policy)
+/*
+ * Has @s a child so far away? With nothing else in the device by the paper's
+ * rule. Else not before its reader has what it waits for.
+ */
+static bool may_jump(const struct ss_policy *policy, const struct stream *s)
 {
-	const struct stream_state_all *all = policy->state;
-
-	return policy->sched->nr_in_flight <= 1 ||
-	       all->jumps_good >= all->jumps_bad;
+	return policy->sched->nr_in_flight <= 1 || s->state == STREAM_COMPLETED;
 }
 
 /* Is it, when it may be? At *@cost_ns, its waiting included. */
-static inline bool is_child(const struct ss_policy *policy, struct stream *s,
-			    u64 sector, u64 now_ns, u64 *cost_ns)
+static inline bool is_child(const struct ss_policy *policy,
+			    const struct stream *s, u64 sector, u64 now_ns,
+			    u64 *cost_ns)
 {
 	const struct ss_curve *curve = &policy->sched->curve;
 	u64 child_ns = ss_curve_service_ns(curve, s->end_sector, sector);
@@ -692,11 +667,7 @@ static inline bool is_child(const struct ss_policy *policy, struct stream *s,
 	    ss_distance(s->end_sector, sector) >
 		    ss_curve_reach_sectors(curve, s->service_ns))
 		return false;
-	if (is_jump(policy, s, child_ns) && !may_jump(policy)) {
-		s->jump_refused = true;
-		return false;
-	}
-	return true;
+	return may_jump(policy, s) || !is_jump(policy, s, child_ns);
 }
 
 /* The nearest of several parents that @rq may be a child of, or NULL. */
@@ -1330,16 +1301,7 @@ static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
 static inline void note_gap(const struct ss_policy *policy, struct stream *s,
 			    u64 gap_ns)
 {
-	struct stream_state_all *all = policy->state;
-	bool jump = is_jump(policy, s, gap_ns);
-
-	if (s->jumped)
-		jump_was(all, !jump);
-	else if (s->jump_refused && !jump)
-		jump_was(all, false);
-	s->jumped = jump;
-	s->jump_refused = false;
-	if (!jump)
+	if (!is_jump(policy, s, gap_ns))
 		s->widest_ns = max_t(u64, s->widest_ns, gap_ns);
 }
 

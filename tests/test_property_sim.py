@@ -238,7 +238,7 @@ def workload(seed: int) -> Workload:
 WORKLOADS, BATCHES = 1000, 8
 KEPT = 0.97
 LEAST = 0.92
-MISSED = {155, 234, 245, 441, 533, 638, 941, 982}
+MISSED = {228, 234, 533, 822, 941, 982}
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -254,7 +254,7 @@ def test_stream_costs_no_throughput(batch: int) -> None:
 
 # These lose less than the inner policy's own throughput varies when its processes begin up to 20 ms
 # earlier or later: over such beginnings they keep it.
-BY_CHANCE, DRAWS = {155, 441, 941, 982}, 6
+BY_CHANCE, DRAWS = {228, 822, 941, 982}, 6
 
 
 @pytest.mark.parametrize("seed", sorted(BY_CHANCE))
@@ -276,7 +276,7 @@ def test_some_miss_it_by_when_their_processes_begin(seed: int) -> None:
 
 def test_how_many_do_not_keep_it() -> None:
     """The figure of docs/ARCHITECTURE.md."""
-    assert len(MISSED) == 8
+    assert len(MISSED) == 6
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:

@@ -57,33 +57,34 @@ def length(d: Driver, sector: int) -> int:
     return size
 
 
-def somewhere(i: int) -> tuple[int, int]:
-    """Two places, each a jump from the reader and from each other."""
-    return JUMP * (1, 8, 3)[i % 3], JUMP * (5, 14, 20)[i % 3]
+def members_sent(d: Driver, others: int) -> int:
+    """A reader whose next request is sent when half of the last one is done, as by readahead.
 
-
-def led_away(d: Driver, sector: int, times: int) -> int:
-    """Somebody else reads here and there between the reader's reads."""
-    for i in range(times):
-        sector = reads_on(d, sector, 3)
-        for at in somewhere(i):
-            other = d.dispatch(d.send(OTHER, sector + at))
-            d.later(10)
-            d.complete(other)
-    return sector
-
-
-def test_somebody_elses_requests_do_not_lead_a_stream_away(d: Driver) -> None:
-    sector = reads_on(d, led_away(d, START, 8), 3)  # that is learned by now
-    before = length(d, sector)
-    sector += 8
-    for i in range(5):
-        others = [d.dispatch(d.send(OTHER, sector + at)) for at in somewhere(i)]
-        d.later(0.5)
-        assert length(d, sector) == before + 1 + i
-        for other in others:
-            d.complete(other)
+    Somebody else's come meanwhile, @others of them at each, far away. The stream's length after
+    ten requests.
+    """
+    sector = START
+    last = d.dispatch(d.send(READER, sector))
+    for i in range(9):
+        far = [
+            d.dispatch(d.send(OTHER, sector + JUMP * (1, 8, 3, 5)[(i + j) % 4]))
+            for j in range(others)
+        ]
+        d.later(5)
         sector += 8
+        new = d.dispatch(d.send(READER, sector))
+        d.later(5)
+        for rq in (last, *far):
+            d.complete(rq)
+        last = new
+    return int(last.stream_size)
+
+
+@pytest.mark.parametrize("others", (0, 1, 2))
+def test_a_stream_is_not_led_away_while_its_last_member_is_in_the_disk(
+    d: Driver, others: int
+) -> None:
+    assert members_sent(d, others) >= 7
 
 
 def test_a_reader_of_files_here_and_there_is_one_stream(d: Driver) -> None:
@@ -97,13 +98,12 @@ def test_a_reader_of_files_here_and_there_is_one_stream(d: Driver) -> None:
 
 
 def test_with_nothing_else_in_the_device_every_child_is_one(d: Driver) -> None:
-    """The paper's rule, whatever was learned."""
-    sector = led_away(d, START, 8)
+    """The paper's rule."""
     for rq in list(d.at_disk):
         d.complete(rq)
-    sector = reads_on(d, sector, 3)
-    other = d.send(OTHER, sector + JUMP)
-    assert other.stream_size >= 4
+    sector = reads_on(d, START, 3)
+    last = d.dispatch(d.send(READER, sector))
+    assert d.send(OTHER, sector + JUMP).stream_size == last.stream_size + 1
 
 
 # ---- and what comes of it, on a disk with 32 commands ----
