@@ -33,10 +33,9 @@
  * not.
  */
 #define STAKE_PLACINGS 8
-#ifndef LEAST_STAKE_NS
+/* What a trial may lose: this, or such a part of the time so far. */
 #define LEAST_STAKE_NS (60 * SS_MSEC)
 #define STAKE_SHARE 32
-#endif
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
