@@ -31,10 +31,13 @@ help:
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
 
+# Prints a command of ours, and what that prints.
+show = echo; echo '$$ streamsched $(1)'; $(BIN)/streamsched $(1)
+
 run: $(STAMP)-package
-	@$(BIN)/streamsched run jobs/par-read.fio --owners none
-	@$(BIN)/streamsched reproduce fig3
-	@$(BIN)/streamsched replay traces/pg-scan.blktrace.zst --owners none
+	@$(call show,run jobs/par-read.fio --owners none)
+	@$(call show,reproduce fig3)
+	@$(call show,replay traces/pg-scan.blktrace.zst --owners none)
 
 test: $(STAMP)-dev
 	@tools/setup.sh rig

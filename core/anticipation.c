@@ -765,9 +765,13 @@ void ss_as_owner_gone(struct ss_policy *policy, u64 id, u64 now_ns)
 {
 	struct as_state *as = policy->state;
 	struct ss_owner *base;
+	struct as_past *past;
 
 	as_catch_up(policy, now_ns);
 	base = ss_owner_find(&as->table, id);
-	if (base)
-		container_of(base, struct as_owner, base)->past.gone = true;
+	if (!base)
+		return;
+	past = &container_of(base, struct as_owner, base)->past;
+	past->gone = true;
+	past->gone_ns = now_ns;
 }

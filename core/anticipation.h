@@ -52,7 +52,7 @@ struct as_groups {
 	/* @rq is done, or else was taken back. */
 	void (*left)(struct ss_policy *policy, struct ss_request *rq, bool done,
 		     u64 now_ns);
-	/* Is @rq of the awaited process's group, and as good as its own? */
+	/* Is @rq as good as the awaited process's own, being of its group? */
 	bool (*is_mate)(const struct ss_policy *policy,
 			const struct ss_request *rq);
 	/* Is it known of the awaited process's group how long it will take? */
@@ -61,9 +61,10 @@ struct as_groups {
 
 /* What a process has done so far. */
 struct as_past {
-	bool gone; /* it has exited */
+	bool gone; /* it has exited ... */
 	bool began; /* it has sent a sync request */
 	bool served; /* a sync request of it has completed */
+	u64 gone_ns; /* ... at this time */
 	u64 last_end_sector; /* of its last sync request */
 	u64 last_done_ns; /* when its last sync request completed */
 	struct ss_mean think_ns; /* from a completion to its next request */

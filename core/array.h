@@ -107,7 +107,8 @@ struct ss_array_member {
 	u64 way_ns; /* positioning that this turn began with, or U64_MAX */
 	u64 turn_sector; /* where the stream had come to when it began */
 	u64 place_sector; /* where the next placing read goes, at least */
-	u32 places; /* placing reads of this turn */
+	u64 place_until; /* ... and where it begins at most */
+	bool placing; /* such a read is pending or in flight */
 	const struct ss_request *mover; /* in flight: the head moves for it */
 	bool holding; /* kept idle for the turn's stream, others wait */
 	const u64 *threshold; /* settings of its stream policy */
@@ -142,7 +143,7 @@ struct ss_array {
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
 	u32 moved; /* members whose head had to move of late, as bits */
-	bool placing; /* the others' are to */
+	bool placing; /* the others' are to follow at once */
 	u64 ahead_sectors; /* on a member, read ahead before: last turn */
 	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */

@@ -33,8 +33,11 @@
  * not.
  */
 #define STAKE_PLACINGS 8
-/* What a trial may lose: this, or such a part of the time so far. */
-#define LEAST_STAKE_NS (60 * SS_MSEC)
+/*
+ * What a trial may lose: this, or such a part of the time so far. To bring five
+ * heads there one after the other takes two thirds of it.
+ */
+#define LEAST_STAKE_NS (90 * SS_MSEC)
 #define STAKE_SHARE 32
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
@@ -136,6 +139,18 @@ static bool is_outdated(const struct ss_array_trial *trial)
 }
 
 /*
+ * Apart won, but it does less now than turns did. What streams do apart varies
+ * much: at first the drives read ahead for all of them, and may meet one after
+ * the other; later one comes in the way of all others.
+ */
+static bool is_regretted(const struct ss_array_trial *trial)
+{
+	return !trial->allowed && !trial->checked && trial->verdicts &&
+	       trial->apart.ns >= SAMPLE_NS &&
+	       rate(&trial->apart) < rate(&trial->together);
+}
+
+/*
  * The period is over: the other way gets its chance. How much the array does
  * with turns is known when it is the turn of apart: after that it need not be
  * measured anew, with the first turns' losses in it.
@@ -195,7 +210,7 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 		compare(trial);
 		return;
 	}
-	if (trial->allowed && is_outdated(trial))
+	if ((trial->allowed && is_outdated(trial)) || is_regretted(trial))
 		trial->left_ns = 0;
 	if (passed_ns < trial->left_ns)
 		trial->left_ns -= passed_ns;

@@ -9,6 +9,11 @@
  * the oldest request when that has expired, when nothing lies ahead, or when
  * the direction changes; else it goes on where the last one ended.
  *
+ * Linux 2.6.9 (drivers/block/deadline-iosched.c) knew batches of contiguous
+ * requests only: at a gap it asks again whose turn it is. Where 2.6.31 begins
+ * with the oldest request it begins with the lowest, unless one has expired.
+ * batch_over_gaps=0 is that.
+ *
  * Under the stream framework other requests than the chosen ones are sent.
  * They count in the current batch, so that a stream's slice is to waiting
  * writes what a read batch is, and the elevator goes on from where they are.
@@ -24,6 +29,7 @@ enum {
 	DEADLINE_WRITE_EXPIRE,
 	DEADLINE_WRITES_STARVED,
 	DEADLINE_FIFO_BATCH,
+	DEADLINE_BATCH_OVER_GAPS,
 	DEADLINE_TUNABLES,
 };
 
@@ -60,6 +66,14 @@ static const struct ss_tunable deadline_tunables[] = {
 		.max = 1000000,
 		.help = "requests in one batch (Linux deadline)",
 	},
+	[DEADLINE_BATCH_OVER_GAPS] = {
+		.name = "batch_over_gaps",
+		.unit = SS_UNIT_BOOL,
+		.initial = 1,
+		.min = 0,
+		.max = 1,
+		.help = "1: a batch goes on over gaps, the next one begins with the oldest request (Linux 2.6.31), 0: a gap ends it, the next one begins with the lowest (Linux 2.6.9)",
+	},
 };
 
 struct deadline_state {
@@ -69,6 +83,7 @@ struct deadline_state {
 	u32 batch_direction;
 	u64 batched; /* requests of the current batch sent so far */
 	u64 starved; /* read batches since the last write batch */
+	u64 last_end_sector; /* of the last request sent */
 };
 
 static void deadline_init(struct ss_policy *policy)
@@ -96,6 +111,30 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
 
+/* May a batch that is not full go on with @rq? */
+static bool deadline_goes_on(const struct ss_policy *policy,
+			     const struct ss_request *rq)
+{
+	const struct deadline_state *dl = policy->state;
+
+	return policy->value[DEADLINE_BATCH_OVER_GAPS] ||
+	       rq->sector == dl->last_end_sector;
+}
+
+/* Where a batch begins that has nothing to go on with. */
+static struct ss_request *deadline_begin(const struct ss_policy *policy,
+					 struct ss_request *oldest,
+					 const struct ss_request *skip)
+{
+	const struct deadline_state *dl = policy->state;
+	struct ss_request *lowest;
+
+	if (policy->value[DEADLINE_BATCH_OVER_GAPS])
+		return oldest;
+	lowest = ss_sorted_first(&dl->sorted[oldest->direction]);
+	return lowest == skip ? ss_sorted_next(lowest) : lowest;
+}
+
 static struct ss_decision deadline_choose(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip)
@@ -106,7 +145,8 @@ static struct ss_decision deadline_choose(const struct ss_policy *policy,
 
 	if (next && next == skip)
 		next = ss_sorted_next(next);
-	if (next && dl->batched < policy->value[DEADLINE_FIFO_BATCH])
+	if (next && dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
+	    deadline_goes_on(policy, next))
 		return ss_dispatch(next);
 
 	oldest[SS_READ] = ss_first_but(&dl->fifo[SS_READ], skip);
@@ -118,9 +158,10 @@ static struct ss_decision deadline_choose(const struct ss_policy *policy,
 	    (oldest[SS_WRITE] &&
 	     dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
 		dir = SS_WRITE;
-	if (!next || next->direction != dir ||
-	    now_ns >= oldest[dir]->expires_ns)
+	if (now_ns >= oldest[dir]->expires_ns)
 		return ss_dispatch(oldest[dir]);
+	if (!next || next->direction != dir)
+		return ss_dispatch(deadline_begin(policy, oldest[dir], skip));
 	return ss_dispatch(next);
 }
 
@@ -137,14 +178,18 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 				u64 now_ns)
 {
 	struct deadline_state *dl = policy->state;
-	bool goes_on;
+	u64 most = policy->value[DEADLINE_FIFO_BATCH];
+	bool goes_on, over_gap;
 
-	goes_on = dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
-		  rq->direction == dl->batch_direction &&
+	goes_on = dl->batched < most && rq->direction == dl->batch_direction &&
+		  deadline_goes_on(policy, rq) &&
 		  (rq == dl->next ||
 		   rq != deadline_choose(policy, now_ns, NULL).rq);
 	if (!goes_on) {
-		dl->batched = 0;
+		/* 2.6.9 begins no batch at a gap: it asks each time then. */
+		over_gap = !policy->value[DEADLINE_BATCH_OVER_GAPS] &&
+			   rq == dl->next && now_ns < rq->expires_ns;
+		dl->batched = over_gap ? most : 0;
 		if (rq->direction == SS_WRITE)
 			dl->starved = 0;
 		else if (!list_empty(&dl->fifo[SS_WRITE]))
@@ -154,6 +199,7 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		policy->sched->counters.expired++;
 	dl->batched++;
 	dl->batch_direction = rq->direction;
+	dl->last_end_sector = ss_request_end(rq);
 	dl->next = ss_sorted_next(rq);
 	deadline_take(dl, rq);
 }

@@ -41,6 +41,7 @@ struct ss_request {
 	/* Set by the core; a host may read them. */
 	u64 arrival_ns;
 	u64 dispatch_ns;
+	u64 from_sector; /* where the head was when it was dispatched */
 
 	/* The core's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
@@ -55,7 +56,6 @@ struct ss_request {
 	u64 expires_ns; /* when the policy calls it expired */
 	void *stream; /* the stream, group or owner it is of */
 	struct list_head member_node; /* stream: pending ones of one stream */
-	u64 expected_ns; /* stream: positioning by the curve */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
 	u32 stream_life; /* stream: of its stream, when dispatched */

@@ -17,7 +17,8 @@
 /* Less than this part of positioning is no positioning. */
 #define CACHED_SHARE 4
 /* What a drive may have read ahead: a track or two. */
-#define READ_AHEAD_SECTORS 2048
+#define READ_AHEAD_SHIFT 11
+#define READ_AHEAD_SECTORS (1U << READ_AHEAD_SHIFT)
 
 static const struct ss_policy_ops *find_policy(const char *name, size_t length)
 {
@@ -82,6 +83,16 @@ static int parse_spec(const char *spec, const struct ss_policy_ops **ops,
 	return nr;
 }
 
+/*
+ * How many sequences have come to the part of the disk where @sector is, or to
+ * one of those that share its count: a part is as long as a drive reads ahead.
+ */
+static u8 *recent_in(struct ss_sched *sched, u64 sector)
+{
+	return &sched->recent_in[(sector >> READ_AHEAD_SHIFT) %
+				 SS_RECENT_PARTS];
+}
+
 int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 		  char *why, size_t why_bytes)
 {
@@ -95,6 +106,7 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 	memset(sched, 0, sizeof(*sched));
 	sched->nr_policies = nr;
 	sched->idle_since_ns = SS_FOREVER;
+	*recent_in(sched, 0) = SS_RECENT;
 	ss_curve_init_generic(&sched->curve, span_sectors);
 	for (i = 0; i < nr; i++) {
 		struct ss_policy *policy = &sched->policy[i];
@@ -141,6 +153,10 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 				ss_say_number(why, why_bytes, row->min);
 				ss_say(why, why_bytes, " to ");
 				ss_say_number(why, why_bytes, row->max);
+				if (row->word) {
+					ss_say(why, why_bytes, ", or ");
+					ss_say(why, why_bytes, row->word);
+				}
 				return -ERANGE;
 			}
 			policy->value[t] = value;
@@ -281,9 +297,13 @@ static void leaves(struct ss_sched *sched, struct ss_request *rq)
 static bool continues_recent(struct ss_sched *sched,
 			     const struct ss_request *rq)
 {
-	u32 i = sched->recent, tried;
+	u32 i = sched->recent, tried = 0;
 
-	for (tried = 0; tried < SS_RECENT; tried++) {
+	/* Mostly there is none in this part of the disk or the one before. */
+	if (!*recent_in(sched, rq->sector) &&
+	    !*recent_in(sched, rq->sector - READ_AHEAD_SECTORS))
+		tried = SS_RECENT;
+	for (; tried < SS_RECENT; tried++) {
 		if (rq->sector - sched->recent_end[i] <= READ_AHEAD_SECTORS)
 			break;
 		i = (i + 1) % SS_RECENT;
@@ -291,9 +311,12 @@ static bool continues_recent(struct ss_sched *sched,
 	/* In order of time, so the one behind the latest is the oldest. */
 	if (tried)
 		sched->recent = (sched->recent + 1) % SS_RECENT;
-	if (tried && tried < SS_RECENT)
-		sched->recent_end[i] = sched->recent_end[sched->recent];
+	if (tried == SS_RECENT)
+		i = sched->recent;
+	--*recent_in(sched, sched->recent_end[i]);
+	sched->recent_end[i] = sched->recent_end[sched->recent];
 	sched->recent_end[sched->recent] = ss_request_end(rq);
+	++*recent_in(sched, ss_request_end(rq));
 	return tried < SS_RECENT;
 }
 
@@ -304,11 +327,9 @@ static bool continues_recent(struct ss_sched *sched,
 static bool came_from_cache(const struct ss_sched *sched,
 			    const struct ss_request *rq, u64 now_ns)
 {
-	return sched->alone_continues && sched->alone_distance &&
+	return sched->alone_continues && rq->sector != rq->from_sector &&
 	       now_ns - rq->dispatch_ns <
-		       ss_curve_distance_ns(&sched->curve,
-					    sched->alone_distance) /
-			       CACHED_SHARE;
+		       ss_sched_positioning_ns(sched, rq) / CACHED_SHARE;
 }
 
 void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
@@ -318,20 +339,18 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 
 	clock_moves(sched, now_ns);
 	rq->dispatch_ns = now_ns;
+	rq->from_sector = sched->head_sector;
 	leaves(sched, rq);
 	sched->counters.dispatches++;
 	sched->counters.seeks += rq->sector != sched->head_sector;
 	sched->alone = NULL;
 	if (!sched->nr_in_flight && rq->direction == SS_READ &&
-	    rq->sector >= sched->head_sector && sched->curve.learning) {
+	    rq->sector >= sched->head_sector && sched->curve.learning)
 		sched->alone = rq;
-		sched->alone_distance = rq->sector - sched->head_sector;
-	}
 	if (sched->curve.learning)
 		sched->alone_continues = continues_recent(sched, rq);
 	sched->nr_in_flight++;
 	sched->nr_async_in_flight += !ss_request_is_sync(rq);
-	sched->left_sector = sched->head_sector;
 	sched->head_sector = ss_request_end(rq);
 	if (sched->coordinator)
 		sched->coordinator->ops->dispatched(sched->coordinator, rq,
@@ -351,7 +370,7 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	sched->nr_async_in_flight -= !ss_request_is_sync(rq);
 	sched->counters.completions++;
 	if (sched->alone == rq && !came_from_cache(sched, rq, now_ns))
-		ss_curve_learn(&sched->curve, sched->alone_distance,
+		ss_curve_learn(&sched->curve, rq->sector - rq->from_sector,
 			       rq->nr_sectors, now_ns - rq->dispatch_ns);
 	sched->alone = NULL;
 	if (policy->ops->completed)

@@ -20,6 +20,7 @@
 #define SS_STATE_BYTES 65536 /* for all policies of one spec together */
 #define SS_HASH_BITS 8
 #define SS_RECENT 32 /* more than a drive reads ahead of at once */
+#define SS_RECENT_PARTS 256
 #define SS_MAX_WEIGHT 1000 /* of an owner's share */
 
 /* Counters that every policy reports; all since the scheduler began. */
@@ -62,15 +63,14 @@ struct ss_sched {
 	u32 nr_async_in_flight; /* those of them that nobody waits for */
 	u32 nr_pending_dir[SS_DIRECTIONS];
 	u64 head_sector; /* where the last dispatched request ends */
-	u64 left_sector; /* where the head was before that request */
 	u64 now_ns; /* of the last event */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
 	struct ss_request
 		*alone; /* in flight with nothing else, to learn from */
-	u64 alone_distance;
 	bool alone_continues; /* it goes on where a recent one ended */
 	u32 recent; /* the latest one's place in: */
 	u64 recent_end[SS_RECENT]; /* where sequences have come to */
+	u8 recent_in[SS_RECENT_PARTS]; /* how many, by part of the disk */
 	struct ss_curve curve;
 	struct ss_counters counters;
 	struct hlist_head start_hash[1 << SS_HASH_BITS];
@@ -174,7 +174,6 @@ struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
  */
 static inline void ss_sched_head_taken(struct ss_sched *sched, u64 end_sector)
 {
-	sched->left_sector = sched->head_sector;
 	sched->head_sector = end_sector;
 	sched->alone = NULL;
 }
@@ -197,6 +196,20 @@ static inline u64 ss_sched_cost_ns(const struct ss_sched *sched,
 {
 	return ss_curve_service_ns(&sched->curve, sched->head_sector,
 				   rq->sector);
+}
+
+/*
+ * For policies and coordinators: what positioning to @rq, dispatched, should
+ * take by the distance alone, without what makes backward ones dearer.
+ */
+static inline u64 ss_sched_positioning_ns(const struct ss_sched *sched,
+					  const struct ss_request *rq)
+{
+	u64 distance = ss_distance(rq->from_sector, rq->sector);
+
+	if (!distance)
+		return sched->curve.point[0].time_ns;
+	return ss_curve_distance_ns(&sched->curve, distance);
 }
 
 #endif

@@ -25,8 +25,19 @@ struct ss_tunable {
 	/* A word that stands for a value, such as "auto"; NULL if none. */
 	const char *word;
 	u64 word_value;
+	bool word_serves; /* it is the default where programs wait; see below */
 	const char *help; /* one sentence, with the source */
 };
+
+/*
+ * The default of a host that serves programs, as the kernel and the block
+ * server do. Not the paper's slice: how long programs may wait is what
+ * wait_target says. The simulator has the paper's (.initial).
+ */
+static inline u64 ss_tunable_serving(const struct ss_tunable *row)
+{
+	return row->word_serves ? row->word_value : row->initial;
+}
 
 #define SS_USEC 1000ULL
 #define SS_MSEC 1000000ULL

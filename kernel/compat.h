@@ -147,6 +147,20 @@ static inline u32 compat_sched_depth(struct blk_mq_hw_ctx *hctx)
 	return hctx->sched_tags->bitmap_tags.sb.depth;
 }
 
+/*
+ * Take no tag of @nr or more, as when nr_requests becomes less; false: none
+ * could be.
+ */
+static inline bool compat_limit_tags(struct blk_mq_hw_ctx *hctx, u32 nr)
+{
+	u32 depth = nr - hctx->sched_tags->nr_reserved_tags;
+
+	if (compat_sched_depth(hctx) <= depth)
+		return false;
+	sbitmap_queue_resize(&hctx->sched_tags->bitmap_tags, depth);
+	return true;
+}
+
 /* Tell the tags the least shallow depth that there will be. */
 static inline void compat_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
 					    u32 shallow)

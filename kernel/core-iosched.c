@@ -106,12 +106,12 @@ static void insert_one(struct iosched_data *sd, struct request *rq,
 		return;
 	trace_block_rq_insert(rq);
 	/*
-	 * What comes back from the driver has had its turn, what is no
-	 * transfer has no place on the disk, and what there was no memory for
-	 * cannot wait for its turn: these go at once.
+	 * What comes back from the driver has had its turn, and what is no
+	 * transfer, or has no tag of the scheduler's, no place here: these go
+	 * at once.
 	 */
 	if (at_head || slot || !blk_rq_sectors(rq) || rq->internal_tag < 0 ||
-	    rq->internal_tag >= sh->nr_slots) {
+	    WARN_ON_ONCE(rq->internal_tag >= sh->nr_slots)) {
 		if (slot)
 			slot->state = IOSCHED_RQ_APART;
 		if (at_head)
@@ -230,6 +230,8 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 	leave_lists(sd, slot->rq);
 	WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
 	slot->state = IOSCHED_RQ_IN_FLIGHT;
+	if (sd->queue->nr_hw_queues > 1)
+		sd->sent = slot->rq;
 	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, now_ns);
 	count_wait(sd, &slot->ss);
 	for (i = 0; i < IOSCHED_CLASSES; i++)
@@ -237,6 +239,21 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 			ss_sched_head_taken(sd->class[i].sched,
 					    ss_request_end(&slot->ss));
 	return slot->rq;
+}
+
+/*
+ * The block layer takes requests until it gets none, then hands them to the
+ * driver, each hardware queue's together. To keep them in their order, it gets
+ * none where the next is another queue's; then it asks again. It has to be told
+ * once only, and need not where the driver has had the last one by now.
+ */
+static bool ends_batch(struct iosched_data *sd, const struct request *next)
+{
+	struct request *sent = sd->sent;
+
+	sd->sent = NULL;
+	return sent && sent->mq_hctx != next->mq_hctx &&
+	       !blk_mq_request_started(sent);
 }
 
 static void wait_until(struct iosched_data *sd, u64 until_ns)
@@ -261,13 +278,15 @@ static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		u64 now_ns = iosched_now_ns();
 		struct ss_decision decision = choose(sd, now_ns);
 
-		if (decision.verdict == SS_DISPATCH)
-			rq = take(sd,
-				  container_of(decision.rq, struct iosched_rq,
-					       ss),
-				  now_ns);
-		else
+		if (decision.verdict == SS_DISPATCH) {
+			struct iosched_rq *slot = container_of(
+				decision.rq, struct iosched_rq, ss);
+
+			if (!ends_batch(sd, slot->rq))
+				rq = take(sd, slot, now_ns);
+		} else {
 			wait_until(sd, decision.until_ns);
+		}
 	}
 	spin_unlock_irq(&sd->lock);
 	return rq;
@@ -356,6 +375,8 @@ static void leave_driver(struct request *rq, bool served)
 		}
 	}
 	slot->state = IOSCHED_RQ_NEW;
+	if (sd->sent == rq)
+		sd->sent = NULL;
 	if (sd->waiting) {
 		WRITE_ONCE(sd->waiting, false);
 		kick = true;
@@ -658,9 +679,28 @@ static struct iosched_rq *alloc_slots(u32 nr, int node)
 	return slot;
 }
 
+/* Have slots for all of @hctx's tags; false: no memory, nothing changed. */
+static bool grow_slots(struct iosched_hctx *sh,
+		       const struct blk_mq_hw_ctx *hctx)
+{
+	u32 nr_tags = hctx->sched_tags->nr_tags;
+	struct iosched_rq *slot;
+
+	if (nr_tags <= sh->nr_slots)
+		return true;
+	slot = alloc_slots(nr_tags, hctx->numa_node);
+	if (!slot)
+		return false;
+	kvfree(sh->slot);
+	sh->slot = slot;
+	sh->nr_slots = nr_tags;
+	return true;
+}
+
 /*
  * The number of requests has changed; none is there now. The queue's own
- * number may not have been told yet, the tags have.
+ * number may not have been told yet, the tags have. This cannot fail: where
+ * memory lacks, no more tags are used than there were, until the next change.
  */
 static void iosched_depth_updated(struct request_queue *q)
 {
@@ -670,26 +710,21 @@ static void iosched_depth_updated(struct request_queue *q)
 
 	queue_for_each_hw_ctx(q, hctx, i) {
 		struct iosched_hctx *sh = hctx->sched_data;
-		u32 depth, nr_tags;
-		struct iosched_rq *slot;
+		u32 depth;
 
 		if (!hctx->sched_tags || !sh)
 			continue;
+		if (!grow_slots(sh, hctx) &&
+		    compat_limit_tags(hctx, sh->nr_slots))
+			pr_err("%s: %s: nr_requests: out of memory, %u stay in use\n",
+			       q->elevator->type->elevator_name,
+			       q->disk ? q->disk->disk_name : "?",
+			       sh->nr_slots);
 		depth = compat_sched_depth(hctx);
 		/* A quarter stays for readers. */
 		sd->async_depth = max_t(u32, depth - depth / 4, 1);
 		sd->shallow_depth = compat_shallow_depth(hctx, sd->async_depth);
 		compat_min_shallow_depth(hctx, sd->shallow_depth);
-		nr_tags = hctx->sched_tags->nr_tags;
-		if (nr_tags <= sh->nr_slots)
-			continue;
-		slot = alloc_slots(nr_tags, hctx->numa_node);
-		if (!slot)
-			/* Requests beyond the array are sent as they come. */
-			continue;
-		kvfree(sh->slot);
-		sh->slot = slot;
-		sh->nr_slots = nr_tags;
 	}
 }
 

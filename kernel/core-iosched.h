@@ -73,6 +73,8 @@ struct iosched_data {
 	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
 		      u64 now_ns);
 
+	/* The last one sent, of several hardware queues; NULL: told enough. */
+	struct request *sent;
 	bool waiting; /* nothing may be sent until something happens */
 	u64 timer_ns; /* when the timer goes off; SS_FOREVER: never */
 	struct hrtimer timer;

@@ -536,6 +536,7 @@ static struct config_item *hdd_emu_make_item(struct config_group *group,
 	disk->config.logical_block_size = SECTOR_SIZE;
 	disk->config.physical_block_size = 4096;
 	disk->config.discard = 1;
+	disk->config.hardware_queues = 1;
 	hdd_emu_disk_init(disk);
 	config_item_init_type_name(&disk->item, name, &hdd_emu_item_type);
 	return &disk->item;

@@ -422,8 +422,23 @@ static blk_status_t hdd_emu_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return status;
 }
 
+/* Half of the queues are for reads; each half is spread over the processors. */
+static void hdd_emu_map_queues(struct blk_mq_tag_set *tags)
+{
+	u32 reads = tags->nr_hw_queues / 2;
+
+	tags->map[HCTX_TYPE_DEFAULT].nr_queues = tags->nr_hw_queues - reads;
+	blk_mq_map_queues(&tags->map[HCTX_TYPE_DEFAULT]);
+	if (!reads)
+		return;
+	tags->map[HCTX_TYPE_READ].nr_queues = reads;
+	tags->map[HCTX_TYPE_READ].queue_offset = tags->nr_hw_queues - reads;
+	blk_mq_map_queues(&tags->map[HCTX_TYPE_READ]);
+}
+
 static const struct blk_mq_ops hdd_emu_mq_ops = {
 	.queue_rq = hdd_emu_queue_rq,
+	.map_queues = hdd_emu_map_queues,
 	.complete = hdd_emu_complete,
 	.timeout = hdd_emu_timeout,
 };
@@ -618,11 +633,17 @@ int hdd_emu_power_on(struct hdd_emu *disk, const char **why)
 		goto free_reserve;
 	memset(&disk->tags, 0, sizeof(disk->tags));
 	disk->tags.ops = &hdd_emu_mq_ops;
-	disk->tags.nr_hw_queues = 1;
+	disk->tags.nr_hw_queues = disk->config.hardware_queues;
+	disk->tags.nr_maps = disk->config.hardware_queues > 1 ?
+				     HCTX_TYPE_READ + 1 :
+				     1;
 	disk->tags.queue_depth = disk->params.queue_depth;
 	disk->tags.numa_node = NUMA_NO_NODE;
 	disk->tags.cmd_size = sizeof(struct hdd_emu_cmd);
 	disk->tags.flags = COMPAT_MQ_F_SHOULD_MERGE;
+	/* The drive takes no more commands for having several queues. */
+	if (disk->tags.nr_maps > 1)
+		disk->tags.flags |= BLK_MQ_F_TAG_HCTX_SHARED;
 	disk->tags.driver_data = disk;
 	err = blk_mq_alloc_tag_set(&disk->tags);
 	if (err)

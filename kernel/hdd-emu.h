@@ -147,6 +147,9 @@ enum hdd_emu_backing {
 	HDD_EMU_NONE, /* reads give zeroes, writes are forgotten */
 };
 
+/* Of an adapter that has a command queue for each processor, and then some. */
+#define HDD_EMU_MAX_QUEUES 64
+
 /* What configfs says of a disk besides struct hdd_params. */
 struct hdd_emu_config {
 	u64 size_sectors; /* 0: as many as the parameters say */
@@ -154,6 +157,7 @@ struct hdd_emu_config {
 	u32 logical_block_size;
 	u32 physical_block_size;
 	u32 discard;
+	u32 hardware_queues;
 	u32 backing; /* enum hdd_emu_backing */
 };
 

@@ -27,6 +27,7 @@
 	X(write_expire)                                                        \
 	X(writes_starved)                                                      \
 	X(fifo_batch)                                                          \
+	X(batch_over_gaps)                                                     \
 	X(age_limit)                                                           \
 	X(read_passovers)                                                      \
 	X(write_passovers)                                                     \
@@ -82,13 +83,7 @@ void stream_settings_default(struct stream_data *sd)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
-		sd->setting[i] = setting_row[i]->initial;
-	/*
-	 * Not the paper's slice: here programs wait, and how long they may is
-	 * what wait_target says.
-	 */
-	sd->setting[SETTING_stream_time_slice] =
-		setting_row[SETTING_stream_time_slice]->word_value;
+		sd->setting[i] = ss_tunable_serving(setting_row[i]);
 }
 
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
@@ -249,9 +244,10 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 	}
 	if (!(row->word && value == row->word_value) &&
 	    (value < row->min || value > row->max)) {
-		refuse(sd, row->name, "%llu is not within %llu to %llu%s",
+		refuse(sd, row->name, "%llu is not within %llu to %llu%s%s%s",
 		       value, row->min, row->max,
-		       row->unit == SS_UNIT_NS ? " (ns)" : "");
+		       row->unit == SS_UNIT_NS ? " (ns)" : "",
+		       row->word ? ", or " : "", row->word ? row->word : "");
 		return -EINVAL;
 	}
 	spin_lock_irqsave(&sd->io.lock, irq);

@@ -243,16 +243,6 @@ static int set_tunable(const struct ss_policy_ops *ops,
 	return 0;
 }
 
-/*
- * A tunable that was not given. Not the paper's slice: clients wait, and how
- * long they may is what wait_target says; as in the kernel's scheduler.
- */
-static u64 default_value(const struct ss_tunable *row)
-{
-	return strcmp(row->name, "stream_time_slice") ? row->initial :
-							row->word_value;
-}
-
 /* Where the server's default is not the core's. */
 static int tune_defaults(struct ss_sched *sched, char *why, size_t size)
 {
@@ -263,7 +253,7 @@ static int tune_defaults(struct ss_sched *sched, char *why, size_t size)
 		ops = ss_policies[i];
 		for (t = 0; t < ops->nr_tunables; t++) {
 			const struct ss_tunable *row = &ops->tunables[t];
-			u64 value = default_value(row);
+			u64 value = ss_tunable_serving(row);
 			int error = 0;
 
 			if (value != row->initial)
@@ -918,10 +908,11 @@ void config_dump(void)
 		for (t = 0; t < ops->nr_tunables; t++) {
 			const struct ss_tunable *row = &ops->tunables[t];
 
-			if (row->word && default_value(row) == row->word_value)
+			if (row->word &&
+			    ss_tunable_serving(row) == row->word_value)
 				snprintf(text, sizeof(text), "%s", row->word);
 			else
-				show_value(row, default_value(row), text,
+				show_value(row, ss_tunable_serving(row), text,
 					   sizeof(text));
 			show_value(row, row->min, least, sizeof(least));
 			show_value(row, row->max, most, sizeof(most));

@@ -21,7 +21,7 @@ import typer
 from streamsched.configfs import refused
 from streamsched.configfs import write as configfs_write
 from streamsched.diskfile import KINDS, Disk, load_disk
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.errors import StreamschedError, UsageError, exit_code_of
 
 MODULE = "hdd_emu"
 CONFIGFS = Path("/sys/kernel/config/hdd-emu")
@@ -155,12 +155,7 @@ def script_command(name: NameArgument, disk: DiskArgument, set_: SetOption = Non
 
 def main() -> int:
     """What `python -m streamsched.hddemu` does."""
-    try:
-        app()
-    except StreamschedError as error:
-        print(f"streamsched: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code_of("streamsched", app)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,8 @@ def boot(
             "TRACE_EVENTS": " ".join(EVENTS),
         },
     )
+    if "refused" in result.files:
+        raise UsageError(f"{policy.label}: {result.files['refused'].decode().strip()}")
     if "failed" in result.files:
         raise StreamschedError(f"{policy.label}: {result.files['failed'].decode().strip()}")
     if result.status != 0:
@@ -278,6 +280,7 @@ def compare_on_kernel(
         TimeElapsedColumn(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     task = progress.add_task(f"{job_file.name} on the kernel", total=len(policies) + 1)
     futures: list[Future[rig.RigResult]] = []

@@ -207,6 +207,7 @@ def compare_on_nbd(
         TimeElapsedColumn(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     task = progress.add_task(f"{job_file.name} in real time", total=len(setups) + 1)
     with progress, tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:

@@ -71,6 +71,7 @@ RANGES = {
     "logical_block_size": (512, 4096),
     "physical_block_size": (512, 4096),
     "discard": (0, 1),
+    "hardware_queues": (1, 64),
 }
 LISTS = ("zone_cylinders", "zone_sectors_per_track", "seek_cylinders", "seek_ns")
 OTHERS = ("backing", "power", "power_cut", "bad_ranges", "delays")
@@ -282,6 +283,7 @@ def attributes() -> list[str]:
     expect((folder / "physical_block_size").read_text(), "4096\n")
     expect((folder / "size_sectors").read_text(), "0\n")
     expect((folder / "discard").read_text(), "1\n")
+    expect((folder / "hardware_queues").read_text(), "1\n")
     expect((folder / "backing").read_text(), "memory\n")
     expect((folder / "zone_cylinders").read_text(), "\n")
     for name in READ_ONLY:

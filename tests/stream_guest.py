@@ -98,6 +98,13 @@ def refusals(rows: list[list[str]]) -> list[list[str]]:
     return lines
 
 
+def usable(tags: Path) -> int:
+    """How many tags can be taken."""
+    found = re.search(r"^bitmap_tags:\ndepth=(\d+)", tags.read_text(), re.MULTILINE)
+    assert found, tags.read_text()
+    return int(found[1])
+
+
 def scarce() -> dict[str, int]:
     """Do each thing for which memory is needed, with the first, the second, ... allocation failing.
 
@@ -137,6 +144,25 @@ def scarce() -> dict[str, int]:
         expect("[sptf]" in iosched("d0", "inner").read_text(), True, "inner")
         for line in log.lines():
             expect(line in ("d0: service_curve: out of memory", "d0: inner: out of memory"), True)
+        # The kernel cannot be told that there was no room for more requests.
+        for number in (512, 700):
+            tags = Path("/sys/kernel/debug/block/d0/hctx0/sched_tags")
+            before = (usable(tags), counters("d0")["async_depth"])
+            write_once(memory_for, "0")
+            emu.queue("nr_requests", number)
+            expect(memory_for.read_text().strip(), "-1", "one allocation failed")
+            expect((usable(tags), counters("d0")["async_depth"]), before, "tags in use")
+            line = f"d0: nr_requests: out of memory, {before[0]} stay in use"
+            expect(log.lines(), [line], "log")
+            job = "filename=/dev/d0 rw=randwrite bs=4k size=2m iodepth=256"
+            check(fio(VERIFY, {"a": job}))
+            settled("d0")
+        write_once(memory_for, "0")
+        emu.queue("nr_requests", 40)
+        write_once(memory_for, "-1")
+        expect((usable(tags), log.lines()), (40, []), "fewer need none")
+        emu.queue("nr_requests", 600)
+        expect((usable(tags), counters("d0")["async_depth"]), (600, 450), "memory is back")
         emu.queue("scheduler", "none")
         emu.queue("rotational", 0)
         streaming(emu)
@@ -249,6 +275,91 @@ def hardware_queues() -> dict[str, int]:
     sums["queues"] = len(list(Path("/sys/kernel/debug/block/nullb0").glob("hctx*")))
     expect(command("rmmod", "null_blk").returncode, 0)
     return sums
+
+
+def busy(disk: str) -> list[int]:
+    """How many commands of each hardware queue the drive has: no virtual time passes in between."""
+    queues = sorted(Path(f"/sys/kernel/debug/block/{disk}").glob("hctx*"))
+    return [(queue / "busy").read_text().count("\n") for queue in queues]
+
+
+def in_order(event: str, trace: str) -> list[int]:
+    return [int(sector) for sector in re.findall(rf"{event}: .* \(\) (\d+) \+ ", trace)]
+
+
+def held_then_sent(emu: Emu, seed: int) -> list[int]:
+    """A stream is held for; meanwhile reads and writes arrive by turns, and go when it ends.
+
+    They go in the order in which they came, as the inner policy is noop. How many commands of each
+    hardware queue the drive had then.
+    """
+    tracing = Path("/sys/kernel/tracing")
+    rng = random.Random(seed)
+    sectors = [rng.randrange(100_000, 240_000) * 8 for _ in range(12)]
+    stopped = threading.Event()
+
+    def send(at: int) -> None:
+        stopped.wait()
+        time.sleep((at + 1) * 1e-4)
+        if at % 2:
+            emu.write(sectors[at], sectors[at].to_bytes(8) * 512)
+        else:
+            emu.read(sectors[at], 8)
+
+    # Anew: what it learns by this is that waiting was wrong.
+    write_once(iosched("d0", "inner"), "noop")
+    threads = [threading.Thread(target=send, args=(at,)) for at in range(len(sectors))]
+    for thread in threads:
+        thread.start()
+    for at in range(10):
+        emu.read((1000 * seed + at) * 8, 8)
+    before = counters("d0")
+    write_once(tracing / "tracing_on", "1")
+    stopped.set()
+    time.sleep(2e-3)
+    expect(sum(busy("d0")), 0, "in the drive while the head is held")
+    waited = counters("d0")
+    expect((waited["waits"] - before["waits"], waited["pending"]), (1, 12), "held")
+    while not sum(seen := busy("d0")):
+        time.sleep(1e-4)
+    for thread in threads:
+        thread.join()
+    write_once(tracing / "tracing_on", "0")
+    trace = (tracing / "trace").read_text()
+    (tracing / "trace").open("w").close()
+    expect(in_order("block_rq_insert", trace), sectors, "as they came")
+    expect(in_order("block_rq_issue", trace), sectors, "as they went")
+    for at in range(1, len(sectors), 2):
+        expect(emu.read(sectors[at], 8), sectors[at].to_bytes(8) * 512, f"write {at}")
+    return seen
+
+
+def busy_queues(queues: int) -> list[list[int]]:
+    """Several hardware queues with commands in the drive at once."""
+    seen = []
+    with Emu("d0", hardware_queues=queues) as emu:
+        streaming(emu)
+        write_once(iosched("d0", "service_curve"), POINTS)
+        tracing = Path("/sys/kernel/tracing")
+        write_once(tracing / "tracing_on", "0")
+        for event in ("block_rq_insert", "block_rq_issue"):
+            write_once(tracing / "events/block" / event / "enable", "1")
+        for seed in range(5):
+            seen.append(held_then_sent(emu, seed))
+            settled("d0")
+        for event in ("block_rq_insert", "block_rq_issue"):
+            write_once(tracing / "events/block" / event / "enable", "0")
+        # More than the drive takes, so that tags have to be waited for.
+        for requests in (8, 128):
+            emu.queue("nr_requests", requests)
+            jobs = {
+                f"{way}{i}": f"rw={way} bs=4k size=1m offset={50 * at + 20 * i}m iodepth=32"
+                for at, way in enumerate(("randwrite", "write", "randrw"))
+                for i in range(2)
+            }
+            check(fio(f"filename=/dev/d0 {VERIFY} verify_backlog=64", jobs, one_by_one=False))
+            settled("d0")
+    return seen
 
 
 # ---- what the driver does ----

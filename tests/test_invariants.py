@@ -466,7 +466,8 @@ def test_a_tunable_out_of_range_is_refused_with_its_range(
     assert d.lib.ss_sched_tune(d.sched, name, value, 0, why, 160) == -34  # -ERANGE
     assert bytes(d.ffi.buffer(d.sched)) == before
     text = d.ffi.string(why).decode()
-    assert text == f"{name.decode()} is {value}, not within {row.min} to {row.max}"
+    word = f", or {d.ffi.string(row.word).decode()}" if row.word else ""
+    assert text == f"{name.decode()} is {value}, not within {row.min} to {row.max}{word}"
 
 
 @every_policy

@@ -464,12 +464,12 @@ def test_dkms_refuses_older_kernels(package: Path, shared: Path) -> None:
 def disks(folder: Path) -> Iterator[str]:
     """qemu's options for two disks: sda rotates, sdb does not."""
     yield from ("-device", "virtio-scsi-pci")
-    for name, rotation in (("a", 7200), ("b", 1)):
+    for at, (name, rotation) in enumerate((("a", 7200), ("b", 1))):
         image = folder / f"{name}.img"
         with image.open("wb") as file:
             file.truncate(64 << 20)
         yield from ("-drive", f"if=none,id={name},format=raw,file={image}")
-        yield from ("-device", f"scsi-hd,drive={name},rotation_rate={rotation}")
+        yield from ("-device", f"scsi-hd,drive={name},scsi-id={at},rotation_rate={rotation}")
 
 
 def guest_script(*parts: str) -> str:
@@ -487,6 +487,13 @@ def guest_script(*parts: str) -> str:
             'uses() { grep -qF "[$2]" /sys/block/$1/queue/scheduler; }',
             # Disks are looked for in the background.
             "until [ -b /dev/sda ] && [ -b /dev/sdb ]; do sleep 0.1; done",
+            # Which is which depends on who was looked at first: now it is one after the other.
+            "for disk in sda sdb; do echo 1 >/sys/block/$disk/device/delete; done",
+            "until ! [ -b /dev/sda ] && ! [ -b /dev/sdb ]; do sleep 0.1; done",
+            "echo 0 0 0 >/sys/class/scsi_host/host0/scan",
+            "until [ -b /dev/sda ]; do sleep 0.1; done",
+            "echo 0 1 0 >/sys/class/scsi_host/host0/scan",
+            "until [ -b /dev/sdb ]; do sleep 0.1; done",
             "udevadm settle",
             "grep -q 1 /sys/block/sda/queue/rotational",
             "grep -q 0 /sys/block/sdb/queue/rotational",
@@ -586,6 +593,10 @@ def test_the_whole_of_the_instructions_under_qemu(package: Path, tmp_path: Path)
     shutil.rmtree(boot.share / "project" / "build")
     done = boot(
         guest_script(
+            # When each command began, in seconds.
+            """PS4='+ $(cut -d " " -f 1 /proc/uptime): '""",
+            # Pages that nobody reads here, and man-db would make an index of.
+            "echo 'path-exclude=/usr/share/man/*' >/etc/dpkg/dpkg.cfg.d/no-pages",
             "cp /share/*.deb /var/cache/apt/archives/",
             "cd /share/project",
             *[block("build"), "cd build", block("install")],
@@ -623,11 +634,12 @@ def test_data_is_right_whatever_happens(
     boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
     boot.share.mkdir()
     shutil.copy(QEMU / "stress.sh", boot.share)
-    for name in ("emu0", "emu1", "emu2"):
+    # One is behind an adapter with a queue for reads and one for the rest on each processor.
+    for name, queues in (("emu0", 1), ("emu1", 4), ("emu2", 1)):
         script = subprocess.check_output(
             [
-                *[sys.executable, "-m", "streamsched.hddemu", "script", name],
-                *["wd5000aaks", "--set", "size_sectors=131072"],
+                *[sys.executable, "-m", "streamsched.hddemu", "script", name, "wd5000aaks"],
+                *["--set", "size_sectors=131072", "--set", f"hardware_queues={queues}"],
             ]
         )
         (boot.share / f"{name}.sh").write_bytes(script)

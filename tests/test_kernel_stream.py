@@ -23,7 +23,7 @@ from rig_driver import VARIANT, in_rig, need_rig
 from streamsched import hddemu, rig
 from streamsched.compare import compare
 from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.errors import UsageError
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import compare_on_kernel, parse_policies
 from streamsched.policies import USES_OWNER, WORK_CONSERVING, all_policies
@@ -79,7 +79,9 @@ def test_a_file_for_each_tunable_with_its_default() -> None:
     for name, row in TUNABLES.items():
         if name == "stream_time_slice":
             continue
-        assert shown[name] == row.show(row.initial).rstrip("%").removesuffix(" sectors")
+        # As sysfs has it: numbers without a unit, and 1 and 0 for on and off.
+        value = row.show(row.initial).rstrip("%").removesuffix(" sectors")
+        assert shown[name] == {"on": "1", "off": "0"}.get(value, value)
     assert shown["inner"] == "noop [deadline] cscan sptf linus"
     assert shown["prio_aging_expire"] == "10s"
     assert shown["service_curve"].startswith("0:0 ")
@@ -414,6 +416,20 @@ def test_two_hardware_queues() -> None:
     assert counted["queues"] == 2, counted
 
 
+@pytest.mark.parametrize("queues", [1, 2, 5])
+def test_busy_hardware_queues(queues: int) -> None:
+    """Commands of two in the drive at once, in the order in which they were chosen.
+
+    There are more than the machine has processors, so those for reads and the others have one each
+    that is used.
+    """
+    for seen in in_rig(stream_guest.busy_queues, queues):
+        assert len(seen) == queues
+        # Some may be done before they are counted.
+        assert sum(seen) >= 8
+        assert queues == 1 or sorted(seen)[-2] >= 4, seen
+
+
 def test_errors_come_through() -> None:
     """What the disk refuses is refused, the rest is served; the scheduler keeps its books."""
     in_rig(stream_guest.errors)
@@ -502,5 +518,5 @@ def test_a_setting_that_the_kernel_refuses() -> None:
         ("bfq:low_latenzy=1", "the scheduler bfq has no setting low_latenzy"),
         ("stream:wait_target=5", "the scheduler stream refuses wait_target=5"),
     ):
-        with pytest.raises(StreamschedError, match=message):
+        with pytest.raises(UsageError, match=message):
             compare_on_kernel(file, DISK, processes, parse_policies(policy), variant=VARIANT)

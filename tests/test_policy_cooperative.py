@@ -183,3 +183,56 @@ def test_of_more_than_128_groups_the_oldest_is_forgotten(
         serve(d, d.send(STREAM, FAR + n * 8))
         d.later(30)
     assert awaited_after(d, 99, at) is held
+
+
+# One chain of processes: each goes where it likes when the last one has gone.
+
+
+def successor(d: Driver, *, pending: bool = False, gone: bool = True) -> tuple[object, ...]:
+    """What is chosen when a new process reads far away and a group's last one has been served."""
+    rq = d.send(99, chunks(d, 20), 16)
+    d.serve(rq)
+    if pending:
+        d.send(STREAM, FAR)
+    if gone:
+        d.gone(99)
+    d.later(0.2)
+    d.send(100, FAR // 2, 16)
+    return d.choose()
+
+
+def test_a_lone_successor_is_not_kept_waiting(d: Driver) -> None:
+    verdict, rq = successor(d)
+    assert (verdict, rq.owner) == ("dispatch", 100)
+    assert d.count("waits") == 0
+
+
+def test_nor_when_it_sends_two_requests_at_once(d: Driver) -> None:
+    successor(d)
+    d.send(100, FAR // 2 + 32, 16)
+    d.serve()
+    assert d.dispatch().owner == 100
+    assert d.count("timeouts") == 0
+
+
+def test_with_others_pending_the_group_is_waited_for(d: Driver) -> None:
+    assert successor(d, pending=True)[0] == "wait"
+
+
+def test_while_the_last_one_lives_a_newcomer_is_no_successor(d: Driver) -> None:
+    assert successor(d, gone=False)[0] == "wait"
+
+
+def test_who_was_there_before_is_no_successor(d: Driver) -> None:
+    """Its request may be of another program, from which the disk is kept."""
+    d.serve(d.send(100, FAR // 2))
+    d.later(30)
+    assert successor(d)[0] == "wait"
+
+
+def test_who_has_begun_before_the_last_one_went_is_no_successor(d: Driver) -> None:
+    assert successor(d, gone=False)[0] == "wait"
+    d.later(0.1)
+    d.gone(99)
+    d.send(100, FAR // 2 + 32, 16)
+    assert d.choose()[0] == "wait"

@@ -8,7 +8,6 @@ really takes is another matter.
 from __future__ import annotations
 
 import heapq
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -129,60 +128,16 @@ def test_rule_5_bounds_waits_also_with_the_inner_policy_alone(
     assert len(served) >= 3  # over and over
 
 
-PUT_OFF = 1 << 63  # in expected_ns: where the head was, for what positioning should take
-
-
-def left_alone(core: Core) -> Driver:
-    """A scheduler whose inner policy has the disk to itself."""
-    readers = Readers(core, "stream:cscan", out_of_the_cache, 1).run(3000)
-    readers.forget()
-    for rq in list(readers.pending.values()):
-        readers.d.lib.ss_sched_removed(readers.d.sched, rq, readers.d.now_ns)
-    readers.d.keep = []
-    return readers.d
-
-
-def test_what_was_sent_before_holding_is_compared_with_the_curve(core: Core) -> None:
-    """With the inner policy alone it is not yet asked what positioning should take."""
-    d = left_alone(core)
-    curve = d.ffi.addressof(d.sched, "curve")
-    places = random.Random(1)
-    in_flight: list[tuple[Any, int, int]] = []
-    found = 0
-    while d.now < 30_000 and not found:
-        if len(d.pending) < 2:
-            d.send(1, places.randrange(SPAN), SECTORS)
-        left = d.sched.head_sector
-        if len(in_flight) < 2 and d.choose()[0] == "dispatch":
-            rq = d.dispatch()
-            in_flight.append((rq, abs(left - rq.sector), rq.expected_ns & PUT_OFF))
-            continue
-        d.later(1)
-        if not in_flight:
-            continue
-        rq, distance, put_off = in_flight.pop(0)
+def test_a_request_remembers_where_the_head_was(core: Core) -> None:
+    """Also with another one sent after it: what positioning should take is asked for later."""
+    d = Readers(core, "stream:cscan", by_the_curve, 0).d
+    first, second, third = (d.send(1, sector, SECTORS) for sector in (FAR, 2 * FAR, 3 * FAR))
+    places = []
+    for rq in (first, second, third):
+        places.append(int(d.sched.head_sector))
+        d.dispatch(rq)
+    assert places == [0, FAR + SECTORS, 2 * FAR + SECTORS]
+    for rq in (first, second, third):
+        d.later(5)
         d.complete(rq)
-        if put_off and not rq.expected_ns & PUT_OFF:
-            assert rq.expected_ns == d.lib.ss_curve_distance_ns(curve, distance)
-            found += 1
-    assert found
-
-
-def test_an_array_is_told_at_once_what_positioning_should_take(core: Core) -> None:
-    d = left_alone(core)
-    rq = d.dispatch(d.send(1, FAR, SECTORS))
-    assert rq.expected_ns & PUT_OFF
-    d.complete(rq)
-    geometry = d.ffi.new("struct ss_array_geometry *")
-    geometry.level, geometry.nr_members, geometry.chunk_sectors = d.lib.SS_ARRAY_RAID0, 2, 128
-    geometry.member_sectors[0] = geometry.member_sectors[1] = SPAN
-    why = d.ffi.new("char[160]")
-    assert d.lib.ss_array_geometry_init(geometry, why, 160) == 0
-    array = d.ffi.new("struct ss_array *")
-    calls = [d.ffi.callback("void(struct ss_array *)", lambda _: None)] * 2
-    kick = d.ffi.callback("void(struct ss_array *, uint32_t)", lambda *_: None)
-    array.lock, array.unlock, array.kick = *calls, kick
-    d.lib.ss_array_init(array, geometry)
-    assert d.lib.ss_array_attach(array, 0, d.sched, why, 160) == 0
-    rq = d.dispatch(d.send(1, 3 * FAR, SECTORS))
-    assert rq.expected_ns == 10 * MS
+    assert [rq.from_sector for rq in (first, second, third)] == places

@@ -23,6 +23,12 @@ fail() {
 	exit 1
 }
 
+# What was asked for is wrong.
+refuse() {
+	echo "$*" >"$OUT/refused"
+	exit 1
+}
+
 need() {
 	command -v "$1" >/dev/null ||
 		fail "$1 is missing: install the Debian package $2"
@@ -75,9 +81,9 @@ schedule() {
 	while read -r file value; do
 		[ -n "$file" ] || continue
 		[ -e "$QUEUE/iosched/$file" ] ||
-			fail "the scheduler $SCHEDULER has no setting $file"
+			refuse "the scheduler $SCHEDULER has no setting $file"
 		echo "$value" >"$QUEUE/iosched/$file" ||
-			fail "the scheduler $SCHEDULER refuses $file=$value"
+			refuse "the scheduler $SCHEDULER refuses $file=$value"
 	done <<<"$SETTINGS"
 }
 

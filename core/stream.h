@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of stream (stream*.c) share; nobody else includes this. Times
+ * are in ns, positions and lengths in sectors of 512 bytes.
+ */
+#ifndef SS_STREAM_H
+#define SS_STREAM_H
+
+#include "answer.h"
+#include "policy.h"
+#include "request.h"
+#include "sched.h"
+#include "trial.h"
+
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/types.h>
+
+enum {
+	STREAM_THRESHOLD,
+	STREAM_TIME_SLICE,
+	STREAM_WAIT_TARGET,
+	STREAM_TOLERANCE,
+	STREAM_BACKWARD,
+	STREAM_ANSWER,
+	STREAM_TUNABLES,
+};
+
+#define SLICE_AUTO 0
+#define ANSWER_AUTO U64_MAX
+
+/* Streams remembered at once: those in rotation and recent candidates. */
+#define NR_STREAMS 256
+/* Scores by length of stream: threshold, twice that, four times, ... */
+#define NR_SCORES 6
+/* Below this many the curve is not believed; it is no exact thing. */
+#define TRUTH_DOUBT 500
+/*
+ * For so long after a read, or a member of an established stream, was
+ * dispatched, at most so many writes that nobody waits for are in the device at
+ * once. Any read: a reader that waits for a full queue of them each time takes
+ * seconds to become a stream.
+ */
+#define ASYNC_APART (500 * SS_MSEC)
+/* With the inner policy alone, turns may last for this many slices. */
+#define ALONE_SLICES 16
+enum stream_state {
+	STREAM_FREE,
+	STREAM_PENDING, /* its last member waits to be dispatched */
+	STREAM_IN_FLIGHT, /* its last member is in the device */
+	STREAM_COMPLETED, /* its last member is done: a child is awaited */
+};
+
+struct stream {
+	struct list_head node; /* on free, parents or waiting */
+	u64 end_sector; /* where the last member ends */
+	u64 completed_ns; /* when the last member was done */
+	u64 patience_ns; /* how long a child may take; see set_patience() */
+	u64 broken_ns; /* until when a child is awaited; else U64_MAX */
+	struct ss_request *last; /* last member, until it is completed */
+	u32 size; /* members so far */
+	u8 state; /* enum stream_state */
+	u8 rank; /* which score it has, by its size; see set_size() */
+	bool supposed; /* nothing was pending: service_ns is the mean */
+	u8 instead_direction; /* of what would be done instead of waiting */
+	u32 instead_sectors; /* its length */
+	u32 nr_pending; /* members on the list */
+	u32 nr_in_flight; /* members in the device */
+	u32 life; /* how many streams this was before */
+	u64 service_ns; /* what positioning to it would cost */
+	u64 widest_ns; /* positioning between members, the most; not jumps */
+	struct list_head members; /* its pending requests, oldest first */
+	u64 before_end_sector; /* as end_sector, of the member before */
+	u64 before_completed_ns; /* 0: was not completed when this one came */
+};
+
+/* How waiting ended, had the head always been held; old outcomes fade. */
+struct score {
+	u64 won_ns;
+	u64 lost_ns;
+	u32 children; /* how often, in thousandths */
+	u32 misses;
+};
+
+/* All of the policy's run-time state; its settings are its tunables. */
+struct stream_state_all {
+	struct list_head free;
+	struct list_head parents; /* in flight or completed */
+	struct list_head waiting; /* last member pending */
+	struct list_head age; /* all pending requests, oldest first */
+	struct stream *held; /* whose turn it is; NULL: nobody's */
+	u64 slice_start_ns;
+	bool holding; /* the disk is kept idle for held's child */
+	bool supposed; /* a stream's service_ns may be the mean */
+	bool new_turn; /* answers have just made a stream of held */
+	bool away; /* a request that was late took the head from held */
+	u32 threshold; /* members of an established stream */
+	u32 second_chance_size; /* members for one: threshold and tolerance */
+	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
+	struct score score[NR_SCORES];
+	const struct ss_request *first_of_turn; /* in flight; NULL: done */
+	/* What far requests took, of what the curve said, in thousandths. */
+	u32 truth[SS_DIRECTIONS];
+	/* Of held streams' later requests, running means: */
+	u64 child_took_ns; /* positioning */
+	u64 child_expected_ns; /* the same by the curve */
+	u64 turn_took_ns; /* positioning of this turn's requests, sum */
+	u64 turn_expected_ns; /* of its first one, by the curve */
+	u64 turn_behind_ns; /* this turn's requests were late by, for writes */
+	u64 switch_ns; /* time of a turn's first request, running mean */
+	u64 next_broken_ns; /* no completed stream is broken before */
+	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
+	u64 last_completion_ns;
+	u64 async_ns; /* the device last had what nobody waits for */
+	u64 apart_until_ns; /* somebody reads: few writes in the device */
+	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	struct ss_answer answer; /* to the request that was just done */
+	struct ss_request *answered; /* the answer, if it shall go first */
+	const struct ss_request *went_first; /* so it did, and is in flight */
+	u64 run_ns; /* when the last request went that was no such answer */
+	struct ss_trial trial; /* of the inner policy alone */
+	struct stream stream[NR_STREAMS];
+};
+
+/* ---- stream_table.c ---- */
+
+/* @s is no more; its pending requests are nobody's. */
+void ss_stream_free(struct stream_state_all *all, struct stream *s);
+
+/*
+ * A stream for @rq alone, whose caller takes it from the list of free ones;
+ * NULL when the table is full of better ones.
+ */
+struct stream *ss_stream_new(const struct ss_policy *policy,
+			     struct ss_request *rq);
+
+/* Forget the streams that got no child in time; find the next to get none. */
+void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns);
+
+/* The last member has just been dispatched: it becomes a parent-to-be. */
+void ss_stream_become_parent(const struct ss_policy *policy, struct stream *s,
+			     u64 now_ns);
+
+/*
+ * The held stream need not be waited for longer than the inner policy's
+ * choice is worth by now.
+ */
+void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns);
+
+/*
+ * @rq is no child of these: where nothing was pending, it is what would be
+ * served instead.
+ */
+void ss_stream_alternative_came(const struct ss_policy *policy,
+				const struct ss_request *rq);
+
+/*
+ * The last member of @s, pending until now, is taken back. If it became part
+ * of another request, that one stands for it. Else the one before is the last
+ * again, if it is pending or had completed.
+ */
+void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
+			   const struct ss_request *rq);
+
+/* ---- stream_parent.c ---- */
+
+/* Finds the stream of @rq, which has just arrived, if it is of one. */
+void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
+		    u64 now_ns);
+
+/* ---- stream_score.c ---- */
+
+/* A child came, or none did: what waiting won, or cost. */
+void ss_stream_score_add(const struct ss_policy *policy, const struct stream *s,
+			 u64 won_ns, u64 lost_ns);
+
+/*
+ * A child of @nr_sectors came that cost @cost_ns, of which @wait_ns was
+ * waiting. What would have been done instead may have moved more in its time:
+ * readahead windows that were not waited for merge into longer requests. That
+ * counts up to twice the child's length.
+ */
+void ss_stream_score_child(const struct ss_policy *policy,
+			   const struct stream *s, u32 nr_sectors, u64 cost_ns,
+			   u64 wait_ns);
+
+/* Is the head to be held for a child of @s, by what such streams have won? */
+bool ss_stream_waiting_pays(const struct ss_policy *policy,
+			    const struct stream *s, u64 now_ns);
+
+/*
+ * A turn is over: its positioning counts as a whole. When its first request
+ * came from the drive's cache, the next one paid.
+ */
+void ss_stream_turn_ends(const struct ss_policy *policy);
+
+/*
+ * The disk served @rq while the framework had it: what does that say of the
+ * curve?
+ */
+void ss_stream_note_service(const struct ss_policy *policy,
+			    const struct ss_request *rq, u64 took_ns,
+			    u64 moving_ns);
+
+/* ---- stream_turn.c ---- */
+
+/* The request that must go because of its age (rule 4), or NULL. */
+struct ss_request *ss_stream_overdue(const struct ss_policy *policy,
+				     u64 now_ns);
+
+/*
+ * Which request goes while it is the turn of @s, or until when the head stays;
+ * nothing when the inner policy shall decide.
+ */
+struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
+					 const struct stream *s, u64 now_ns);
+
+/*
+ * What goes next, or until when the head stays, where the inner policy does not
+ * decide from the first: a turn, a request that starves or an answer.
+ */
+struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
+					 u64 now_ns,
+					 const struct ss_request *skip);
+
+/*
+ * While somebody reads, writes that nobody waits for go to the device a few
+ * at a time: each one that is in it already, the next read has to wait for.
+ */
+struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip);
+
+/* After every event: has the disk begun to idle for the held stream? */
+void ss_stream_note_holding(const struct ss_policy *policy, u64 now_ns);
+
+/*
+ * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
+ * if it is of one.
+ */
+void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
+			 const struct ss_request *rq, bool because_late,
+			 u64 now_ns);
+
+/* ---- stream_answer.c ---- */
+
+/* @rq is done. When the inner policy decides what is next, is it to wait? */
+void ss_stream_answer_open(const struct ss_policy *policy,
+			   const struct ss_request *rq, u64 now_ns);
+
+/*
+ * @rq came, or became part of a pending one. If it is nearer than what the
+ * inner policy would choose it goes first, for the time of a slice in a row.
+ */
+void ss_stream_answer_came(const struct ss_policy *policy,
+			   struct ss_request *rq, u64 now_ns);
+
+/* The answer that went first is done: it moved for @moving_ns of @took_ns. */
+void ss_stream_answer_done(struct stream_state_all *all, u64 took_ns,
+			   u64 moving_ns);
+
+/* ---- small questions ---- */
+
+/* A running mean over about @memory samples; the first one sets it. */
+static inline void mean_add(u64 *mean, u64 sample, u32 memory)
+{
+	if (!*mean)
+		*mean = sample;
+	else if (sample > *mean)
+		*mean += div_u64(sample - *mean, memory);
+	else
+		*mean -= div_u64(*mean - sample, memory);
+}
+
+/* What moving @nr_sectors takes, once the head is there. */
+static inline u64 transfer_ns(const struct ss_sched *sched, u64 nr_sectors)
+{
+	return div_u64(sched->curve.transfer_ps * nr_sectors, 1000);
+}
+
+/*
+ * The inner policy alone decides. What is seen then says nothing about how
+ * waiting would end: scores and running means stay as they are.
+ */
+static inline bool is_alone(const struct stream_state_all *all)
+{
+	return ss_trial_is_alone(&all->trial);
+}
+
+/* Positioning costs the same everywhere: there is nothing to wait for. */
+static inline bool is_flat(const struct ss_policy *policy)
+{
+	return policy->sched->curve.flat;
+}
+
+static inline struct ss_policy *inner_of(const struct ss_policy *policy)
+{
+	return policy->inner;
+}
+
+static inline bool is_established(const struct stream_state_all *all,
+				  const struct stream *s)
+{
+	return s->size >= all->threshold;
+}
+
+/* Long enough for a second chance (Figure 2, expiration of the timer). */
+static inline bool has_second_chance(const struct stream_state_all *all,
+				     const struct stream *s)
+{
+	return s->size >= all->second_chance_size;
+}
+
+/*
+ * How long after its completion the last member may still get a child. To be
+ * set anew with service_ns, and with the size of a parent.
+ */
+static inline void set_patience(const struct ss_policy *policy,
+				struct stream *s)
+{
+	const struct stream_state_all *all = policy->state;
+	/* Multiplied also without one, which no processor can foresee. */
+	u64 percent = 100 + policy->value[STREAM_TOLERANCE] *
+				    has_second_chance(all, s);
+
+	s->patience_ns = div_u64(s->service_ns * percent, 100);
+}
+
+static inline u64 waited_ns(const struct stream *s, u64 now_ns)
+{
+	return s->state == STREAM_COMPLETED ? now_ns - s->completed_ns : 0;
+}
+
+static inline bool is_broken(const struct stream *s, u64 now_ns)
+{
+	return now_ns >= s->broken_ns;
+}
+
+/* @s has so many members now. */
+static inline void set_size(const struct stream_state_all *all,
+			    struct stream *s, u32 size)
+{
+	s->size = size;
+	s->rank = 0;
+	while (size >= all->next_rank_size[s->rank])
+		s->rank++;
+}
+
+/* @s is completed and may be broken at another time than before. */
+static inline void note_patience(struct stream_state_all *all, struct stream *s)
+{
+	s->broken_ns = s->completed_ns + s->patience_ns;
+	all->next_broken_ns = min_t(u64, all->next_broken_ns, s->broken_ns);
+}
+
+static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	if (now_ns >= all->next_broken_ns)
+		ss_stream_look_for_broken(policy, now_ns);
+}
+
+/* What the inner policy would do instead of waiting costs @service_ns. */
+static inline void set_instead(const struct ss_policy *policy, struct stream *s,
+			       u64 service_ns, u32 nr_sectors, u8 direction)
+{
+	s->service_ns = service_ns;
+	s->instead_sectors = nr_sectors;
+	s->instead_direction = direction;
+	set_patience(policy, s);
+}
+
+/* Pending requests that are not @s's own. */
+static inline u32 nr_others(const struct ss_policy *policy,
+			    const struct stream *s)
+{
+	return policy->sched->nr_pending - s->nr_pending;
+}
+
+/* With the inner policy alone a turn may last for this long. */
+static inline u64 alone_turn_ns(const struct ss_policy *policy)
+{
+	return ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
+}
+
+/* As ss_stream_pass_turn(), where it was nobody's and is nobody's now. */
+static inline void nobodys_turn(struct stream_state_all *all)
+{
+	all->away = false;
+	all->turn_took_ns = 0;
+	all->first_of_turn = NULL;
+}
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: when to look for an answer, and which one goes first. What an answer
+ * is, and whether looking for it is worth it, see answer.h.
+ */
+#include "stream.h"
+
+#include <linux/kernel.h>
+#include <linux/math64.h>
+
+/* A turn of answers, with stream_time_slice=auto: wait_target by 1 + this. */
+#define ANSWER_TURNS 3
+
+/* How long an answer is looked for; 0: it is not. */
+static u64 answer_ns(const struct ss_policy *policy)
+{
+	if (policy->value[STREAM_ANSWER] != ANSWER_AUTO)
+		return policy->value[STREAM_ANSWER];
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return 0;
+	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
+}
+
+/* For so long answers may go first one after the other: a turn of theirs. */
+static u64 answers_turn_ns(const struct ss_policy *policy)
+{
+	u32 nr = policy->sched->nr_pending_dir[SS_READ];
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return policy->value[STREAM_TIME_SLICE];
+	return div_u64(policy->value[STREAM_WAIT_TARGET],
+		       1 + max_t(u32, nr, ANSWER_TURNS));
+}
+
+/*
+ * What positioning to the inner policy's choice costs: what such have cost,
+ * where that was much less than the curve says, or more.
+ */
+static u64 inner_cost_ns(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = inner->ops->choose(inner, now_ns, NULL);
+	u32 truth;
+
+	if (choice.verdict != SS_DISPATCH)
+		return 0;
+	truth = all->truth[choice.rq->direction];
+	if (truth >= TRUTH_DOUBT && truth < 1000)
+		truth = 1000;
+	return div_u64(ss_sched_cost_ns(policy->sched, choice.rq) * truth,
+		       1000);
+}
+
+void ss_stream_answer_open(const struct ss_policy *policy,
+			   const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	u64 most_ns = answer_ns(policy);
+
+	if (!most_ns || sched->nr_in_flight || !sched->nr_pending ||
+	    sched->coordinator || rq->direction != SS_READ || is_alone(all) ||
+	    is_flat(policy) || !ss_answer_due(&all->answer))
+		return;
+	if (all->held &&
+	    ss_stream_held_choose(policy, all->held, now_ns).verdict !=
+		    SS_NOTHING)
+		return;
+	ss_answer_open(&all->answer, inner_cost_ns(policy, now_ns), most_ns,
+		       now_ns);
+}
+
+void ss_stream_answer_came(const struct ss_policy *policy,
+			   struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	u64 choice_ns, own_ns;
+
+	if (!all->answer.open || rq->direction != SS_READ)
+		return;
+	choice_ns = inner_cost_ns(policy, now_ns);
+	own_ns = ss_sched_cost_ns(policy->sched, rq);
+	if (own_ns < choice_ns &&
+	    now_ns < all->run_ns + answers_turn_ns(policy)) {
+		all->answered = rq;
+		all->answer.first_choice_ns = choice_ns;
+		choice_ns = U64_MAX;
+	}
+	ss_answer_close(&all->answer, choice_ns, now_ns);
+}
+
+void ss_stream_answer_done(struct stream_state_all *all, u64 took_ns,
+			   u64 moving_ns)
+{
+	all->went_first = NULL;
+	ss_answer_done(&all->answer, took_ns - min_t(u64, took_ns, moving_ns));
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: whose child is a request?
+ *
+ * By the paper's inequality (2.1) the child of a parent-to-be, or else the
+ * next member of a stream whose last one is still pending.
+ */
+#include "stream.h"
+
+#include <linux/kernel.h>
+#include <linux/limits.h>
+
+/*
+ * A child is a jump if positioning to it costs so many times what it ever cost
+ * between members, and this part of a random one's.
+ */
+#define JUMP_FACTOR 2
+#define JUMP_SHARE 4
+
+/*
+ * May a request at @sector be a child of @s? This is asked of every parent,
+ * mostly in vain, and no processor can foresee the answer: so it is found by
+ * little calculation.
+ */
+static inline bool may_be_child(const struct ss_sched *sched,
+				const struct stream *s, u64 sector, u64 now_ns)
+{
+	u64 distance = ss_distance(s->end_sector, sector);
+	/* None is broken now; in the device, it is not yet waited for. */
+	u64 left_ns = min_t(u64, s->patience_ns, s->broken_ns - now_ns);
+
+	return ss_curve_least_ns(&sched->curve, distance) < left_ns;
+}
+
+/*
+ * Would a child at @gap_ns be a jump? With several commands in the device even
+ * a far request costs little beside another far one, so anybody's request that
+ * comes before the stream's own next one is its child by the paper's rule, and
+ * takes it along. A reader of small files jumps too; but it goes on there.
+ */
+static bool is_jump(const struct ss_policy *policy, const struct stream *s,
+		    u64 gap_ns)
+{
+	u64 random_ns = policy->sched->curve.mean_random_ns;
+
+	return s->size > 1 && gap_ns > JUMP_FACTOR * s->widest_ns &&
+	       gap_ns > random_ns / JUMP_SHARE;
+}
+
+/*
+ * Has @s a child so far away? With nothing else in the device by the paper's
+ * rule. Else not before its reader has what it waits for.
+ */
+static bool may_jump(const struct ss_policy *policy, const struct stream *s)
+{
+	return policy->sched->nr_in_flight <= 1 || s->state == STREAM_COMPLETED;
+}
+
+/* Is it, when it may be? At *@cost_ns, its waiting included. */
+static inline bool is_child(const struct ss_policy *policy,
+			    const struct stream *s, u64 sector, u64 now_ns,
+			    u64 *cost_ns)
+{
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 child_ns = ss_curve_service_ns(curve, s->end_sector, sector);
+
+	*cost_ns = waited_ns(s, now_ns) + child_ns;
+	if (*cost_ns >= s->patience_ns)
+		return false;
+	/* A second chance is one to come later, not to be farther away. */
+	if (child_ns >= s->service_ns &&
+	    ss_distance(s->end_sector, sector) >
+		    ss_curve_reach_sectors(curve, s->service_ns))
+		return false;
+	return may_jump(policy, s) || !is_jump(policy, s, child_ns);
+}
+
+/* The nearest of several parents that @rq may be a child of, or NULL. */
+static noinline struct stream *nearest_parent(const struct ss_policy *policy,
+					      const struct ss_request *rq,
+					      u64 now_ns, u64 *cost_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	struct stream *s, *best = NULL;
+	u64 child_ns;
+
+	*cost_ns = U64_MAX;
+	list_for_each_entry(s, &all->parents, node)
+		if (may_be_child(policy->sched, s, rq->sector, now_ns) &&
+		    is_child(policy, s, rq->sector, now_ns, &child_ns) &&
+		    child_ns < *cost_ns) {
+			*cost_ns = child_ns;
+			best = s;
+		}
+	return best;
+}
+
+/* The stream whose child @rq is, at *@cost_ns, or NULL. */
+static inline struct stream *find_parent(const struct ss_policy *policy,
+					 const struct ss_request *rq,
+					 u64 now_ns, u64 *cost_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s, *found = NULL;
+	u64 sector = rq->sector;
+	u32 nr = 0;
+
+	list_for_each_entry(s, &all->parents, node) {
+		bool may_be = may_be_child(sched, s, sector, now_ns);
+
+		nr += may_be;
+		found = may_be ? s : found;
+	}
+	/* Asked last, for it differs from one request to the next. */
+	if (!nr || !ss_request_is_sync(rq))
+		return NULL;
+	if (nr > 1)
+		return nearest_parent(policy, rq, now_ns, cost_ns);
+	return is_child(policy, found, sector, now_ns, cost_ns) ? found : NULL;
+}
+
+/* The stream of a pending request that @rq continues, or NULL. */
+static struct stream *find_pending_parent(const struct ss_policy *policy,
+					  const struct ss_request *rq)
+{
+	struct ss_request *before = ss_sched_pending_before(policy->sched,
+							    rq->sector);
+	struct stream *s;
+
+	if (!before || !ss_request_is_sync(before) || !ss_request_is_sync(rq))
+		return NULL;
+	s = before->stream;
+	if (s)
+		return s->last == before ? s : NULL;
+	s = ss_stream_new(policy, before);
+	if (s) {
+		list_add_tail(&before->member_node, &s->members);
+		s->nr_pending = 1;
+	}
+	return s;
+}
+
+/*
+ * Does @rq go on where a stream ends that has its last member pending? Then
+ * another parent, from which it is only a little less far than what would be
+ * done instead, is none: that one's own child is taken from it. Only of reads:
+ * what a writer gains by its turns, readers beside it lose.
+ */
+static bool continues_pending(const struct ss_policy *policy,
+			      const struct ss_request *rq)
+{
+	const struct ss_request *before = ss_sched_pending_before(policy->sched,
+								  rq->sector);
+	const struct stream *s = before ? before->stream : NULL;
+
+	return s && s->last == before && rq->direction == SS_READ;
+}
+
+/* A child of @s is at @gap_ns from it. */
+static inline void note_gap(const struct ss_policy *policy, struct stream *s,
+			    u64 gap_ns)
+{
+	if (!is_jump(policy, s, gap_ns))
+		s->widest_ns = max_t(u64, s->widest_ns, gap_ns);
+}
+
+static inline void extend(const struct ss_policy *policy, struct stream *s,
+			  struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+
+	s->before_end_sector = s->end_sector;
+	s->before_completed_ns = s->state == STREAM_COMPLETED ?
+					 s->completed_ns :
+					 0;
+	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
+	s->rank += s->size >= all->next_rank_size[s->rank];
+	s->last = rq;
+	s->end_sector = ss_request_end(rq);
+	if (s->size == policy->value[STREAM_THRESHOLD])
+		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
+			      s->end_sector, s->size);
+	s->state = STREAM_PENDING;
+	s->broken_ns = U64_MAX;
+	s->nr_pending++;
+	list_move_tail(&s->node, &all->waiting);
+	list_add_tail(&rq->member_node, &s->members);
+	rq->stream = s;
+	rq->stream_size = s->size;
+}
+
+/* @rq is the child of @parent, at a cost of @cost_ns. */
+static void adopt(const struct ss_policy *policy, struct stream *parent,
+		  struct ss_request *rq, u64 cost_ns, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_counters *counters = &policy->sched->counters;
+
+	note_gap(policy, parent, cost_ns - waited_ns(parent, now_ns));
+	if (is_established(all, parent)) {
+		if (!is_alone(all))
+			ss_stream_score_child(policy, parent, rq->nr_sectors,
+					      cost_ns,
+					      waited_ns(parent, now_ns));
+		if (cost_ns >= parent->service_ns) {
+			set_size(all, parent, policy->value[STREAM_THRESHOLD]);
+			if (all->holding && parent == all->held)
+				counters->second_chances++;
+		}
+	}
+	if (all->holding && parent == all->held) {
+		counters->hits++;
+		ss_sched_tell(policy->sched, SS_EVENT_HIT, rq->sector,
+			      parent->size);
+	}
+	extend(policy, parent, rq);
+}
+
+void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
+		    u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *parent;
+	u64 cost_ns;
+
+	drop_broken(policy, now_ns);
+	parent = find_parent(policy, rq, now_ns, &cost_ns);
+	if (parent && !(cost_ns > policy->sched->curve.mean_random_ns / 2 &&
+			continues_pending(policy, rq))) {
+		adopt(policy, parent, rq, cost_ns, now_ns);
+	} else {
+		parent = find_pending_parent(policy, rq);
+		if (parent)
+			extend(policy, parent, rq);
+	}
+	if (all->supposed)
+		ss_stream_alternative_came(policy, rq);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: the table of streams.
+ *
+ * A stream is in one of three lists: free, waiting (its last member is
+ * pending) or parents (in the device or done). As a parent it has what the
+ * inner policy would do instead of waiting, which may come to be known later,
+ * or change; that is how long a child may take.
+ */
+#include "stream.h"
+
+#include <linux/kernel.h>
+#include <linux/limits.h>
+
+/* The pending requests of @s are nobody's. */
+static noinline void let_go(struct stream *s)
+{
+	while (!list_empty(&s->members)) {
+		struct ss_request *rq = list_first_entry(&s->members,
+							 struct ss_request,
+							 member_node);
+
+		list_del(&rq->member_node);
+		rq->stream = NULL;
+	}
+	s->nr_pending = 0;
+}
+
+void ss_stream_free(struct stream_state_all *all, struct stream *s)
+{
+	if (s->nr_pending)
+		let_go(s);
+	if (all->held == s) {
+		all->held = NULL;
+		all->holding = false;
+	}
+	s->state = STREAM_FREE;
+	s->last = NULL;
+	s->nr_in_flight = 0;
+	s->life++;
+	/* First out again: its memory is still in the processor's cache. */
+	list_move(&s->node, &all->free);
+}
+
+struct stream *ss_stream_new(const struct ss_policy *policy,
+			     struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *s;
+
+	if (list_empty(&all->free)) {
+		list_for_each_entry(s, &all->parents, node)
+			if (s->state == STREAM_COMPLETED && s != all->held &&
+			    !is_established(all, s))
+				break;
+		if (&s->node == &all->parents)
+			return NULL;
+		ss_stream_free(all, s);
+	}
+	s = list_first_entry(&all->free, struct stream, node);
+	s->last = rq;
+	s->end_sector = ss_request_end(rq);
+	set_size(all, s, rq->stream_size);
+	s->widest_ns = 0;
+	s->state = STREAM_PENDING;
+	rq->stream = s;
+	return s;
+}
+
+void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct list_head *at = all->parents.next, *next;
+	u64 next_broken_ns = U64_MAX;
+
+	for (; at != &all->parents; at = next) {
+		struct stream *s = list_entry(at, struct stream, node);
+
+		next = at->next;
+		if (is_broken(s, now_ns)) {
+			if (is_established(all, s))
+				ss_stream_score_add(policy, s, 0,
+						    s->patience_ns);
+			ss_stream_free(all, s);
+		} else {
+			next_broken_ns = min_t(u64, next_broken_ns,
+					       s->broken_ns);
+		}
+	}
+	all->next_broken_ns = next_broken_ns;
+}
+
+/* The same, while a child may be awaited already. */
+static void change_instead(const struct ss_policy *policy, struct stream *s,
+			   u64 service_ns, const struct ss_request *instead)
+{
+	set_instead(policy, s, service_ns, instead->nr_sectors,
+		    instead->direction);
+	if (s->state == STREAM_COMPLETED)
+		note_patience(policy->state, s);
+}
+
+void ss_stream_become_parent(const struct ss_policy *policy, struct stream *s,
+			     u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct ss_policy *inner = inner_of(policy);
+	struct ss_decision choice = ss_nothing();
+	u64 service_ns = sched->curve.mean_random_ns;
+	u32 nr_sectors = 0;
+	u8 direction = SS_READ;
+
+	list_move_tail(&s->node, &all->parents);
+	if (sched->nr_pending)
+		choice = inner->ops->choose(inner, now_ns, NULL);
+	s->state = STREAM_IN_FLIGHT;
+	s->broken_ns = U64_MAX;
+	s->supposed = choice.verdict != SS_DISPATCH;
+	if (s->supposed) {
+		all->supposed = true;
+	} else {
+		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
+						 choice.rq->sector);
+		nr_sectors = choice.rq->nr_sectors;
+		direction = choice.rq->direction;
+	}
+	if (sched->nr_in_flight > 1 && all->busy_ns)
+		service_ns = min_t(u64, service_ns, all->busy_ns);
+	set_instead(policy, s, service_ns, nr_sectors, direction);
+}
+
+void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = all->held;
+	struct ss_decision choice;
+	u64 service_ns;
+
+	if (!s || s->state == STREAM_PENDING || !policy->sched->nr_pending)
+		return;
+	choice = inner->ops->choose(inner, now_ns, NULL);
+	if (choice.verdict != SS_DISPATCH)
+		return;
+	service_ns = ss_curve_service_ns(&policy->sched->curve, s->end_sector,
+					 choice.rq->sector);
+	if (service_ns < s->service_ns)
+		change_instead(policy, s, service_ns, choice.rq);
+}
+
+/* What was supposed of @s is known now: @rq would be served instead. */
+static noinline void instead_came(const struct ss_policy *policy,
+				  struct stream *s, const struct ss_request *rq)
+{
+	u64 service_ns = ss_curve_service_ns(&policy->sched->curve,
+					     s->end_sector, rq->sector);
+
+	s->supposed = false;
+	change_instead(policy, s, service_ns, rq);
+}
+
+void ss_stream_alternative_came(const struct ss_policy *policy,
+				const struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *s;
+
+	all->supposed = false;
+	list_for_each_entry(s, &all->parents, node)
+		if (s->supposed)
+			instead_came(policy, s, rq);
+}
+
+void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
+			   const struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_request *heir = ss_sched_pending_before(policy->sched,
+							  ss_request_end(rq));
+
+	if (heir && !heir->stream && ss_request_is_sync(heir)) {
+		heir->stream = s;
+		heir->stream_size = rq->stream_size;
+		list_add_tail(&heir->member_node, &s->members);
+		s->nr_pending++;
+	}
+	if (s->nr_pending) {
+		s->last = list_last_entry(&s->members, struct ss_request,
+					  member_node);
+		s->end_sector = ss_request_end(s->last);
+		set_size(all, s, s->last->stream_size);
+		s->before_completed_ns = 0;
+	} else if (s->before_completed_ns) {
+		s->last = NULL;
+		s->state = STREAM_COMPLETED;
+		s->end_sector = s->before_end_sector;
+		s->completed_ns = s->before_completed_ns;
+		set_size(all, s, s->size - 1);
+		all->supposed |= s->supposed;
+		set_patience(policy, s);
+		list_move_tail(&s->node, &all->parents);
+		note_patience(all, s);
+	} else {
+		ss_stream_free(all, s);
+	}
+}

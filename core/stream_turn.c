@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * stream: whose turn is it, for how long, and what goes meanwhile?
+ *
+ * The slice (paper 3.2 and rule 5 of this project's architecture document),
+ * what must go because of its age (rule 4), what goes in a turn, and writes
+ * that nobody waits for, a few at a time beside readers.
+ */
+#include "stream.h"
+
+#include <linux/kernel.h>
+#include <linux/math64.h>
+
+/* A round of turns leaves this part of a switch as slack. */
+#define SWITCH_SHARE 4
+/*
+ * A turn beside nothing else lasts for so many slices: Linux 2.6's
+ * anticipatory scheduler read for 500 ms and wrote for 125 ms by turns.
+ */
+#define ASYNC_SLICES 4
+
+static struct ss_request *oldest_other(const struct stream_state_all *all,
+				       const struct stream *s)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq->stream != s)
+			return rq;
+	return NULL;
+}
+
+/*
+ * As oldest_other(), of those that somebody waits for: wait_target is theirs.
+ * Write-back piles up until nobody can wait for it, and then all of it is old;
+ * what may become of it is the inner policy's to say, when a turn has ended.
+ */
+static struct ss_request *oldest_awaited(const struct stream_state_all *all,
+					 const struct stream *s)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq->stream != s && ss_request_is_sync(rq))
+			return rq;
+	return NULL;
+}
+
+/*
+ * How many take turns with @s: established streams with pending requests,
+ * and all other pending requests together as one more.
+ */
+static u32 nr_in_turn(const struct ss_policy *policy, const struct stream *held)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s;
+	u32 nr = 0, members = 0;
+
+	list_for_each_entry(s, &all->waiting, node)
+		if (s != held && s->nr_pending && is_established(all, s)) {
+			nr++;
+			members += s->nr_pending;
+		}
+	return nr + (nr_others(policy, held) > members);
+}
+
+/* Pending reads that are not @s's own, each as the host sent it. */
+static u32 nr_other_reads(const struct ss_policy *policy,
+			  const struct stream *s)
+{
+	u32 nr = policy->sched->nr_pending_dir[SS_READ];
+
+	return nr - min_t(u32, nr, s->nr_pending);
+}
+
+static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 slice = policy->value[STREAM_TIME_SLICE], target;
+	u32 nr;
+
+	if (slice != SLICE_AUTO)
+		return slice;
+	/*
+	 * A turn ends with the request that is under way at its end. So that
+	 * these do not add up over a round, part of a switch is left over.
+	 */
+	target = policy->value[STREAM_WAIT_TARGET];
+	target -= min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
+	nr = nr_in_turn(policy, s);
+	/*
+	 * When answers have just made a stream of this one, the others may be
+	 * some too; together as one all would have waited too long at its end.
+	 */
+	if (all->new_turn)
+		nr = max_t(u32, nr, nr_other_reads(policy, s));
+	return div_u64(target, max_t(u32, nr, 1));
+}
+
+/*
+ * When the held stream must let others go on; they are pending. Beside what
+ * nobody waits for, a turn lasts for ASYNC_SLICES of the paper's slices, and
+ * does not pay for the drive's work on writes.
+ */
+static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 slice = slice_ns(policy, s), end = all->slice_start_ns + slice;
+	const struct ss_request *oldest = oldest_awaited(all, s);
+	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+
+	if (!oldest) {
+		if (!target)
+			end += (ASYNC_SLICES - 1) * slice;
+		return end + min_t(u64, all->turn_behind_ns, slice);
+	}
+	if (!target)
+		return end;
+	return min_t(u64, end,
+		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
+}
+
+/*
+ * Does @rq read on right behind the turn's first request, which is in the
+ * device? Of what takes one seek a drive that orders its commands may begin
+ * with the middle, and seek again; so the rest goes when the head is there.
+ */
+static bool is_behind_first(const struct ss_policy *policy,
+			    const struct ss_request *rq)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return all->first_of_turn && rq->direction == SS_READ &&
+	       rq->sector == policy->sched->head_sector;
+}
+
+struct ss_request *ss_stream_overdue(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *rq;
+
+	if (!inner->ops->expired)
+		return NULL;
+	rq = inner->ops->expired(inner, now_ns);
+	/*
+	 * Write-back comes faster than any disk writes, and then all of it is
+	 * late. As in Linux, where a batch is not ended for it, no turn is.
+	 */
+	if (rq && !ss_request_is_sync(rq) && all->held && !is_alone(all) &&
+	    now_ns < slice_end_ns(policy, all->held))
+		return NULL;
+	/* It is next, and sent now it would be served no sooner. */
+	if (rq && all->held && rq->stream == all->held && !is_alone(all) &&
+	    is_behind_first(policy, rq))
+		return NULL;
+	/* With a target of its own, the framework knows better what is late. */
+	if (rq && policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
+	    ss_request_is_sync(rq) &&
+	    now_ns < rq->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return NULL;
+	return rq;
+}
+
+/*
+ * The slice is over: the inner policy's choice among the others, unless the
+ * oldest would then wait for longer than its turn may take (rule 5).
+ */
+static struct ss_request *next_turn(const struct ss_policy *policy,
+				    const struct stream *s, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	struct ss_request *oldest = target ? oldest_awaited(all, s) :
+					     oldest_other(all, s);
+	struct ss_request *own = NULL;
+	struct ss_decision choice;
+	u64 patience;
+
+	/*
+	 * With a target, whoever has used up half of it is next: in a steady
+	 * rotation that is always the oldest, so the order is the one in which
+	 * the inner policy first chose them.
+	 */
+	if (target)
+		patience = policy->value[STREAM_WAIT_TARGET] / 2;
+	else
+		patience = slice_ns(policy, s) *
+			   (max_t(u32, nr_in_turn(policy, s), 1) - 1);
+	if (s->nr_pending)
+		own = list_first_entry(&s->members, struct ss_request,
+				       member_node);
+	if (oldest && now_ns > oldest->arrival_ns + patience)
+		return oldest;
+	choice = inner->ops->choose(inner, now_ns, own);
+	if (choice.verdict == SS_DISPATCH && choice.rq->stream != s)
+		return choice.rq;
+	return oldest ? oldest : oldest_other(all, s);
+}
+
+/*
+ * With the inner policy alone: the oldest request, if none was the oldest when
+ * it was dispatched for the time of a long turn (rule 5), or NULL.
+ */
+static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
+				   const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 turn_ns = alone_turn_ns(policy);
+	struct ss_request *oldest;
+
+	if (now_ns < all->oldest_served_ns + turn_ns)
+		return NULL;
+	oldest = list_first_entry(&all->age, struct ss_request, age_node);
+	if (oldest == skip || now_ns < oldest->arrival_ns + turn_ns)
+		return NULL;
+	/* What is late goes first; the inner policy knows which (rule 4). */
+	return ss_stream_overdue(policy, now_ns) ? NULL : oldest;
+}
+
+/* Wait, but not beyond the time when a request must go because of its age. */
+static struct ss_decision wait_until(const struct ss_policy *policy,
+				     u64 until_ns, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	u64 expiry_ns = SS_FOREVER;
+
+	if (inner->ops->next_expiry)
+		expiry_ns = inner->ops->next_expiry(inner);
+	/* One that has passed and was not obeyed: overdue says why. */
+	if (expiry_ns > now_ns)
+		until_ns = min_t(u64, until_ns, expiry_ns);
+	return ss_wait(until_ns);
+}
+
+struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
+					 const struct stream *s, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	struct ss_request *late, *own = NULL;
+	u64 until_ns = SS_FOREVER;
+
+	if (!ss_stream_waiting_pays(policy, s, now_ns))
+		return ss_nothing();
+	if (s->nr_pending)
+		own = list_first_entry(&s->members, struct ss_request,
+				       member_node);
+	late = ss_stream_overdue(policy, now_ns);
+	if (late)
+		return ss_dispatch(late);
+
+	if (nr_others(policy, s)) {
+		until_ns = slice_end_ns(policy, s);
+		if (now_ns >= until_ns)
+			return ss_dispatch(next_turn(policy, s, now_ns));
+	}
+	if (own && is_behind_first(policy, own))
+		return ss_wait(until_ns);
+	if (own)
+		return ss_dispatch(own);
+	/* Without a child by then, the turn is over. */
+	if (all->away)
+		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
+						     ss_nothing();
+	if (s->state == STREAM_IN_FLIGHT)
+		return ss_wait(until_ns);
+	if (is_broken(s, now_ns))
+		return ss_nothing();
+	return ss_wait(min_t(u64, until_ns, s->broken_ns));
+}
+
+struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
+					 u64 now_ns,
+					 const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_decision decision;
+	struct ss_request *late;
+
+	if (all->held && !is_flat(policy) && !is_alone(all)) {
+		decision = ss_stream_held_choose(policy, all->held, now_ns);
+		if (decision.verdict == SS_DISPATCH)
+			return decision;
+		if (decision.verdict == SS_WAIT)
+			return wait_until(policy, decision.until_ns, now_ns);
+	} else if (is_alone(all) && !is_flat(policy)) {
+		late = starving(policy, now_ns, skip);
+		if (late)
+			return ss_dispatch(late);
+	}
+	if (all->answer.open && now_ns < all->answer.until_ns &&
+	    !ss_stream_overdue(policy, now_ns))
+		return wait_until(policy, all->answer.until_ns, now_ns);
+	if (all->answered && all->answered != skip &&
+	    !ss_stream_overdue(policy, now_ns))
+		return ss_dispatch(all->answered);
+	return inner->ops->choose(inner, now_ns, skip);
+}
+
+struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = ss_stream_turn_choice(policy, now_ns, skip);
+
+	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
+	    now_ns < all->apart_until_ns && !is_alone(all) &&
+	    !ss_stream_overdue(policy, now_ns))
+		return ss_wait(SS_FOREVER);
+	return choice;
+}
+
+void ss_stream_note_holding(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	const struct stream *s = all->held;
+	bool holding;
+
+	/* A coordinator of several disks counts by itself what it holds. */
+	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
+		  sched->nr_pending && !sched->nr_in_flight &&
+		  !sched->coordinator && !is_flat(policy) && !is_alone(all) &&
+		  ss_stream_held_choose(policy, s, now_ns).verdict == SS_WAIT;
+	if (holding && !all->holding) {
+		policy->sched->counters.waits++;
+		ss_sched_tell(policy->sched, SS_EVENT_HELD, s->end_sector,
+			      s->size);
+	}
+	all->holding = holding;
+}
+
+void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
+			 const struct ss_request *rq, bool because_late,
+			 u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *held = all->held;
+	struct ss_counters *counters = &policy->sched->counters;
+
+	if (held) {
+		if (all->holding &&
+		    now_ns >= held->completed_ns + held->patience_ns) {
+			counters->timeouts++;
+			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
+				      held->end_sector, held->size);
+			if (has_second_chance(all, held))
+				counters->second_chances++;
+		} else if (now_ns >=
+			   all->slice_start_ns + slice_ns(policy, held)) {
+			counters->slices_ended++;
+			ss_sched_tell(policy->sched, SS_EVENT_SLICE_ENDED,
+				      held->end_sector, held->size);
+		}
+	}
+	/*
+	 * A lone request that was late interrupts; a stream takes its turn.
+	 * Where more are late the disk is overloaded, and the inner policy
+	 * gets it to itself until a stream's member is its own choice.
+	 */
+	if (because_late && held && !(s && is_established(all, s)) &&
+	    !ss_stream_overdue(policy, now_ns)) {
+		all->away = true;
+		return;
+	}
+	all->away = false;
+	ss_stream_turn_ends(policy);
+	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;
+	/* The answers that made a stream of it are of its turn. */
+	all->slice_start_ns = all->went_first == rq ? all->run_ns : now_ns;
+	all->new_turn = all->went_first == rq;
+	all->turn_behind_ns = 0;
+	all->first_of_turn = all->held ? rq : NULL;
+}
