@@ -8,7 +8,7 @@
  * up to the limit, with a marked page that triggers the next window before
  * the reader runs dry. Write-back follows mm/page-writeback.c in outline: a
  * flusher starts above a tenth of the cache or for data older than 30 s, and
- * writers sleep above a fifth.
+ * writers sleep above a fifth, or what dirty_pct says.
  *
  * Pages live in chunks of 64, with a bit for each page and property.
  */
@@ -21,7 +21,6 @@
 #define HASH_SIZE (1 << 16)
 
 #define DIRTY_BACKGROUND_PCT 10
-#define DIRTY_LIMIT_PCT 20
 #define DIRTY_EXPIRE_NS (30 * SS_SEC)
 #define FLUSHER_PERIOD_NS (5 * SS_SEC)
 /* Chunks looked at for one that can be dropped. */
@@ -60,7 +59,7 @@ struct sim_cache {
 	struct list_head lru; /* oldest first */
 	struct list_head dirty; /* oldest first */
 	struct list_head writing;
-	u64 nr_chunks, max_chunks;
+	u64 nr_pages, max_pages; /* present */
 	u64 nr_dirty; /* pages */
 	u64 limit, background; /* pages */
 	u32 nr_writing; /* bios */
@@ -81,8 +80,8 @@ struct sim_cache *sim_cache_new(struct sim *sim)
 	INIT_LIST_HEAD(&cache->lru);
 	INIT_LIST_HEAD(&cache->dirty);
 	INIT_LIST_HEAD(&cache->writing);
-	cache->max_chunks = pages / CHUNK_PAGES + 1;
-	cache->limit = pages * DIRTY_LIMIT_PCT / 100 + 1;
+	cache->max_pages = pages + CHUNK_PAGES;
+	cache->limit = pages * sim->config.dirty_pct / 100 + 1;
 	cache->background = pages * DIRTY_BACKGROUND_PCT / 100 + 1;
 	return cache;
 }
@@ -138,8 +137,11 @@ static bool is_present(struct sim_cache *cache, u64 page)
 	return chunk && (chunk->present & bit_of(page));
 }
 
-/* Drop the least recently used chunk that nothing is going on in. */
-static void evict(struct sim_cache *cache)
+/*
+ * Drop the least recently used chunk that nothing is going on in. False: none
+ * was found.
+ */
+static bool evict(struct sim_cache *cache)
 {
 	struct chunk *chunk;
 	u32 tries = EVICT_TRIES;
@@ -148,7 +150,7 @@ static void evict(struct sim_cache *cache)
 		struct chunk **link;
 
 		if (!tries--)
-			return;
+			return false;
 		if (chunk->dirty || chunk->writing ||
 		    chunk->present != chunk->ready)
 			continue;
@@ -157,10 +159,11 @@ static void evict(struct sim_cache *cache)
 			link = &(*link)->hash_next;
 		*link = chunk->hash_next;
 		list_del_init(&chunk->lru);
+		cache->nr_pages -= (u64)__builtin_popcountll(chunk->present);
 		free(chunk);
-		cache->nr_chunks--;
-		return;
+		return true;
 	}
+	return false;
 }
 
 static struct chunk *get(struct sim_cache *cache, u64 page)
@@ -172,8 +175,8 @@ static struct chunk *get(struct sim_cache *cache, u64 page)
 		list_move_tail(&chunk->lru, &cache->lru);
 		return chunk;
 	}
-	if (cache->nr_chunks >= cache->max_chunks)
-		evict(cache);
+	while (cache->nr_pages >= cache->max_pages && evict(cache))
+		;
 	chunk = sim_alloc(sizeof(*chunk));
 	chunk->number = page / CHUNK_PAGES;
 	bucket = bucket_of(cache, chunk->number);
@@ -182,7 +185,6 @@ static struct chunk *get(struct sim_cache *cache, u64 page)
 	list_add_tail(&chunk->lru, &cache->lru);
 	INIT_LIST_HEAD(&chunk->dirty_node);
 	INIT_LIST_HEAD(&chunk->writing_node);
-	cache->nr_chunks++;
 	return chunk;
 }
 
@@ -257,6 +259,7 @@ static void read_pages(struct sim *sim, u32 job, u64 start, u64 nr, u64 mark,
 			continue;
 		}
 		chunk->present |= bit_of(page);
+		cache->nr_pages++;
 		if (page == mark)
 			chunk->marked |= bit_of(page);
 		run++;
@@ -543,6 +546,7 @@ bool sim_cache_write(struct sim *sim, u32 job, u64 page)
 		return false;
 	}
 	chunk = get(cache, page);
+	cache->nr_pages += !(chunk->present & bit);
 	chunk->present |= bit;
 	chunk->ready |= bit;
 	if (chunk->dirty & bit)
@@ -607,7 +611,8 @@ static void check_syncs(struct sim *sim)
 	}
 }
 
-void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page)
+void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page,
+		    u8 flags)
 {
 	struct sim_cache *cache = sim->cache;
 	struct sync *sync = sim_alloc(sizeof(*sync));
@@ -621,7 +626,9 @@ void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page)
 		next = at->next;
 		if (chunk->number >= first_page / CHUNK_PAGES &&
 		    chunk->number * CHUNK_PAGES < end_page)
-			write_chunk(sim, chunk, job, SS_SYNC);
+			write_chunk(sim, chunk,
+				    flags & SS_SYNC ? job : sim->nr_processes,
+				    flags);
 	}
 	check_syncs(sim);
 }

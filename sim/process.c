@@ -22,6 +22,8 @@
 /* How often a stalling process looks whether the disk has gone on. */
 #define STALL_LOOK_NS (100 * SS_USEC)
 #define NO_THREAD U32_MAX
+/* A process fills one of so many parts of a group's free space (ext3). */
+#define GROUP_PARTS 16
 
 enum process_step {
 	STEP_NEXT, /* choose the next block */
@@ -30,6 +32,13 @@ enum process_step {
 	STEP_BARRIER, /* wait for the others */
 	STEP_STALL, /* until the disk serves somebody else */
 	STEP_DONE,
+};
+
+/* What is done with the file. */
+enum file_step {
+	FILE_WHOLE, /* read or written from end to end */
+	FILE_LAST_READ, /* to be appended to: its last page is read */
+	FILE_LAST_WRITTEN, /* and written, then what is new */
 };
 
 /* A direct block under way. */
@@ -59,6 +68,8 @@ struct sim_process {
 	u64 map_units, map_used;
 	u64 file_at, file_end; /* what is left of this file */
 	u64 files; /* begun so far */
+	enum file_step file_step;
+	u64 *group_filled; /* bytes of its part of each group's free space */
 
 	/* The current block. */
 	u8 direction;
@@ -70,6 +81,7 @@ struct sim_process {
 	struct slot *slot;
 	u32 in_flight;
 	u32 blocks_to_think, writes_to_sync;
+	bool all_synced; /* what comes is the sync of all, not its own */
 
 	/* Who it is, and with whom. */
 	u64 owner;
@@ -109,6 +121,9 @@ struct sim_process *sim_process_new(const struct sim *sim,
 	p->thread = NO_THREAD;
 	p->slot = sim_alloc(job->iodepth * sizeof(*p->slot));
 	open_file(p, sim);
+	if (job->group_bytes)
+		p->group_filled = sim_alloc(job->size / job->group_bytes *
+					    sizeof(u64));
 	if ((job->rw & SIM_RW_RANDOM) && !job->norandommap) {
 		u64 range = job->zone_size ? job->zone_range : job->size;
 
@@ -121,6 +136,7 @@ struct sim_process *sim_process_new(const struct sim *sim,
 void sim_process_free(struct sim_process *p)
 {
 	free(p->map);
+	free(p->group_filled);
 	free(p->slot);
 	free(p);
 }
@@ -289,10 +305,65 @@ static u8 choose_direction(struct sim_process *p)
 
 static u64 random_place(struct sim_process *p)
 {
-	u64 units = p->job.size / p->job.align_bytes;
+	const struct sim_job *job = &p->job;
+	u64 start = job->offset, bytes = job->size;
 
-	return p->job.offset +
-	       sim_random_below(&p->seed, units) * p->job.align_bytes;
+	if (job->group_bytes) {
+		start += sim_random_below(&p->seed, bytes / job->group_bytes) *
+			 job->group_bytes;
+		bytes = job->group_files_bytes;
+	}
+	return start + sim_random_below(&p->seed, bytes / job->align_bytes) *
+			       job->align_bytes;
+}
+
+/* Something new of @bytes in the group of what lies at @position. */
+static void next_free(struct sim_process *p, u64 position, u64 bytes)
+{
+	const struct sim_job *job = &p->job;
+	u64 part = (job->group_bytes - job->group_files_bytes) / GROUP_PARTS;
+	u64 group = (position - job->offset) / job->group_bytes;
+
+	if (p->group_filled[group] + bytes > part)
+		p->group_filled[group] = 0;
+	p->file_at = job->offset + group * job->group_bytes +
+		     job->group_files_bytes + p->index % GROUP_PARTS * part +
+		     p->group_filled[group];
+	p->file_at = p->file_at / PAGE_BYTES * PAGE_BYTES;
+	p->file_end = p->file_at + bytes;
+	p->group_filled[group] += bytes;
+}
+
+/* Write a new file instead, or first read the last page of this one. */
+static void next_written(struct sim_process *p)
+{
+	if (sim_random_below(&p->seed, 100) >= p->job.append_pct) {
+		next_free(p, p->file_at, p->file_end - p->file_at);
+		return;
+	}
+	p->file_step = FILE_LAST_READ;
+	p->direction = SS_READ;
+	p->file_at = (p->file_end - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+/* The next step of appending. False: there is none. */
+static bool append_more(struct sim_process *p)
+{
+	switch (p->file_step) {
+	case FILE_WHOLE:
+		return false;
+	case FILE_LAST_READ:
+		p->file_step = FILE_LAST_WRITTEN;
+		p->direction = SS_WRITE;
+		p->file_at = (p->file_end - 1) / PAGE_BYTES * PAGE_BYTES;
+		return true;
+	case FILE_LAST_WRITTEN:
+		/* What lies behind it is another file's. */
+		p->file_step = FILE_WHOLE;
+		next_free(p, p->file_at - PAGE_BYTES, p->job.append_bytes);
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -321,6 +392,8 @@ static void next_file(struct sim_process *p, const struct sim *sim)
 	if (p->file_end > end)
 		p->file_end = end;
 	p->position[0] = (u64)((s64)p->file_end + job->seq_skip);
+	if (job->group_bytes && p->direction == SS_WRITE)
+		next_written(p);
 	p->files++;
 	open_file(p, sim);
 }
@@ -612,7 +685,8 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		return false;
 	if (must_stop(sim, p))
 		return true;
-	if (!over && p->job.nr_file_splits && p->file_at >= p->file_end) {
+	if (!over && p->job.nr_file_splits && p->file_at >= p->file_end &&
+	    !append_more(p)) {
 		if (p->job.new_process && p->files) {
 			if (!replace_process(sim, p))
 				return false;
@@ -633,6 +707,12 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 			return false;
 		if (p->job.end_fsync) {
 			p->job.end_fsync = false;
+			p->step = STEP_SYNC;
+			return true;
+		}
+		if (p->job.end_sync && sim->running == 1) {
+			p->job.end_sync = false;
+			p->all_synced = true;
 			p->step = STEP_SYNC;
 			return true;
 		}
@@ -706,7 +786,8 @@ static bool step_sync(struct sim *sim, struct sim_process *p)
 	p->step = STEP_NEXT;
 	p->asleep = true;
 	sim_cache_sync(sim, p->index, p->job.offset / PAGE_BYTES,
-		       (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES);
+		       (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES,
+		       p->all_synced ? 0 : SS_SYNC);
 	return false;
 }
 

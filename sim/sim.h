@@ -75,6 +75,15 @@ struct sim_job {
 	u32 nr_file_splits; /* 0: the region is one file */
 	u32 file_bytes[SIM_MAX_SPLITS];
 	u32 file_pct[SIM_MAX_SPLITS];
+	/*
+	 * At random: files lie in the beginning of groups, as file systems have
+	 * them. What is written is new, and goes into its group's free space.
+	 */
+	u64 group_bytes; /* 0: anywhere, and a file is written where it lies */
+	u64 group_files_bytes; /* of each group, for files */
+	/* Of what is written: so many of 100 are added to a file instead. */
+	u32 append_pct;
+	u32 append_bytes; /* after its last page has been read and rewritten */
 	/* In order: so many files lie together, the next ones elsewhere. */
 	u32 directory_files; /* 0: all lie together */
 	/* A process for each file, this long after the last one has gone. */
@@ -91,6 +100,7 @@ struct sim_job {
 	u32 stall_blocks; /* 0: never; else at most thinktime_ns at a time */
 	u32 readahead_pages; /* its largest window; SIM_READAHEAD_SAME */
 	u32 first_window_pages; /* of a file; 0: as Linux since 2.6.23 */
+	bool end_sync; /* the last one to end writes all back, as sync(2) */
 	bool background; /* goes on until all others are done */
 };
 
@@ -101,6 +111,7 @@ struct sim_config {
 	u32 nr_requests; /* the scheduler's, as in Linux */
 	u32 max_request_sectors; /* merging stops there */
 	u64 cache_bytes; /* page cache */
+	u32 dirty_pct; /* of it: with more dirty, writers sleep */
 	u32 readahead_pages; /* largest window, 4 KiB pages; 0: no readahead */
 	u64 page_copy_ns; /* CPU time for one page of a buffered read */
 	u64 wake_ns; /* from a completion until its sender runs again */

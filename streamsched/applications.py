@@ -24,12 +24,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamsched import rig
 from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError, unknown
+from streamsched.errors import StreamschedError, exit_code_of, unknown
 from streamsched.kernelhost import KernelPolicy, parse_policies
 from streamsched.kerneltable import (
     DISK,
@@ -37,9 +35,10 @@ from streamsched.kerneltable import (
     TIMED,
     Cell,
     Program,
-    marks,
+    cells_done,
     program_cell,
     source_tree,
+    with_rows,
 )
 
 # Commands in the disk at once, and the path: all that the disk can; and one, so that only the
@@ -601,10 +600,7 @@ def markdown(application: Application, cells: Sequence[Cell]) -> str:
 
 def write_into(document: Path, name: str, table: str) -> None:
     """Put @table where @document has the marks of @name."""
-    begin, end = marks(name)
-    head, rest = document.read_text().split(begin, 1)
-    _, tail = rest.split(end, 1)
-    document.write_text(f"{head}{begin}\n\n{table}\n\n{end}{tail}")
+    document.write_text(with_rows(document.read_text(), name, table.splitlines(), ()))
 
 
 app = typer.Typer(
@@ -633,13 +629,7 @@ def table(
             raise unknown("program", name, APPLICATIONS)
         APPLICATIONS[name].check()
     document = rig.source_root() / "docs" / "APPLICATIONS.md"
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
+    progress = cells_done()
     conditions = sum(len(APPLICATIONS[name].conditions) for name in names)
     with progress:
         task = progress.add_task("applications", total=conditions * len(POLICIES.split(",")))
@@ -659,12 +649,7 @@ def table(
 
 def main() -> int:
     """What `python -m streamsched.applications` does."""
-    try:
-        app()
-    except StreamschedError as error:
-        print(f"applications-table: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code_of("applications-table", app)
 
 
 if __name__ == "__main__":

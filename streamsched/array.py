@@ -118,10 +118,20 @@ def _failed(text: str, word: str, array: Array) -> Array:
         )
     fail_at_ns = 0
     if at:
-        fail_at_ns = parse_time_ns(when) if when else 0
+        try:
+            fail_at_ns = parse_time_ns(when) if when else 0
+        except UsageError as error:
+            raise UsageError(f"--array {text}: {word}: {error}") from None
         if not fail_at_ns:
             raise UsageError(f"--array {text}: {word}: name a time behind the @, as in 5s")
     return dataclasses.replace(array, failed=int(member), fail_at_ns=fail_at_ns)
+
+
+def _kind(word: str) -> str:
+    """What a word of --array says: each may be said once."""
+    if word[:1].isdigit():
+        return "chunk"
+    return "layout" if word in LAYOUTS else word.partition("=")[0]
 
 
 def parse_array(text: str) -> Array:
@@ -135,18 +145,23 @@ def parse_array(text: str) -> Array:
     if not 2 <= members <= MOST_MEMBERS:
         raise UsageError(f"--array {text}: an array has 2 to {MOST_MEMBERS} disks, not {members}")
     array = Array(level, members)
+    said: dict[str, str] = {}
     for word in words:
-        if word[:1].isdigit():
+        kind = _kind(word)
+        if kind in said:
+            raise UsageError(f"--array {text}: has {said[kind]} and {word}; leave one of them out")
+        said[kind] = word
+        if kind == "chunk":
             if level == "linear":
                 raise UsageError(f"--array {text}: linear has no chunks; leave out {word}")
             array = dataclasses.replace(array, chunk_sectors=_chunk(text, word))
-        elif word in LAYOUTS:
+        elif kind == "layout":
             if level != "raid5":
                 raise UsageError(f"--array {text}: only raid5 has a layout; leave out {word}")
             array = dataclasses.replace(array, layout=word)
         elif word == "uncoordinated":
             array = dataclasses.replace(array, coordinated=False)
-        elif word.startswith("failed="):
+        elif kind == "failed" and word != kind:
             array = _failed(text, word, array)
         else:
             raise unknown("word of --array", word, [*LAYOUTS, "uncoordinated", "failed=N"])

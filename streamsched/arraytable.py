@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The table of docs/KERNEL.md for arrays: five emulated disks under md, on the real kernel.
 
-`python -m streamsched.arraytable` measures it all anew, or the jobs and levels that are named, and
-writes it. Sizes and distances are four times those of the job files, so that each of the five
-disks has about what a disk by itself has.
+`python -m streamsched.arraytable` measures it all anew, or the jobs, levels and
+schedulers that are named, and writes it. Sizes and distances are four times those of the job
+files, so that each of the five disks has about what a disk by itself has.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched import hddemu, rig
 from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError
-from streamsched.kernelhost import FIO_WORK, MEMORY_MB
-from streamsched.kerneltable import DISK, FIO_JOBS, QUEUE_DEPTH, marks
+from streamsched.errors import StreamschedError, exit_code_of, named
+from streamsched.jobfile import parse_jobs
+from streamsched.kernelhost import FIO_WORK, MEMORY_MB, process_section
+from streamsched.kerneltable import DISK, FIO_JOBS, QUEUE_DEPTH, cells_done, with_rows
 from streamsched.simulate import NR_REQUESTS
 
 DISKS = 5
@@ -129,13 +130,28 @@ def _rate(clones: Sequence[dict[str, float]]) -> float:
     return sum(c["bytes"] for c in clones) / 1e6 / max(c["seconds"] for c in clones)
 
 
-def cells(job: str, level: str) -> list[Cell]:
-    """@job under every scheduler, against one of its processes alone."""
+def one_by_one(text: str, level: str) -> str:
+    """A job file that has each process of @text alone, one after the other, in its own place."""
+    data_disks = DISKS - (level == "raid5")
+    capacity = data_disks * load_disk(DISK).capacity_sectors * 512
+    processes = parse_jobs(text, "one of the table", capacity_bytes=capacity)
+    return "".join(process_section(p, p.io_bytes or p.size) for p in processes)
+
+
+def efficiency(clones: Sequence[dict[str, float]], alone: Sequence[dict[str, float]]) -> float:
+    """See docs/RESULTS.md: 1 if together they took as long as one after the other."""
+    pairs = zip(clones, alone, strict=True)
+    needed_s = sum(c["bytes"] * a["seconds"] / a["bytes"] for c, a in pairs)
+    return needed_s / max(c["seconds"] for c in clones)
+
+
+def cells(job: str, level: str, schedulers: Sequence[str], done: Callable[[], None]) -> list[Cell]:
+    """@job under each of @schedulers, against each process alone; @done after each."""
     file = rig.source_root() / "jobs" / "kernel" / f"{job}.fio"
     text = scaled(file.read_text())
-    alone = _rate(run(re.sub(r"^numjobs=\d+$", "numjobs=1", text, flags=re.M), level, "none"))
+    alone = run(one_by_one(text, level), level, "none")
     found = []
-    for scheduler in SCHEDULERS:
+    for scheduler in schedulers:
         clones = run(text, level, scheduler)
         found.append(
             Cell(
@@ -143,11 +159,12 @@ def cells(job: str, level: str) -> list[Cell]:
                 level,
                 scheduler,
                 _rate(clones),
-                _rate(clones) / alone if len(clones) > 1 else None,
+                efficiency(clones, alone) if len(clones) > 1 else None,
                 max(c["p99_ms"] for c in clones),
                 max(c["longest_ms"] for c in clones),
             )
         )
+        done()
     return found
 
 
@@ -166,48 +183,36 @@ def markdown(rows: Sequence[Cell]) -> str:
     return "\n".join(out)
 
 
-def write_into(document: Path, rows: Sequence[Cell]) -> None:
-    """Replace the rows of the level that was measured, and leave those of others."""
-    job = rows[0].job
-    begin, end = marks(f"arrays {job}")
-    head, rest = document.read_text().split(begin, 1)
-    old, tail = rest.split(end, 1)
-    new = markdown(rows).splitlines()
-    measured = {cell.level for cell in rows}
-    lines = [row for row in new if not row.startswith("| raid")]
-    for level in LEVELS:
-        source = new if level in measured else old.splitlines()
-        lines += [row for row in source if row.startswith(f"| {level} |")]
-    text = "\n".join(lines)
-    document.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}")
+def write_into(document: Path, found: Sequence[Cell]) -> None:
+    """Put the rows that were measured where they belong, and leave the others as they are."""
+    rows = [f"| {level} | {scheduler} |" for level in LEVELS for scheduler in SCHEDULERS]
+    new = markdown(found).splitlines()
+    document.write_text(with_rows(document.read_text(), f"arrays {found[0].job}", new, rows))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Measure what is named (jobs, then levels; nothing: all) and write docs/KERNEL.md."""
-    jobs = [word for word in arguments if word in FIO_JOBS] or list(FIO_JOBS)
-    levels = [word for word in arguments if word in LEVELS] or list(LEVELS)
-    strange = [word for word in arguments if word not in FIO_JOBS and word not in LEVELS]
-    if strange:
-        print(
-            f"array-table: {strange[0]!r} is neither a job ({', '.join(FIO_JOBS)}) "
-            f"nor a level ({', '.join(LEVELS)})",
-            file=sys.stderr,
-        )
-        return 2
+def table(arguments: Sequence[str]) -> None:
+    """Measure what is named (jobs, levels, schedulers; nothing: all) into docs/KERNEL.md."""
+    jobs, levels, schedulers = named(
+        arguments,
+        ("job", list(FIO_JOBS)),
+        ("level", LEVELS),
+        ("scheduler", list(SCHEDULERS)),
+    )
     rig.build()
     rig.build_modules()
     document = rig.source_root() / "docs" / "KERNEL.md"
-    try:
+    with cells_done() as progress:
+        total = len(jobs) * len(levels) * len(schedulers)
+        task = progress.add_task("array table", total=total)
         for job in jobs:
             for level in levels:
-                rows = cells(job, level)
-                write_into(document, rows)
-                for cell in rows:
-                    print(cell, flush=True)
-    except StreamschedError as error:
-        print(f"array-table: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+                found = cells(job, level, schedulers, lambda: progress.advance(task))
+                write_into(document, found)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """What `python -m streamsched.arraytable` does."""
+    return exit_code_of("array-table", lambda: table(arguments))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ from streamsched.policies import (
 )
 from streamsched.profile import POLICIES as PROFILE_POLICIES
 from streamsched.simulate import Setup
-from streamsched.workloads import WORKLOADS
+from streamsched.workloads import WORKLOADS, shipped_jobs
 
 DEFAULT_DISK = "wd5000aaks"
 DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
@@ -148,19 +149,19 @@ ProfileOption = Annotated[
     Path | None,
     typer.Option(
         "--profile",
-        help="With the policy auto: what `streamsched profile` has written for this disk; "
+        help="For auto: what `streamsched profile` has written for this disk; "
         "without it one is measured once and kept.",
     ),
 ]
 GoalOption = Annotated[
     Goal,
-    typer.Option("--goal", help="With the policy auto: what to choose for; p99 of response times."),
+    typer.Option("--goal", help="For auto: what to choose for; p99 of response times."),
 ]
 RuleOption = Annotated[
     Rule,
     typer.Option(
         "--rule",
-        help="With the policy auto: what to choose by; size: requests' average size alone.",
+        help="For auto: what to choose by; size: requests' average size alone.",
     ),
 ]
 OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
@@ -246,6 +247,10 @@ def _setups(
         Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
         for spec in specs
     ]
+
+
+def _nr_processes(processes: Sequence[object]) -> str:
+    return f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
 
 
 def _check_to(path: Path | None) -> None:
@@ -352,6 +357,8 @@ def run(
     _check_to(to)
     workload = WORKLOADS.get(job)
     if not workload and not Path(job).suffix and Path(job).name == job and not Path(job).exists():
+        if job in shipped_jobs():
+            raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
         raise unknown("workload", job, WORKLOADS)
     if workload:
         if on is not Host.sim:
@@ -400,7 +407,7 @@ def run(
     comparison = compare(setups, processes, jobs=_jobs(jobs))
     name = Path(job).name
     title = (
-        f"{name}: {len(processes)} processes on {storage}, "
+        f"{name}: {_nr_processes(processes)} on {storage}, "
         f"owners {owners.value}, queue depth {queue_depth}"
     )
     _show(comparison, output, to, name, title)
@@ -471,7 +478,7 @@ def _run_on_kernel(
     )
     name = Path(job).name
     title = (
-        f"{name}: {len(processes)} processes on {disk.name}, "
+        f"{name}: {_nr_processes(processes)} on {disk.name}, "
         f"the real kernel, path {path}, queue depth {depth}"
     )
     _show(comparison, output, to, name, title)
@@ -498,7 +505,7 @@ def _run_on_nbd(
     comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
     name = Path(job).name
     title = (
-        f"{name}: {len(processes)} processes on {disk.name}, "
+        f"{name}: {_nr_processes(processes)} on {disk.name}, "
         f"over NBD in real time, queue depth {depth}"
     )
     _show(comparison, output, to, name, title)
@@ -712,6 +719,8 @@ def frontier(
 
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
+    if plot:
+        limits.check_plot(plot)
     cases = limits.auto_cases()
     if plot:
         cases += limits.fixed_cases()
@@ -765,7 +774,10 @@ def rig_build(
 
 @rig_app.command("exec", context_settings={"allow_interspersed_args": False})
 def rig_exec(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND")],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND", help="A command and its arguments."),
+    ],
     variant: VariantOption = "base",
     no_modules: NoModulesOption = False,
     memory: MemoryOption = 1024,
@@ -950,6 +962,10 @@ def options(
     """Compare disk schedulers, stream scheduling among them, in virtual time."""
 
 
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def _usage_sentence(error: Exception) -> str:
     """What typer's parser refuses, as one sentence that ends with where to look.
 
@@ -958,7 +974,11 @@ def _usage_sentence(error: Exception) -> str:
     """
     message: str = error.format_message()  # type: ignore[attr-defined]
     message = " ".join(message.replace("Value error, ", "").split()).rstrip(".")
-    message = message[:1].lower() + message[1:]
+    message = re.sub(r"\. (Did you mean .*\?)$", lambda hint: f" ({_lower(hint[1])})", message)
+    message = message.replace(": Input should be ", ": it must be ")
+    message = message.partition(", unable to parse ")[0]
+    # A command of commands, alone: its help has been printed, and that is all its exception says.
+    message = _lower(message) or "name a command"
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "streamsched"
     return f"{message}; `{command} --help` lists what there is"

@@ -187,6 +187,7 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
         TimeElapsedColumn(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     ids: list[TaskID] = []
     began = time.monotonic()

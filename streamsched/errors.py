@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 
 
 class StreamschedError(Exception):
@@ -31,3 +32,25 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
     return UsageError(f"unknown {what} {name!r}; {hint}")
+
+
+def named(words: Sequence[str], *kinds: tuple[str, Sequence[str]]) -> list[list[str]]:
+    """Of each of @kinds (what it is, the names there are) what @words name; if nothing, all.
+
+    Raises UsageError for a word that is of no kind.
+    """
+    every = [name for _, names in kinds for name in names]
+    for word in words:
+        if word not in every:
+            raise unknown(" or ".join(what for what, _ in kinds), word, every)
+    return [[name for name in names if name in words] or list(names) for _, names in kinds]
+
+
+def exit_code_of(program: str, work: Callable[[], object]) -> int:
+    """0 when @work is done, else the error's code, after its sentence on stderr."""
+    try:
+        work()
+    except StreamschedError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -13,6 +13,7 @@ comes out of the drive's cache and the next one pays, so all of it counts.)
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rich.table import Table
 
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import Interrupted, StreamschedError
+from streamsched.errors import Interrupted, StreamschedError, UsageError
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -186,14 +187,18 @@ def table(points: Sequence[Point]) -> Table:
     return result
 
 
+def check_plot(path: Path) -> None:
+    """Refuse a picture that could not be drawn in the end, before the work begins."""
+    if not path.parent.is_dir():
+        raise UsageError(f"--plot {path}: cannot write it: there is no directory {path.parent}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise StreamschedError("--plot needs matplotlib; install it with: pip install matplotlib")
+
+
 def plot(points: Sequence[Point], path: Path) -> None:
     """Efficiency against longest wait: auto, the frontier, and the paper's fixed slice."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise StreamschedError(
-            "--plot needs matplotlib; install it with: pip install matplotlib"
-        ) from None
+    import matplotlib
+
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "streamsched"
     import matplotlib.pyplot as plt

@@ -78,6 +78,10 @@ class Process:
     nr_file_splits: int = 0
     file_bytes: tuple[int, ...] = ()
     file_pct: tuple[int, ...] = ()
+    group_bytes: int = 0
+    group_files_bytes: int = 0
+    append_pct: int = 0
+    append_bytes: int = 0
     directory_files: int = 0
     new_process: bool = False
     spawn_ns: int = 0
@@ -89,6 +93,7 @@ class Process:
     stall_blocks: int = 0
     readahead_pages: int = READAHEAD_SAME
     first_window_pages: int = 0
+    end_sync: bool = False
     background: bool = False
     # Read by policies.py; the simulator is told of it apart.
     weight: int | None = None

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from streamsched import rig
 from streamsched.blocktrace import Request
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError
+from streamsched.errors import StreamschedError, exit_code_of, named
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import (
     DEFAULT_POLICIES,
@@ -356,65 +356,67 @@ def marks(workload: str) -> tuple[str, str]:
     return f"<!-- measured: {workload} -->", f"<!-- end: {workload} -->"
 
 
+def with_rows(text: str, name: str, new: Sequence[str], rows: Sequence[str]) -> str:
+    """@text with the measured lines @new in the table of @name, and of @rows (beginnings of lines,
+    in their order) those that were not measured as they were.
+    """
+    begin, end = marks(name)
+    head, rest = text.split(begin, 1)
+    old, tail = rest.split(end, 1)
+    table = [line for line in new if not line.startswith(tuple(rows))]
+    for row in rows:
+        table += [line for line in [*new, *old.splitlines()] if line.startswith(row)][:1]
+    lines = "\n".join(table)
+    return f"{head}{begin}\n\n{lines}\n\n{end}{tail}"
+
+
 def write_into(document: Path, cells: Sequence[Cell]) -> None:
-    """Replace the rows of the paths that were measured, and leave those of others."""
+    """Put the rows that were measured where they belong, and leave the others as they are."""
     text = document.read_text()
+    schedulers = [policy.label for policy in parse_policies(DEFAULT_POLICIES)]
+    rows = [f"| {path} | {scheduler} |" for path in PATHS for scheduler in schedulers]
     for workload in dict.fromkeys(cell.workload for cell in cells):
-        begin, end = marks(workload)
-        head, rest = text.split(begin, 1)
-        old, tail = rest.split(end, 1)
         new = markdown([cell for cell in cells if cell.workload == workload]).splitlines()
-        rows = {path: f"| {path} |" for path in PATHS}
-        measured = {cell.path for cell in cells if cell.workload == workload}
-        table = "\n".join(
-            [row for row in new if not row.startswith(tuple(rows.values()))]
-            + [
-                row
-                for path in PATHS
-                for row in (new if path in measured else old.splitlines())
-                if row.startswith(rows[path])
-            ]
-        )
-        text = f"{head}{begin}\n\n{table}\n\n{end}{tail}"
+        text = with_rows(text, workload, new, rows)
     document.write_text(text)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Measure what is named (workloads, then paths; nothing: all) and write docs/KERNEL.md."""
-    known = [*FIO_JOBS, *PROGRAMS]
-    workloads = [word for word in arguments if word in known] or known
-    paths = [word for word in arguments if word in PATHS] or list(PATHS)
-    strange = [word for word in arguments if word not in known and word not in PATHS]
-    if strange:
-        print(
-            f"kernel-table: {strange[0]!r} is neither a workload ({', '.join(known)}) "
-            f"nor a path ({', '.join(PATHS)})",
-            file=sys.stderr,
-        )
-        return 2
-    policies = parse_policies(DEFAULT_POLICIES)
-    console = Console(stderr=True)
-    progress = Progress(
+def cells_done() -> Progress:
+    """A bar that counts cells, with the time so far."""
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=console,
+        console=Console(stderr=True),
     )
-    task = progress.add_task("kernel table", total=len(workloads) * len(paths) * len(policies))
+
+
+def table(arguments: Sequence[str]) -> None:
+    """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/KERNEL.md."""
+    every = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
+    workloads, paths, schedulers = named(
+        arguments,
+        ("workload", [*FIO_JOBS, *PROGRAMS]),
+        ("path", PATHS),
+        ("scheduler", list(every)),
+    )
+    progress = cells_done()
+    total = len(workloads) * len(paths) * len(schedulers)
+    task = progress.add_task("kernel table", total=total)
     document = rig.source_root() / "docs" / "KERNEL.md"
 
     def keep(cells: Sequence[Cell]) -> None:
-        progress.advance(task, len(policies))
+        progress.advance(task, len(schedulers))
         write_into(document, cells)
 
-    try:
-        with progress:
-            measure(workloads, paths, policies, note=keep)
-    except StreamschedError as error:
-        print(f"kernel-table: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    with progress:
+        measure(workloads, paths, [every[name] for name in schedulers], note=keep)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """What `python -m streamsched.kerneltable` does."""
+    return exit_code_of("kernel-table", lambda: table(arguments))
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def _fig3_rows(runs: Runs) -> list[Row]:
                 f"par-read, {policy} with owners visible to {STREAM}",
                 "less than 3 % apart",
                 f"{ours:.3f}x",
-                "+-5 %",
-                within(ours, 1.0, 0.05),
+                "+-3 %",
+                within(ours, 1.0, 0.03),
             )
         )
     cut = 1 - (

@@ -40,9 +40,10 @@ class Tunable:
         value = parse_tunable(text, self.unit, self.word, self.word_value)
         special = self.word is not None and text.strip() == self.word
         if not special and not self.minimum <= value <= self.maximum:
+            word = f", or {self.word}" if self.word else ""
             raise UsageError(
                 f"{self.name}={text}: must be within "
-                f"{self.show(self.minimum)} to {self.show(self.maximum)}"
+                f"{self.show(self.minimum)} to {self.show(self.maximum)}{word}"
             )
         return value
 
@@ -138,7 +139,7 @@ def parse_weights(
     weighs = any(policy.weighs for spec in specs for policy in check_spec(spec))
     if options and not weighs:
         having = ", ".join(policy.name for policy in all_policies().values() if policy.weighs)
-        raise UsageError(f"--weight: {', '.join(specs)} has no weights; these have: {having}")
+        raise UsageError(f"--weight: {_none_has(specs, 'weights')}; these have: {having}")
     if not weighs or not (options or of_file):
         return ()
     if owners == "none":
@@ -166,6 +167,12 @@ def parse_weights(
     return tuple(sorted(weights.items()))
 
 
+def _none_has(specs: list[str], what: str) -> str:
+    if len(specs) == 1:
+        return f"{specs[0]} has no {what}"
+    return f"none of {', '.join(specs)} has {what}"
+
+
 def parse_settings(
     settings: list[str], specs: list[str], *, slice_is_fixed: bool = True
 ) -> dict[str, int]:
@@ -184,7 +191,14 @@ def parse_settings(
             raise UsageError(f"--set {setting}: write TUNABLE=VALUE, as in wait_target=500ms")
         if name not in rows:
             if not rows:
-                raise UsageError(f"--set {name}: {', '.join(specs)} has no tunables")
+                raise UsageError(f"--set {name}: {_none_has(specs, 'tunables')}")
+            policies = all_policies().values()
+            having = [one.name for one in policies if any(row.name == name for row in one.tunables)]
+            if having:
+                raise UsageError(
+                    f"--set {name}: is a tunable of {', '.join(having)}; "
+                    "name it in --policy, or leave the setting out"
+                )
             raise unknown("tunable", name, rows)
         try:
             values[name] = rows[name].parse(text)

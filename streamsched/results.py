@@ -12,6 +12,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from streamsched import __version__
 from streamsched.compare import Comparison
@@ -21,6 +22,8 @@ from streamsched.simulate import Run, Setup, Times
 OUTPUTS = ("table", "json", "csv", "fio-json")
 # Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
 JSON_VERSION = 1
+# Wider than any table.
+MUCH = 1000
 TIME_KEYS = ("mean", "p50", "p99", "p999", "max")
 
 
@@ -210,9 +213,9 @@ def plain_table(title: str | None = None) -> Table:
     )
 
 
-def main_table(comparison: Comparison, title: str) -> Table:
+def main_table(comparison: Comparison) -> Table:
     """Throughput and what explains it, one line per policy."""
-    table = plain_table(title)
+    table = plain_table()
     table.add_column("policy", no_wrap=True)
     for column in (
         "MB/s",
@@ -264,8 +267,13 @@ def times_table(comparison: Comparison) -> Table:
 
 
 def print_tables(comparison: Comparison, title: str, console: Console) -> None:
-    """Both tables, with what the columns mean."""
-    console.print(main_table(comparison, title))
+    """Both tables, with what the columns mean; nothing in them is cut off."""
+    main, times = main_table(comparison), times_table(comparison)
+    for table in (main, times):
+        needed = console.measure(table, options=console.options.update(max_width=MUCH)).maximum
+        console.width = max(console.width, needed)
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(main)
     for run in comparison.runs:
         for choice in run.choices:
             console.print(
@@ -274,7 +282,7 @@ def print_tables(comparison: Comparison, title: str, console: Console) -> None:
                 soft_wrap=True,
             )
     console.print("\ntimes of the disk's requests, in ms:")
-    console.print(times_table(comparison))
+    console.print(times)
     skipped = {run.skipped for run in comparison.runs if run.skipped}
     if skipped:
         nr = max(skipped)

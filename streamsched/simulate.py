@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 OWNERS = ("process", "group", "none")
 CURVES = ("measured", "learned")
 
-# What Linux 2.6.31 has: block/blk-settings.c, mm/readahead.c.
+# What Linux 2.6.31 has: block/blk-settings.c, mm/readahead.c, mm/page-writeback.c.
 NR_REQUESTS = 128
 MAX_REQUEST_SECTORS = 1024
 READAHEAD_PAGES = 32
+DIRTY_PCT = 20
 # The paper's machine has 2 GB of memory. Processor times are estimates for it
 # (Core 2 Duo): copying a page out of the page cache; waking up after I/O.
 CACHE_BYTES = 2 << 30
@@ -51,6 +52,7 @@ class Setup:
     array: Array | None = None
     disks: tuple[Disk, ...] = ()  # the array's members, if they are not all alike
     cache_bytes: int = CACHE_BYTES
+    dirty_pct: int = DIRTY_PCT
     readahead_pages: int | None = None  # None: as Linux has it for this disk or array
     nr_requests: int = NR_REQUESTS
     max_request_sectors: int = MAX_REQUEST_SECTORS
@@ -208,6 +210,7 @@ def _config(setup: Setup, policy: str) -> Any:
     config.nr_requests = setup.nr_requests
     config.max_request_sectors = setup.max_request_sectors
     config.cache_bytes = setup.cache_bytes
+    config.dirty_pct = setup.dirty_pct
     config.readahead_pages = READAHEAD_PAGES
     if setup.readahead_pages is not None:
         config.readahead_pages = setup.readahead_pages

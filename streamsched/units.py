@@ -165,7 +165,7 @@ def parse_count(text: str) -> int:
     number, unit = _split(text, "4")
     if unit:
         raise UsageError(
-            f'"{text}" is a plain count without a unit; write a whole number such as 4'
+            f'"{text}" is not a plain count, which has no unit; write a whole number such as 4'
         )
     return _whole(text, number, "units")
 

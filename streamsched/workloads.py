@@ -15,7 +15,13 @@ from pathlib import Path
 from streamsched.array import parse_array
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import Process, parse_jobs
-from streamsched.simulate import CACHE_BYTES, MAX_REQUEST_SECTORS, READAHEAD_PAGES, Setup
+from streamsched.simulate import (
+    CACHE_BYTES,
+    DIRTY_PCT,
+    MAX_REQUEST_SECTORS,
+    READAHEAD_PAGES,
+    Setup,
+)
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -40,10 +46,21 @@ SEELAM_DISK, IYER_DISK = "ide-20g", "deskstar-34gxp"
 OLD_READER: Changes = {"first_window_pages": READAHEAD_PAGES // 2}
 # Largest request to an IDE disk: Linux, drivers/ide/ide-probe.c, ide_init_queue().
 IDE_REQUEST_SECTORS = 256
+# Seelam's machine has 1 GB of memory; Linux 2.6.9 lets 40 % of it be dirty (mm/page-writeback.c).
+SEELAM_MEMORY_MIB, OLD_DIRTY_PCT = 1024, 40
 # Files of FFSB's profiles: 4 to 64 KB alike (sixteen sizes; weights must sum to 100).
 FFSB = {4 * (i + 1): 7 if i < 4 else 6 for i in range(16)}
 FFSB_FILES = 100_000
 FFSB_SLOT = 64 * KIB
+# ... in 100 directories, as in the example of FFSB's README. ext3 spreads directories of the top
+# level over the disk's block groups, and puts files into the group of their directory (Linux
+# 2.6.9, fs/ext3/ialloc.c: find_group_orlov(), find_group_other()).
+FFSB_DIRECTORIES = 100
+FFSB_OPERATIONS = 20_000  # of each of four threads
+FFSB_GROUP = 190 * MIB  # so that they fill the disk
+# FFSB counts operations up to version 4.0 only, and that has no writes but appends (README,
+# "Differences from version 4.0 and older"); of 4 KiB, as in that example.
+FFSB_APPEND = 4 * KIB
 
 
 def _sizes(kib: Mapping[int, int]) -> dict[str, object]:
@@ -73,14 +90,24 @@ def _tree(**more: object) -> Changes:
     }
 
 
-def _ffsb(operations: int) -> Changes:
-    """Whole files at random, in @operations of a thread."""
+def _ffsb(operations: int, reads: int, creates: int, appends: int) -> Changes:
+    """Whole files at random, in @operations of a thread, of which so many in 100."""
+    pages = 4 * KIB
+    # An append reads the last page, writes it, and writes what is new.
+    appended = 2 * pages + FFSB_APPEND
+    of_100 = (reads + creates) * _mean(FFSB) + appends * appended
     return {
         **_sizes(FFSB),
         **OLD_READER,
         "align_bytes": FFSB_SLOT,
         "norandommap": True,
-        "io_bytes": operations * _mean(FFSB) // (4 * KIB) * (4 * KIB),
+        "io_bytes": operations * of_100 // (reads + creates + appends) // pages * pages,
+        "group_bytes": FFSB_GROUP,
+        "group_files_bytes": FFSB_FILES // FFSB_DIRECTORIES * FFSB_SLOT,
+        "append_pct": 100 * appends // (creates + appends) if creates + appends else 0,
+        "append_bytes": FFSB_APPEND,
+        # FFSB calls sync() at the end, and the time counts (README, "Running the benchmark").
+        "end_sync": True,
     }
 
 
@@ -105,6 +132,7 @@ class Workload:
         return dataclasses.replace(
             setup,
             cache_bytes=self.cache_mib * MIB if self.cache_mib else CACHE_BYTES,
+            dirty_pct=OLD_DIRTY_PCT if setup.disk.name == SEELAM_DISK else DIRTY_PCT,
             max_request_sectors=IDE_REQUEST_SECTORS if ide else MAX_REQUEST_SECTORS,
         )
 
@@ -182,41 +210,31 @@ numjobs={count}
 FFSB_TEXT = """\
 [ffsb]
 rw={rw}
-rwmixread={reads}
 bs=4k
 size={size}m
-offset=20%
+offset=2%
 numjobs=4
 """
-
-META = """\
-[ffsb]
-rw=randrw
-rwmixread=33
-bssplit=4k/100,4k/53:8k/3:12k/3:16k/4:20k/4:24k/3:28k/3:32k/3:36k/3:40k/3:44k/3:48k/3:52k/3:56k/3:60k/3:64k/3
-norandommap
-size={size}m
-io_size=336m
-offset=20%
-numjobs=4
+FFSB_MIXED = """\
+rwmixread={reads}
 """
 
-FFSB_MIB = FFSB_FILES * FFSB_SLOT // MIB
 
-
-def _ffsb_workload(name: str, what: str, reads: int, operations: int) -> Workload:
-    rw = "randread" if reads == 100 else "randrw"
-    text = FFSB_TEXT.format(rw=rw, reads=min(reads, 99), size=FFSB_MIB)
-    if reads == 100:
-        text = text.replace("rwmixread=99\n", "")
+def _ffsb_workload(name: str, what: str, reads: int, creates: int, appends: int) -> Workload:
+    """FFSB's profile @name: of 100 operations so many; the rest are deletions."""
+    size = FFSB_DIRECTORIES * FFSB_GROUP // MIB
+    text = FFSB_TEXT.format(rw="randrw" if creates + appends else "randread", size=size)
+    if creates + appends:
+        text += FFSB_MIXED.format(reads=100 * reads // (reads + creates + appends))
+    operations = FFSB_OPERATIONS * (reads + creates + appends) // 100
     return Workload(
         f"ffsb-{name}",
         "Seelam",
         f"FFSB's {name} profile: four threads, {what}, on 100,000 files of 4 to 64 KB.",
         _plain(text),
-        {"ffsb": _ffsb(operations)},
+        {"ffsb": _ffsb(operations, reads, creates, appends)},
         disk=SEELAM_DISK,
-        cache_mib=1024,
+        cache_mib=SEELAM_MEMORY_MIB,
     )
 
 
@@ -228,6 +246,7 @@ SEELAM = (
         _plain(WRITES_AND_READ),
         {"writer": BACKGROUND, "reader": OLD_READER},
         disk=SEELAM_DISK,
+        cache_mib=SEELAM_MEMORY_MIB,
     ),
     Workload(
         "stream-and-tree",
@@ -236,6 +255,7 @@ SEELAM = (
         _plain(STREAM_AND_TREE),
         {"stream": {**BACKGROUND, **OLD_READER}, "tree": _tree()},
         disk=SEELAM_DISK,
+        cache_mib=SEELAM_MEMORY_MIB,
     ),
     Workload(
         "one-tree",
@@ -244,6 +264,7 @@ SEELAM = (
         _plain(TREES.format(count=1)),
         {"tree": _tree()},
         disk=SEELAM_DISK,
+        cache_mib=SEELAM_MEMORY_MIB,
     ),
     Workload(
         "two-trees",
@@ -252,18 +273,12 @@ SEELAM = (
         _plain(TREES.format(count=2)),
         {"tree": _tree()},
         disk=SEELAM_DISK,
+        cache_mib=SEELAM_MEMORY_MIB,
     ),
-    _ffsb_workload("web", "reads", 100, 20_000),
-    _ffsb_workload("mail", "as many reads as new files", 50, 16_000),
-    _ffsb_workload("file", "four reads to a write", 80, 20_000),
-    Workload(
-        "ffsb-meta",
-        "Seelam",
-        "FFSB's metadata profile: four threads, as many new files as appends, on 100,000 files.",
-        _plain(META.format(size=FFSB_MIB)),
-        disk=SEELAM_DISK,
-        cache_mib=1024,
-    ),
+    _ffsb_workload("web", "reads", 100, 0, 0),
+    _ffsb_workload("mail", "as many reads as new files", 40, 40, 0),
+    _ffsb_workload("file", "four reads to an append", 80, 0, 20),
+    _ffsb_workload("meta", "as many new files as appends", 0, 40, 40),
 )
 
 # ---- Iyer and Druschel ----

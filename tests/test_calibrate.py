@@ -13,7 +13,7 @@ import re
 import signal
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -493,20 +493,8 @@ def test_settings_are_put_aside_and_back(fake: devices.DeviceInfo) -> None:
     assert after["iosched/low_latency"].startswith("0")
 
 
-@pytest.fixture
-def signals_as_in_a_terminal() -> Iterator[None]:
-    """What nohup and a shell's & have ignored is respected, but not meant here."""
-    ignored = [one for one in devices.STOPPING if signal.getsignal(one) == signal.SIG_IGN]
-    for one in ignored:
-        signal.signal(one, signal.SIG_DFL)
-    yield
-    for one in ignored:
-        signal.signal(one, signal.SIG_IGN)
-
-
 @pytest.mark.parametrize("number", devices.STOPPING)
 @pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.usefixtures("signals_as_in_a_terminal")
 def test_signals_end_it_and_settings_come_back(
     fake: devices.DeviceInfo, number: signal.Signals, times: int
 ) -> None:

@@ -49,11 +49,24 @@ def job(tmp_path: Path) -> str:
             "raid5:5:64k:left-symetric",
             "unknown word of --array 'left-symetric'; did you mean 'left-symmetric'?",
         ),
+        (
+            "raid5:5:failed=1:failed=2",
+            "--array raid5:5:failed=1:failed=2: has failed=1 and failed=2; leave one of them out",
+        ),
+        (
+            "raid0:5:64k:128k",
+            "--array raid0:5:64k:128k: has 64k and 128k; leave one of them out",
+        ),
         ("raid0:5:failed=1", "--array raid0:5:failed=1: raid0 cannot do without a member"),
         (
             "raid5:5:failed=5",
             "--array raid5:5:failed=5: failed=5: name one of the members 0 to 4, "
             "as in failed=0 or failed=0@5s",
+        ),
+        (
+            "raid5:5:failed=1@5x",
+            '--array raid5:5:failed=1@5x: failed=1@5x: "x" is not a unit of time here; '
+            "write ns, us, ms or s",
         ),
         (
             "raid5:5:failed=1@",

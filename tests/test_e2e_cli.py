@@ -122,7 +122,7 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--weight", "reader=2"],
-            "--weight: noop, deadline, anticipatory, cfq, stream:deadline has no weights; "
+            "--weight: none of noop, deadline, anticipatory, cfq, stream:deadline has weights; "
             "these have: stride, wfq",
         ),
         (
@@ -160,10 +160,13 @@ def endless(tmp_path: Path) -> Path:
             ["--set", "stream_time_slic=1s"],
             "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?",
         ),
-        (["--set", "stream_time_slice=100s"], "stream_time_slice=100s: must be within 1ms to 60s"),
+        (
+            ["--set", "stream_time_slice=100s"],
+            "stream_time_slice=100s: must be within 1ms to 60s, or auto",
+        ),
         (
             ["--set", "stream_time_slice=999us"],
-            "stream_time_slice=999us: must be within 1ms to 60s",
+            "stream_time_slice=999us: must be within 1ms to 60s, or auto",
         ),
         (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
         (
@@ -189,6 +192,10 @@ def endless(tmp_path: Path) -> Path:
         (
             ["--policy", "noop", "--set", "wait_target=1s"],
             "--set wait_target: noop has no tunables",
+        ),
+        (
+            ["--set", "age_limit=1s"],
+            "--set age_limit: is a tunable of sptf; name it in --policy, or leave the setting out",
         ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
@@ -223,15 +230,21 @@ def test_seed_out_of_range(to: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["run", JOB, "--queue-depth", "x"], "invalid value for '--queue-depth': "),
-        (["run", JOB, "--seed", "-1"], "invalid value for '--seed': "),
+        (
+            ["run", JOB, "--queue-depth", "x"],
+            "invalid value for '--queue-depth': it must be a valid integer;",
+        ),
+        (
+            ["run", JOB, "--seed", "-1"],
+            "invalid value for '--seed': it must be greater than or equal to 0;",
+        ),
         (["run", JOB, "--output", "xml"], "invalid value for '--output': "),
         (["run", JOB, "--owners", "all"], "invalid value for '--owners': "),
         (["replay", JOB, "--mode", "opened"], "invalid value for '--mode': "),
         (["run", JOB, "--polcy", "noop"], "no such option: --polcy"),
         (["run", JOB, JOB], "got unexpected extra argument"),
         (["run"], "missing argument 'JOB.fio'"),
-        (["runn"], "no such command 'runn'"),
+        (["runn"], "no such command 'runn' (did you mean 'run'?);"),
         (["replay"], "missing argument 'TRACE'"),
     ],
     ids=str,
@@ -269,6 +282,44 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
 )
 def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> None:
     assert why_refused("run", JOB, *options) == why
+
+
+@pytest.mark.parametrize("group", ["rig", "array"])
+def test_a_group_alone_prints_its_help(group: str) -> None:
+    done = streamsched(group)
+    assert done.returncode == 2
+    assert f"Usage: streamsched {group} " in done.stdout
+    assert done.stderr == (
+        f"streamsched: name a command; `streamsched {group} --help` lists what there is\n"
+    )
+
+
+def test_a_job_file_is_not_named_like_a_workload() -> None:
+    why = why_refused("run", "par-read")
+    assert why == "par-read is a job file: name it by its path, as in jobs/par-read.fio"
+    assert why_refused("run", "multi-thread").endswith("did you mean 'multi-threads'?")
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path: Path) -> None:
+    plot = tmp_path / "nowhere" / "a.svg"
+    why = why_refused("frontier", "--plot", plot)
+    assert why == f"--plot {plot}: cannot write it: there is no directory {plot.parent}"
+
+
+def test_long_waits_are_not_cut_off(tmp_path: Path) -> None:
+    """Nor is the title folded: the tables are as wide as they need to be."""
+    job = tmp_path / "deep.fio"
+    job.write_text(
+        "[deep]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nnumjobs=16\nsize=100%\n"
+        "number_ios=40\nnorandommap\n"
+    )
+    table = streamsched("run", job, "--policy", "noop,stream:deadline").stdout
+    assert "…" not in table
+    title = f"{job.name}: 16 processes on wd5000aaks, owners process, queue depth 1"
+    assert table.splitlines()[0] == title
+    job.write_text("[one]\nsize=64k\n")
+    title = f"{job.name}: 1 process on wd5000aaks, owners process, queue depth 1"
+    assert streamsched("run", job, "--policy", "noop").stdout.splitlines()[0] == title
 
 
 def test_no_arguments_print_the_help() -> None:
@@ -606,7 +657,11 @@ def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
         time.sleep(after_s)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     return process.returncode, out.decode(), err.decode()
 
 

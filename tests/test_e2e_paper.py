@@ -39,10 +39,8 @@ DIFFERS = {
         "test 2, a source tree beside a stream of reads, linus to deadline",
         "test 2, a source tree beside a stream of reads, deadline to anticipatory",
     ],
-    "seelam": ["Table 3, one tree, MB/s of cooperative to deadline"],
     "profiles": [
         "mail, time of anticipatory to cooperative",
-        "file, time of deadline to cooperative",
         "file, time of cfq to cooperative",
         "file, time of noop to cooperative",
         "meta, time of cfq to cooperative",

@@ -657,7 +657,11 @@ def test_a_word_stands_for_a_value() -> None:
         ("1" * 41, Unit.NONE, f'"{"1" * 41}" has too many digits; write a number such as 4'),
         ("50ms", Unit.PERCENT, '"ms" is not a unit of a percentage; write a number such as 50%'),
         ("0.5%", Unit.PERCENT, '"0.5%" is not a whole number of percent; write one that is'),
-        ("4k", Unit.NONE, '"4k" is a plain count without a unit; write a whole number such as 4'),
+        (
+            "4k",
+            Unit.NONE,
+            '"4k" is not a plain count, which has no unit; write a whole number such as 4',
+        ),
         (
             "100q",
             Unit.SECTORS,

@@ -331,6 +331,26 @@ def test_buffered_writes_are_throttled_and_written_back() -> None:
     assert rows[0].arrival_ns == pytest.approx(background / 4096 * COPY_NS, rel=0.01)
 
 
+@pytest.mark.parametrize("percent", [20, 40])
+def test_how_much_may_be_dirty(percent: int) -> None:
+    """As much is in memory when a writer that is faster than the disk ends."""
+    rows, run = played("[w]\nrw=write\nbs=64k\nsize=1g\n", disk=PAPERS, dirty_pct=percent)
+    written = sum(row.nr_sectors for row in rows if row.complete_ns <= run.duration_ns) * SECTOR
+    on_its_way = simulate.NR_REQUESTS * 512 * KIB
+    left = GIB - written
+    assert left == pytest.approx(2 * GIB * percent / 100, abs=on_its_way)
+
+
+def test_memory_holds_as_many_pages_as_there_is_room() -> None:
+    """However they lie: here each is in a chunk of its own."""
+    text = "[r]\nrw=read:252k\nbs=4k\nsize=64m\nio_size={}k\nloops=1\n"
+    text = text.format(2 * 256 * 4)  # 256 pages, twice
+    rows, _ = played(text, cache_bytes=1 * MIB, readahead_pages=0)
+    assert len(rows) == 256
+    rows, _ = played(text, cache_bytes=512 * KIB, readahead_pages=0)
+    assert len(rows) == 512
+
+
 def test_dirty_data_is_written_after_half_a_minute() -> None:
     text = (
         "[w]\nrw=write\nbs=4k\nsize=64k\n[r]\nrw=read\ndirect=1\nbs=4k\n"
@@ -353,6 +373,19 @@ def test_fsync_waits_for_the_medium() -> None:
     flush_ns = synced.duration_ns - rows[-1].complete_ns
     assert flush_ns > MS
     assert lazy.duration_ns == 16 * COPY_NS < rows[0].complete_ns
+
+
+def test_the_last_to_end_writes_all_back() -> None:
+    """As sync(2): the writes are nobody's, and none comes while another process goes on."""
+    (writer,) = jobs("[w]\nrw=write\nbs=4k\nsize=1m\n")
+    (reader,) = jobs("[r]\nrw=read\nbs=4k\nsize=4k\noffset=1g\nstartdelay=1\n")
+    writer = dataclasses.replace(writer, end_sync=True)
+    rows, run = played([writer])
+    assert sum(row.nr_sectors for row in rows) * SECTOR == MIB
+    assert run.duration_ns >= max(row.complete_ns for row in rows)
+    assert {row.job for row in rows} == {1}
+    rows, run = played([writer, reader])
+    assert [row.job for row in rows] == [1]
 
 
 def test_fsync_after_every_write() -> None:

@@ -31,7 +31,16 @@ class Played:
         return [v for v, j in zip(self.log[field], self.log["job"], strict=True) if j == job]
 
 
-FIELDS = ("arrival_ns", "dispatch_ns", "complete_ns", "sector", "nr_sectors", "job", "owner")
+FIELDS = (
+    "arrival_ns",
+    "dispatch_ns",
+    "complete_ns",
+    "sector",
+    "nr_sectors",
+    "job",
+    "owner",
+    "direction",
+)
 
 
 def processes(text: str, **changes: Any) -> list[Process]:
@@ -91,6 +100,74 @@ def test_random_files_are_whole_and_the_same_each_time() -> None:
         assert file == [file[0] + 8 * i for i in range(len(file))]
     assert len(lengths) == 16 and {1, 2} == set().union(*lengths.values())
     assert all(len(seen) == 1 for seen in lengths.values())
+
+
+# Two groups of 1 MiB, the first quarter of each for files of 8 KiB.
+GROUPS = {
+    "nr_file_splits": 1,
+    "file_bytes": (8 * KIB,),
+    "file_pct": (100,),
+    "group_bytes": 1 * MIB,
+    "group_files_bytes": 256 * KIB,
+    "align_bytes": 16 * KIB,
+    "norandommap": True,
+    "io_bytes": 320 * KIB,
+}
+IN_GROUPS = "[p]\nrw=rand{rw}\nbs=4k\ndirect=1\nsize=2m\n"
+PAGES = 256  # of a group
+
+
+def pages_of(done: Played) -> list[tuple[bool, int, int]]:
+    """Whether it is written, its group and its page in there, of each request."""
+    return [
+        (direction == 1, sector // 8 // PAGES, sector // 8 % PAGES)
+        for direction, sector in zip(done.log["direction"], done.log["sector"], strict=True)
+    ]
+
+
+def test_files_lie_in_the_beginning_of_groups() -> None:
+    pages = pages_of(played(processes(IN_GROUPS.format(rw="read"), **GROUPS)))
+    assert {group for _, group, _ in pages} == {0, 1}
+    assert all(page < PAGES // 4 and page % 4 < 2 for _, _, page in pages)
+
+
+def test_new_files_follow_each_other_in_a_group_s_free_space() -> None:
+    """Each process has a sixteenth of it, which it begins again when it is full."""
+    work = processes(IN_GROUPS.format(rw="write") + "numjobs=2\n", **GROUPS)
+    done = played(work)
+    part = (PAGES - PAGES // 4) // 16
+    for job in (0, 1):
+        for group in (0, 1):
+            pages = [
+                page
+                for (write, at, page), by in zip(pages_of(done), done.log["job"], strict=True)
+                if write and (at, by) == (group, job)
+            ]
+            first = PAGES // 4 + job * part
+            assert len(pages) > part
+            assert pages == [first + n % part for n in range(len(pages))]
+
+
+def test_an_append_reads_and_writes_the_last_page_and_adds_in_the_free_space() -> None:
+    changes = {**GROUPS, "append_pct": 100, "append_bytes": 4 * KIB, "io_bytes": 48 * KIB}
+    pages = pages_of(played(processes(IN_GROUPS.format(rw="write"), **changes)))
+    added = [0, 0]
+    assert len(pages) == 12
+    for read, rewritten, new in zip(*[iter(pages)] * 3, strict=True):
+        group = read[1]
+        assert not read[0] and read[2] < PAGES // 4 and read[2] % 4 == 1
+        assert rewritten == (True, *read[1:])
+        assert new == (True, group, PAGES // 4 + added[group])
+        added[group] += 1
+
+
+@pytest.mark.parametrize("percent", [0, 30])
+def test_so_many_of_what_is_written_are_appends(percent: int) -> None:
+    changes = {**GROUPS, "append_pct": percent, "append_bytes": 4 * KIB, "io_bytes": 8 * MIB}
+    pages = pages_of(played(processes(IN_GROUPS.format(rw="write"), **changes)))
+    appends = sum(not write for write, _, _ in pages)
+    files = (len(pages) - 3 * appends) / 2
+    assert 100 * appends / (appends + files) == pytest.approx(percent, abs=4)
 
 
 def test_readahead_ends_with_the_file() -> None:

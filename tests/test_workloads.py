@@ -79,7 +79,30 @@ def test_a_machine_of_its_time() -> None:
     """Memory and requests of the paper's machine; on another disk, requests as that disk has."""
     workload = WORKLOADS["ffsb-web"]
     setup = workload.setup("noop")
-    assert (setup.cache_bytes, setup.max_request_sectors) == (GIB, 256)
+    assert (setup.cache_bytes, setup.max_request_sectors, setup.dirty_pct) == (GIB, 256, 40)
     assert processes("ffsb-web")[0].first_window_pages == READAHEAD_PAGES // 2
     other = workload.fit(dataclasses.replace(setup, disk=load_disk("wd5000aaks")))
-    assert other.max_request_sectors == Setup(other.disk, "noop").max_request_sectors
+    plain = Setup(other.disk, "noop")
+    assert (other.max_request_sectors, other.dirty_pct) == (
+        plain.max_request_sectors,
+        plain.dirty_pct,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "creates", "appends"),
+    [("web", 100, 0, 0), ("mail", 40, 40, 0), ("file", 80, 0, 20), ("meta", 0, 40, 40)],
+)
+def test_ffsb_s_mixes(name: str, reads: int, creates: int, appends: int) -> None:
+    """As on Seelam's slides; what is missing are deletions. 20,000 operations for each thread."""
+    work = processes(f"ffsb-{name}")
+    assert len(work) == 4
+    file, append = 33.04 * 1024, 12 * 1024
+    for process in work:
+        writes = 100 if not process.rw & 1 else 100 - process.read_pct if process.rw & 2 else 0
+        assert writes == round(100 * (creates + appends) / (reads + creates + appends))
+        if writes:
+            assert process.append_pct == 100 * appends / (creates + appends)
+        moved = 200 * ((reads + creates) * file + appends * append)
+        assert process.io_bytes == pytest.approx(moved, rel=0.01)
+        assert process.end_sync
