@@ -91,7 +91,11 @@ def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
         for way in WAYS:
             axis.plot(MEMBERS, [rates[kind, nr, way] for nr in MEMBERS], "o-", label=way)
         axis.set(title=f"four readers, {kind}", xlabel="disks", ylabel="MB/s", ylim=(0, None))
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(MEMBERS, [str(nr) for nr in MEMBERS])
+        axis.minorticks_off()
         axis.legend()
+    figure.suptitle("RAID 0, simulated: noop, and stream:deadline apart and together")
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
