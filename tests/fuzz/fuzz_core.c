@@ -158,8 +158,8 @@ static void check_unchanged(void)
  * The longest that the disk may stay idle is what positioning to the inner
  * policy's choice costs, and the tolerance on top. Any pending request may be
  * that choice; the parent-to-be is one of those sent since the disk was last
- * idle; and the choice is made when it goes out or later, by what the curve
- * says at that time: so the dearest since then is remembered.
+ * idle; and the choice is made when it goes out, when it is done or later, by
+ * what the curve says at that time: so the dearest since then is remembered.
  */
 static void raise_idle_bound(void)
 {
@@ -292,6 +292,8 @@ static struct slot *complete(u32 nth)
 	slot->state = FREE;
 	host.nr_in_flight--;
 	ss_sched_completed(&host.sched, &slot->rq, host.now_ns);
+	/* A curve that is learned has just changed, and answers are by it. */
+	raise_idle_bound();
 	return slot;
 }
 
