@@ -178,9 +178,11 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
 	s->rank += s->size >= all->next_rank_size[s->rank];
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
-	if (s->size == policy->value[STREAM_THRESHOLD])
+	if (s->size == policy->value[STREAM_THRESHOLD]) {
+		s->share_nr = all->share.open ? all->share.nr : 0;
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
 			      s->end_sector, s->size);
+	}
 	s->state = STREAM_PENDING;
 	s->broken_ns = U64_MAX;
 	s->nr_pending++;
