@@ -31,16 +31,42 @@ static bool is_of_others(const struct stream_state_all *all,
 	       (!s || !is_established(all, s) || s->share_nr == all->share.nr);
 }
 
-/* The oldest pending request that somebody waits for and @others may send. */
-static struct ss_request *oldest_of(const struct stream_state_all *all,
-				    bool others)
+/* The oldest pending request that may go in this turn, or NULL. */
+static struct ss_request *oldest_of_others(const struct stream_state_all *all)
 {
 	struct ss_request *rq;
 
 	list_for_each_entry(rq, &all->age, age_node)
-		if (ss_request_is_sync(rq) && is_of_others(all, rq) == others)
+		if (is_of_others(all, rq))
 			return rq;
 	return NULL;
+}
+
+/* @rq or the oldest one of @streams that waits for the turn's end; or NULL. */
+static struct ss_request *older_of(const struct stream_state_all *all,
+				   const struct list_head *streams,
+				   struct ss_request *rq)
+{
+	const struct stream *s;
+	struct ss_request *first;
+
+	list_for_each_entry(s, streams, node) {
+		if (!s->nr_pending)
+			continue;
+		first = list_first_entry(&s->members, struct ss_request,
+					 member_node);
+		if (!is_of_others(all, first) &&
+		    (!rq || first->arrival_ns < rq->arrival_ns))
+			rq = first;
+	}
+	return rq;
+}
+
+/* Not by age: a thousand may be pending, and none of a stream. */
+static struct ss_request *oldest_of_streams(const struct stream_state_all *all)
+{
+	/* A later member may have gone before: then it is a parent's. */
+	return older_of(all, &all->parents, older_of(all, &all->waiting, NULL));
 }
 
 void ss_stream_share_begin(const struct ss_policy *policy)
@@ -75,7 +101,7 @@ void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 
-	if (!policy->sched->nr_in_flight && !oldest_of(all, true))
+	if (!policy->sched->nr_in_flight && !oldest_of_others(all))
 		all->share.idle_ns = now_ns;
 }
 
@@ -85,7 +111,7 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
-	struct ss_request *rq, *next = oldest_of(all, false);
+	struct ss_request *rq, *next = oldest_of_streams(all);
 	struct ss_decision choice;
 	u64 end_ns = SS_FOREVER, until_ns;
 
@@ -100,7 +126,7 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 	choice = inner->ops->choose(inner, now_ns, skip);
 	if (choice.verdict != SS_DISPATCH || is_of_others(all, choice.rq))
 		return choice;
-	rq = oldest_of(all, true);
+	rq = oldest_of_others(all);
 	if (rq && rq != skip)
 		return ss_dispatch(rq);
 	if (policy->sched->nr_in_flight)
