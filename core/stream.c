@@ -249,7 +249,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		established = is_established(all, s);
 	}
 	if (all->share.open)
-		ss_stream_share_dispatched(all, rq);
+		ss_stream_share_dispatched(all, rq, now_ns);
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)

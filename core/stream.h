@@ -89,6 +89,7 @@ struct score {
 struct stream_share {
 	bool open;
 	u32 nr; /* turns so far; 0 before the first */
+	u64 until_ns; /* its end at the latest */
 	u64 idle_ns; /* since when the next request is awaited; 0: it is not */
 };
 
@@ -259,7 +260,7 @@ u64 ss_stream_target_ns(const struct ss_policy *policy);
 /* ---- stream_share.c ---- */
 
 /* The slice of a stream is over and a request of none goes: their turn. */
-void ss_stream_share_begin(const struct ss_policy *policy);
+void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns);
 
 /* In such a turn @rq came. */
 void ss_stream_share_arrived(struct stream_state_all *all,
@@ -267,7 +268,7 @@ void ss_stream_share_arrived(struct stream_state_all *all,
 
 /* In such a turn @rq goes out: is it over? */
 void ss_stream_share_dispatched(struct stream_state_all *all,
-				const struct ss_request *rq);
+				const struct ss_request *rq, u64 now_ns);
 
 /* In such a turn a request is done: is the next to be awaited? */
 void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns);

@@ -69,7 +69,7 @@ static struct ss_request *oldest_of_streams(const struct stream_state_all *all)
 	return older_of(all, &all->parents, older_of(all, &all->waiting, NULL));
 }
 
-void ss_stream_share_begin(const struct ss_policy *policy)
+void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 
@@ -79,6 +79,8 @@ void ss_stream_share_begin(const struct ss_policy *policy)
 		return;
 	all->share.open = true;
 	all->share.nr++;
+	/* Where no stream is left, it shall not keep write-back waiting. */
+	all->share.until_ns = now_ns + policy->value[STREAM_WAIT_TARGET];
 }
 
 void ss_stream_share_arrived(struct stream_state_all *all,
@@ -89,11 +91,12 @@ void ss_stream_share_arrived(struct stream_state_all *all,
 }
 
 void ss_stream_share_dispatched(struct stream_state_all *all,
-				const struct ss_request *rq)
+				const struct ss_request *rq, u64 now_ns)
 {
 	all->share.idle_ns = 0;
 	/* An old write that goes meanwhile ends nobody's turn. */
-	if (ss_request_is_sync(rq) && !is_of_others(all, rq))
+	if ((ss_request_is_sync(rq) && !is_of_others(all, rq)) ||
+	    now_ns >= all->share.until_ns)
 		all->share.open = false;
 }
 
@@ -119,6 +122,9 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 		end_ns = next->arrival_ns + ss_stream_target_ns(policy);
 	if (now_ns >= end_ns && next != skip)
 		return ss_dispatch(next);
+	if (now_ns >= all->share.until_ns)
+		return ss_nothing();
+	end_ns = min_t(u64, end_ns, all->share.until_ns);
 	choice = ss_stream_answer_choose(policy, now_ns, skip);
 	if (choice.verdict == SS_WAIT ||
 	    (choice.verdict == SS_DISPATCH && is_of_others(all, choice.rq)))

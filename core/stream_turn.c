@@ -384,7 +384,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	if (held && to_others && !timeout &&
 	    now_ns >= min_t(u64, all->slice_start_ns + slice_ns(policy, held),
 			    rq->arrival_ns + policy->value[STREAM_WAIT_TARGET]))
-		ss_stream_share_begin(policy);
+		ss_stream_share_begin(policy, now_ns);
 	all->away = false;
 	ss_stream_turn_ends(policy);
 	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;

@@ -129,9 +129,9 @@ def test_a_stream_that_begins_in_their_turn_is_of_it(core: Core) -> None:
     assert max(stream.longest_ms, other.longest_ms) < TARGET_MS + 2 * FAR_MS
 
 
-def streaming(core: Core) -> Driver:
+def streaming(core: Core, inner: str = "deadline") -> Driver:
     """The slice of a stream is over, and whoever seeks has had one request done."""
-    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    d = Driver(core, f"stream:{inner}", stream_time_slice=0)
     stream = one_after_the_other(HERE)
     for _ in range(6):
         d.serve(d.send(STREAM, next(stream), 128))
@@ -149,6 +149,21 @@ def test_async_writes_are_not_of_the_turn(core: Core) -> None:
     assert verdict == "wait" and rest[0] - d.now < 30
     nearer = d.send(OTHER, 900_000_000)
     d.dispatch(nearer)
+
+
+def test_async_writes_wait_no_longer_than_a_turn(core: Core) -> None:
+    """The stream is gone, and those who seek always have something to send."""
+    d = streaming(core, "noop")
+    for rq in list(d.pending):
+        d.remove(rq)
+    begun = d.now
+    write = d.send(STREAM, 5000, write=True)
+    for sector in far_apart(1):
+        d.send(OTHER, sector)
+        d.send(OTHER + 1, sector + 1000)
+        if d.serve(ms=FAR_MS) == write:
+            break
+    assert d.now - begun <= TARGET_MS + FAR_MS
 
 
 def test_nothing_else_of_the_stream_goes_while_theirs_is_in_the_disk(core: Core) -> None:
