@@ -201,7 +201,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	if (all->answer.open)
 		ss_stream_answer_came(policy, rq, now_ns);
 	if (all->held)
-		ss_stream_note_holding(policy, now_ns);
+		note_holding(policy, now_ns);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -212,7 +212,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct stream *s = rq->stream;
 	/* Of interest only where it would end a turn. */
 	bool late = all->held && s != all->held &&
-		    ss_stream_overdue(policy, now_ns) == rq;
+		    overdue(policy, now_ns) == rq;
 	bool established = false;
 	u64 oldest_ns;
 
@@ -394,8 +394,9 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 	all->last_completion_ns = now_ns;
 	if (s && s->life == rq->stream_life)
 		member_completed(policy, s, rq, moving_ns, now_ns);
-	ss_stream_answer_open(policy, rq, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	if (answer_ns(policy))
+		ss_stream_answer_open(policy, rq, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
@@ -419,7 +420,7 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 		s->end_sector = ss_request_end(rq);
 	ss_stream_reconsider(policy, now_ns);
 	ss_stream_answer_came(policy, rq, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
@@ -441,13 +442,13 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			ss_stream_tip_removed(policy, s, rq);
 	}
 	ss_stream_reconsider(policy, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static struct ss_request *stream_expired(const struct ss_policy *policy,
 					 u64 now_ns)
 {
-	return ss_stream_overdue(policy, now_ns);
+	return overdue(policy, now_ns);
 }
 
 static bool stream_stream_at(const struct ss_policy *policy, u32 index,

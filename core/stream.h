@@ -206,9 +206,12 @@ void ss_stream_note_service(const struct ss_policy *policy,
 
 /* ---- stream_turn.c ---- */
 
-/* The request that must go because of its age (rule 4), or NULL. */
-struct ss_request *ss_stream_overdue(const struct ss_policy *policy,
-				     u64 now_ns);
+/*
+ * @rq, if it must go because of its age (rule 4), or NULL. The inner policy
+ * says that it has expired.
+ */
+struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
+				     struct ss_request *rq, u64 now_ns);
 
 /*
  * Which request goes while it is the turn of @s, or until when the head stays;
@@ -233,8 +236,8 @@ struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip);
 
-/* After every event: has the disk begun to idle for the held stream? */
-void ss_stream_note_holding(const struct ss_policy *policy, u64 now_ns);
+/* The disk has nothing to do and others wait: is it held for a child? */
+void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns);
 
 /*
  * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
@@ -373,11 +376,47 @@ static inline void set_instead(const struct ss_policy *policy, struct stream *s,
 	set_patience(policy, s);
 }
 
+/* The request that must go because of its age (rule 4), or NULL. */
+static inline struct ss_request *overdue(const struct ss_policy *policy,
+					 u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *rq = NULL;
+
+	if (inner->ops->expired)
+		rq = inner->ops->expired(inner, now_ns);
+	return rq ? ss_stream_if_late(policy, rq, now_ns) : NULL;
+}
+
 /* Pending requests that are not @s's own. */
 static inline u32 nr_others(const struct ss_policy *policy,
 			    const struct stream *s)
 {
 	return policy->sched->nr_pending - s->nr_pending;
+}
+
+/* After every event: has the disk begun to idle for the held stream? */
+static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	const struct stream *s = all->held;
+
+	if (s && s->state == STREAM_COMPLETED && !s->nr_pending &&
+	    sched->nr_pending && !sched->nr_in_flight)
+		ss_stream_note_idle(policy, now_ns);
+	else
+		all->holding = false;
+}
+
+/* How long an answer is looked for; 0: it is not. */
+static inline u64 answer_ns(const struct ss_policy *policy)
+{
+	if (policy->value[STREAM_ANSWER] != ANSWER_AUTO)
+		return policy->value[STREAM_ANSWER];
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return 0;
+	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
 }
 
 /* With the inner policy alone a turn may last for this long. */
