@@ -95,6 +95,25 @@ static noinline struct stream *nearest_parent(const struct ss_policy *policy,
 	return best;
 }
 
+/*
+ * The parent that the disk was last busy with, if @sector is where it ends:
+ * mostly the child's. With nothing in the device none has waited for less, and
+ * so none is nearer.
+ */
+static inline struct stream *last_parent(const struct ss_policy *policy,
+					 u64 sector)
+{
+	const struct stream_state_all *all = policy->state;
+	struct stream *s = list_last_entry(&all->parents, struct stream, node);
+
+	if (list_empty(&all->parents) || s->end_sector != sector ||
+	    s->state != STREAM_COMPLETED ||
+	    s->completed_ns != all->last_completion_ns ||
+	    policy->sched->nr_in_flight)
+		return NULL;
+	return s;
+}
+
 /* The stream whose child @rq is, at *@cost_ns, or NULL. */
 static inline struct stream *find_parent(const struct ss_policy *policy,
 					 const struct ss_request *rq,
@@ -102,10 +121,15 @@ static inline struct stream *find_parent(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	struct stream *s, *found = NULL;
+	struct stream *s = last_parent(policy, rq->sector), *found = NULL;
 	u64 sector = rq->sector;
 	u32 nr = 0;
 
+	if (s && ss_request_is_sync(rq)) {
+		*cost_ns = waited_ns(s, now_ns) + sched->curve.point[0].time_ns;
+		if (*cost_ns < s->patience_ns)
+			return s;
+	}
 	list_for_each_entry(s, &all->parents, node) {
 		bool may_be = may_be_child(sched, s, sector, now_ns);
 
