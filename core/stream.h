@@ -98,6 +98,7 @@ struct stream_state_all {
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
+	u32 patience_pct[2]; /* of service_ns; and with a second chance */
 	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
@@ -139,22 +140,11 @@ struct stream *ss_stream_new(const struct ss_policy *policy,
 /* Forget the streams that got no child in time; find the next to get none. */
 void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns);
 
-/* The last member has just been dispatched: it becomes a parent-to-be. */
-void ss_stream_become_parent(const struct ss_policy *policy, struct stream *s,
-			     u64 now_ns);
-
 /*
  * The held stream need not be waited for longer than the inner policy's
  * choice is worth by now.
  */
 void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns);
-
-/*
- * @rq is no child of these: where nothing was pending, it is what would be
- * served instead.
- */
-void ss_stream_alternative_came(const struct ss_policy *policy,
-				const struct ss_request *rq);
 
 /*
  * The last member of @s, pending until now, is taken back. If it became part
@@ -166,9 +156,9 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 
 /* ---- stream_parent.c ---- */
 
-/* Finds the stream of @rq, which has just arrived, if it is of one. */
-void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
-		    u64 now_ns);
+/* The policy's arrived(): whose child is @rq? */
+void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
+		       u64 now_ns);
 
 /* ---- stream_score.c ---- */
 
@@ -320,13 +310,11 @@ static inline bool has_second_chance(const struct stream_state_all *all,
  * How long after its completion the last member may still get a child. To be
  * set anew with service_ns, and with the size of a parent.
  */
-static inline void set_patience(const struct ss_policy *policy,
+static inline void set_patience(const struct stream_state_all *all,
 				struct stream *s)
 {
-	const struct stream_state_all *all = policy->state;
-	/* Multiplied also without one, which no processor can foresee. */
-	u64 percent = 100 + policy->value[STREAM_TOLERANCE] *
-				    has_second_chance(all, s);
+	/* Looked up also without one, which no processor can foresee. */
+	u32 percent = all->patience_pct[has_second_chance(all, s)];
 
 	s->patience_ns = div_u64(s->service_ns * percent, 100);
 }
@@ -367,13 +355,14 @@ static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
 }
 
 /* What the inner policy would do instead of waiting costs @service_ns. */
-static inline void set_instead(const struct ss_policy *policy, struct stream *s,
-			       u64 service_ns, u32 nr_sectors, u8 direction)
+static inline void set_instead(const struct stream_state_all *all,
+			       struct stream *s, u64 service_ns, u32 nr_sectors,
+			       u8 direction)
 {
 	s->service_ns = service_ns;
 	s->instead_sectors = nr_sectors;
 	s->instead_direction = direction;
-	set_patience(policy, s);
+	set_patience(all, s);
 }
 
 /* The request that must go because of its age (rule 4), or NULL. */
@@ -386,6 +375,19 @@ static inline struct ss_request *overdue(const struct ss_policy *policy,
 	if (inner->ops->expired)
 		rq = inner->ops->expired(inner, now_ns);
 	return rq ? ss_stream_if_late(policy, rq, now_ns) : NULL;
+}
+
+/* As set_instead(), while a child may be awaited already. */
+static inline void change_instead(const struct ss_policy *policy,
+				  struct stream *s, u64 service_ns,
+				  const struct ss_request *instead)
+{
+	struct stream_state_all *all = policy->state;
+
+	set_instead(all, s, service_ns, instead->nr_sectors,
+		    instead->direction);
+	if (s->state == STREAM_COMPLETED)
+		note_patience(all, s);
 }
 
 /* Pending requests that are not @s's own. */
