@@ -212,6 +212,13 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 	if (sched->nr_in_flight > 1 && all->busy_ns)
 		service_ns = min_t(u64, service_ns, all->busy_ns);
 	set_instead(all, s, service_ns, nr_sectors, direction);
+	/*
+	 * With several in the device there are as many parents, and what
+	 * arrives is too far from most. By the curve of now, as its patience.
+	 */
+	if (sched->nr_in_flight > 1)
+		s->reach_sectors = ss_curve_reach_sectors(&sched->curve,
+							  s->patience_ns);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,

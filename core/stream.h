@@ -58,6 +58,7 @@ struct stream {
 	u64 end_sector; /* where the last member ends */
 	u64 completed_ns; /* when the last member was done */
 	u64 patience_ns; /* how long a child may take; see set_patience() */
+	u64 reach_sectors; /* none is as far as this; U64_MAX: not known */
 	u64 broken_ns; /* until when a child is awaited; else U64_MAX */
 	struct ss_request *last; /* last member, until it is completed */
 	u32 size; /* members so far */
@@ -317,6 +318,7 @@ static inline void set_patience(const struct stream_state_all *all,
 	u32 percent = all->patience_pct[has_second_chance(all, s)];
 
 	s->patience_ns = div_u64(s->service_ns * percent, 100);
+	s->reach_sectors = U64_MAX;
 }
 
 static inline u64 waited_ns(const struct stream *s, u64 now_ns)

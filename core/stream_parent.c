@@ -131,8 +131,11 @@ static inline struct stream *find_parent(const struct ss_policy *policy,
 			return s;
 	}
 	list_for_each_entry(s, &all->parents, node) {
-		bool may_be = may_be_child(sched, s, sector, now_ns);
+		bool may_be;
 
+		if (ss_distance(s->end_sector, sector) >= s->reach_sectors)
+			continue;
+		may_be = may_be_child(sched, s, sector, now_ns);
 		nr += may_be;
 		found = may_be ? s : found;
 	}
