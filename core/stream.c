@@ -41,6 +41,8 @@
  * - Jumps: with other commands in the device, a request much farther from a
  *   stream than its members were from each other is no child of it before its
  *   last member is done.
+ * - With such a slice, what is of no stream has a turn of its own, too
+ *   (stream_share.c).
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
  */
@@ -143,6 +145,8 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 			note_patience(all, &all->stream[i]);
 	}
 	all->next_broken_ns = 0;
+	all->share.open = false;
+	all->share.idle_ns = 0;
 	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && is_alone(all))
 		trial_change(&all->trial, false, now_ns);
 }
@@ -175,7 +179,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 
 	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE)
 		return ss_stream_choose_apart(policy, now_ns, skip);
-	if (all->held || all->answer.open || all->answered ||
+	if (all->held || all->share.open || all->answer.open || all->answered ||
 	    (is_alone(all) &&
 	     now_ns >= all->oldest_served_ns + alone_turn_ns(policy)))
 		return ss_stream_turn_choice(policy, now_ns, skip);
@@ -259,6 +263,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		rq->stream_life = s->life;
 		established = is_established(all, s);
 	}
+	if (all->share.open)
+		ss_stream_share_dispatched(all, rq);
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
@@ -412,6 +418,8 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 	all->last_completion_ns = now_ns;
 	if (s && s->life == rq->stream_life)
 		member_completed(policy, s, rq, moving_ns, now_ns);
+	if (all->share.open)
+		ss_stream_share_completed(policy, now_ns);
 	if (answer_ns(policy))
 		ss_stream_answer_open(policy, rq, now_ns);
 	note_holding(policy, now_ns);

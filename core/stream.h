@@ -75,6 +75,7 @@ struct stream {
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
+	u32 share_nr; /* the turn of others in which it was established */
 };
 
 /* How waiting ended, had the head always been held; old outcomes fade. */
@@ -83,6 +84,13 @@ struct score {
 	u64 lost_ns;
 	u32 children; /* how often, in thousandths */
 	u32 misses;
+};
+
+/* The turn of all that are no streams; see stream_share.c. */
+struct stream_share {
+	bool open;
+	u32 nr; /* turns so far; 0 before the first */
+	u64 idle_ns; /* since when the next request is awaited; 0: it is not */
 };
 
 /* All of the policy's run-time state; its settings are its tunables. */
@@ -122,6 +130,7 @@ struct stream_state_all {
 	struct ss_request *answered; /* the answer, if it shall go first */
 	const struct ss_request *went_first; /* so it did, and is in flight */
 	u64 run_ns; /* when the last request went that was no such answer */
+	struct stream_share share;
 	struct ss_trial trial; /* of the inner policy alone */
 	struct stream stream[NR_STREAMS];
 };
@@ -238,6 +247,33 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			 const struct ss_request *rq, bool because_late,
 			 u64 now_ns);
 
+/* With stream_time_slice=auto: the longest wait to aim for, less some slack. */
+u64 ss_stream_target_ns(const struct ss_policy *policy);
+
+/* ---- stream_share.c ---- */
+
+/* The slice of a stream is over and a request of none goes: their turn. */
+void ss_stream_share_begin(const struct ss_policy *policy);
+
+/* In such a turn @rq came. */
+void ss_stream_share_arrived(struct stream_state_all *all,
+			     const struct ss_request *rq);
+
+/* In such a turn @rq goes out: is it over? */
+void ss_stream_share_dispatched(struct stream_state_all *all,
+				const struct ss_request *rq);
+
+/* In such a turn a request is done: is the next to be awaited? */
+void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns);
+
+/*
+ * In such a turn: what goes, or until when the next is awaited; at its end the
+ * first of a stream. Nothing when the inner policy shall decide.
+ */
+struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip);
+
 /* ---- stream_answer.c ---- */
 
 /* @rq is done. When the inner policy decides what is next, is it to wait? */
@@ -250,6 +286,11 @@ void ss_stream_answer_open(const struct ss_policy *policy,
  */
 void ss_stream_answer_came(const struct ss_policy *policy,
 			   struct ss_request *rq, u64 now_ns);
+
+/* An answer goes first, or is looked for until then; or nothing. */
+struct ss_decision ss_stream_answer_choose(const struct ss_policy *policy,
+					   u64 now_ns,
+					   const struct ss_request *skip);
 
 /* The answer that went first is done: it moved for @moving_ns of @took_ns. */
 void ss_stream_answer_done(struct stream_state_all *all, u64 took_ns,

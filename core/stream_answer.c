@@ -49,9 +49,10 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 	const struct ss_sched *sched = policy->sched;
 	u64 most_ns = answer_ns(policy);
 
-	if (!most_ns || sched->nr_in_flight || !sched->nr_pending ||
-	    sched->coordinator || rq->direction != SS_READ || is_alone(all) ||
-	    is_flat(policy) || !ss_answer_due(&all->answer))
+	if (!most_ns || all->share.idle_ns || sched->nr_in_flight ||
+	    !sched->nr_pending || sched->coordinator ||
+	    rq->direction != SS_READ || is_alone(all) || is_flat(policy) ||
+	    !ss_answer_due(&all->answer))
 		return;
 	if (all->held &&
 	    ss_stream_held_choose(policy, all->held, now_ns).verdict !=
@@ -78,6 +79,19 @@ void ss_stream_answer_came(const struct ss_policy *policy,
 		choice_ns = U64_MAX;
 	}
 	ss_answer_close(&all->answer, choice_ns, now_ns);
+}
+
+struct ss_decision ss_stream_answer_choose(const struct ss_policy *policy,
+					   u64 now_ns,
+					   const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+
+	if (all->answer.open && now_ns < all->answer.until_ns)
+		return ss_wait(all->answer.until_ns);
+	if (all->answered && all->answered != skip)
+		return ss_dispatch(all->answered);
+	return ss_nothing();
 }
 
 void ss_stream_answer_done(struct stream_state_all *all, u64 took_ns,

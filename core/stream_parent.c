@@ -205,9 +205,11 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
 	s->rank += s->size >= all->next_rank_size[s->rank];
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
-	if (s->size == all->threshold)
+	if (s->size == all->threshold) {
+		s->share_nr = all->share.open ? all->share.nr : 0;
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
 			      s->end_sector, s->size);
+	}
 	s->state = STREAM_PENDING;
 	s->broken_ns = U64_MAX;
 	s->nr_pending++;
@@ -312,6 +314,8 @@ void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		ss_stream_reconsider(policy, now_ns);
 	if (all->answer.open)
 		ss_stream_answer_came(policy, rq, now_ns);
+	if (all->share.open)
+		ss_stream_share_arrived(all, rq);
 	if (all->held)
 		note_holding(policy, now_ns);
 }

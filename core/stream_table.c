@@ -62,6 +62,7 @@ struct stream *ss_stream_new(const struct ss_policy *policy,
 	s->end_sector = ss_request_end(rq);
 	set_size(all, s, rq->stream_size);
 	s->widest_ns = 0;
+	s->share_nr = 0;
 	s->state = STREAM_PENDING;
 	rq->stream = s;
 	return s;

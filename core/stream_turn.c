@@ -73,20 +73,26 @@ static u32 nr_other_reads(const struct ss_policy *policy,
 	return nr - min_t(u32, nr, s->nr_pending);
 }
 
+/*
+ * A turn ends with the request that is under way at its end. So that these do
+ * not add up over a round, part of a switch is left over.
+ */
+u64 ss_stream_target_ns(const struct ss_policy *policy)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 target = policy->value[STREAM_WAIT_TARGET];
+
+	return target - min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
+}
+
 static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 slice = policy->value[STREAM_TIME_SLICE], target;
+	u64 slice = policy->value[STREAM_TIME_SLICE];
 	u32 nr;
 
 	if (slice != SLICE_AUTO)
 		return slice;
-	/*
-	 * A turn ends with the request that is under way at its end. So that
-	 * these do not add up over a round, part of a switch is left over.
-	 */
-	target = policy->value[STREAM_WAIT_TARGET];
-	target -= min_t(u64, target / 2, all->switch_ns / SWITCH_SHARE);
 	nr = nr_in_turn(policy, s);
 	/*
 	 * When answers have just made a stream of this one, the others may be
@@ -94,7 +100,7 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	 */
 	if (all->new_turn)
 		nr = max_t(u32, nr, nr_other_reads(policy, s));
-	return div_u64(target, max_t(u32, nr, 1));
+	return div_u64(ss_stream_target_ns(policy), max_t(u32, nr, 1));
 }
 
 /*
@@ -298,11 +304,16 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 		if (late)
 			return ss_dispatch(late);
 	}
-	if (all->answer.open && now_ns < all->answer.until_ns &&
-	    !overdue(policy, now_ns))
-		return wait_until(policy, all->answer.until_ns, now_ns);
-	if (all->answered && all->answered != skip && !overdue(policy, now_ns))
-		return ss_dispatch(all->answered);
+	if (overdue(policy, now_ns))
+		return inner->ops->choose(inner, now_ns, skip);
+	if (all->share.open)
+		decision = ss_stream_share_choose(policy, now_ns, skip);
+	else
+		decision = ss_stream_answer_choose(policy, now_ns, skip);
+	if (decision.verdict == SS_DISPATCH)
+		return decision;
+	if (decision.verdict == SS_WAIT)
+		return wait_until(policy, decision.until_ns, now_ns);
 	return inner->ops->choose(inner, now_ns, skip);
 }
 
@@ -349,10 +360,15 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
 	struct ss_counters *counters = &policy->sched->counters;
+	bool to_others = ss_request_is_sync(rq) &&
+			 !(s && is_established(all, s));
+	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	bool timeout = false;
 
 	if (held) {
 		if (all->holding &&
 		    now_ns >= held->completed_ns + held->patience_ns) {
+			timeout = true;
 			counters->timeouts++;
 			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
 				      held->end_sector, held->size);
@@ -371,10 +387,14 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	 * gets it to itself until a stream's member is its own choice.
 	 */
 	if (because_late && held && !(s && is_established(all, s)) &&
-	    !overdue(policy, now_ns)) {
+	    !(target && to_others) && !overdue(policy, now_ns)) {
 		all->away = true;
 		return;
 	}
+	if (held && to_others && !timeout &&
+	    now_ns >= min_t(u64, all->slice_start_ns + slice_ns(policy, held),
+			    rq->arrival_ns + policy->value[STREAM_WAIT_TARGET]))
+		ss_stream_share_begin(policy);
 	all->away = false;
 	ss_stream_turn_ends(policy);
 	all->held = s && is_established(all, s) && !is_alone(all) ? s : NULL;

@@ -18,6 +18,12 @@
 #include <string.h>
 
 #define CHUNK_PAGES 64
+/*
+ * Where the pages of a file lie, ext2 and ext3 keep for the first 12 of them
+ * in the inode, for each further 1024 in a block right before these.
+ */
+#define INODE_PAGES 12
+#define MAPPED_PAGES 1024
 #define HASH_SIZE (1 << 16)
 
 #define DIRTY_BACKGROUND_PCT 10
@@ -239,9 +245,22 @@ static void send_read(struct sim *sim, u32 job, u64 page, u64 nr)
 	}
 }
 
-/* Read in what is missing of @nr pages from @start; mark page @mark. */
-static void read_pages(struct sim *sim, u32 job, u64 start, u64 nr, u64 mark,
-		       u64 end_page)
+/* Is @page one that says where others are? */
+static bool is_map(const struct readahead *ra, u64 page)
+{
+	u64 at = page - ra->file_page;
+
+	return ra->maps && at >= INODE_PAGES &&
+	       (at - INODE_PAGES) % (MAPPED_PAGES + 1) == 0;
+}
+
+/*
+ * Read in what is missing of @nr pages from @start; mark page @mark. Of those
+ * behind a map that has yet to come nobody knows where they are: they remain
+ * to be read.
+ */
+static void read_pages(struct sim *sim, struct readahead *ra, u32 job,
+		       u64 start, u64 nr, u64 mark, u64 end_page)
 {
 	struct sim_cache *cache = sim->cache;
 	u64 page, run = 0;
@@ -256,13 +275,20 @@ static void read_pages(struct sim *sim, u32 job, u64 start, u64 nr, u64 mark,
 		if (chunk->present & bit_of(page)) {
 			send_read(sim, job, page - run, run);
 			run = 0;
-			continue;
+		} else {
+			chunk->present |= bit_of(page);
+			cache->nr_pages++;
+			if (page == mark)
+				chunk->marked |= bit_of(page);
+			run++;
 		}
-		chunk->present |= bit_of(page);
-		cache->nr_pages++;
-		if (page == mark)
-			chunk->marked |= bit_of(page);
-		run++;
+		if (is_map(ra, page) && !(chunk->ready & bit_of(page))) {
+			ra->rest = page + 1;
+			ra->rest_pages = start + nr - ra->rest;
+			ra->rest_mark = mark;
+			page++;
+			break;
+		}
 	}
 	send_read(sim, job, page - run, run);
 }
@@ -356,7 +382,8 @@ static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
 	if (!max || !choose_window(sim->cache, ra, page,
 				   wanted < max ? wanted : max, max, at_mark)) {
 		if (!at_mark)
-			read_pages(sim, job, page, wanted, U64_MAX, end_page);
+			read_pages(sim, ra, job, page, wanted, U64_MAX,
+				   end_page);
 		return;
 	}
 	/* The mark would be hit at once: take the next window along. */
@@ -371,7 +398,7 @@ static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
 			ra->async_size = max / 2;
 		}
 	}
-	read_pages(sim, job, ra->start, ra->size,
+	read_pages(sim, ra, job, ra->start, ra->size,
 		   ra->start + ra->size - ra->async_size, end_page);
 }
 
@@ -388,20 +415,51 @@ static void wait_for(struct sim_cache *cache, u32 job, u64 page)
 	cache->waiter[cache->nr_waiters++] = (struct waiter){ job, page };
 }
 
+/*
+ * What a map has kept from being read; it is read as far as the next one.
+ * False: that has yet to come, and its reader waits.
+ */
+static bool read_rest(struct sim *sim, struct readahead *ra, u32 job)
+{
+	struct sim_cache *cache = sim->cache;
+
+	while (ra->rest_pages) {
+		const struct chunk *chunk = find(cache, ra->rest - 1);
+		u64 nr = ra->rest_pages;
+
+		if (chunk &&
+		    (chunk->present & ~chunk->ready & bit_of(ra->rest - 1))) {
+			wait_for(cache, job, ra->rest - 1);
+			return false;
+		}
+		ra->rest_pages = 0;
+		read_pages(sim, ra, job, ra->rest, nr, ra->rest_mark, U64_MAX);
+	}
+	return true;
+}
+
 enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
 				 u64 page, u32 wanted, u64 end_page,
 				 bool may_send)
 {
 	struct sim_cache *cache = sim->cache;
-	struct chunk *chunk = find(cache, page);
+	struct chunk *chunk;
 	u64 bit = bit_of(page);
+
+	if (ra->rest_pages && !may_send)
+		return CACHE_SENDS;
+	if (!read_rest(sim, ra, job))
+		return CACHE_BLOCKED;
+	chunk = find(cache, page);
 
 	if (!chunk || !(chunk->present & bit)) {
 		if (!may_send)
 			return CACHE_SENDS;
 		readahead(sim, ra, job, page, wanted, end_page, false);
+		if (!read_rest(sim, ra, job))
+			return CACHE_BLOCKED;
 		if (!is_present(cache, page))
-			read_pages(sim, job, page, 1, U64_MAX, end_page);
+			read_pages(sim, ra, job, page, 1, U64_MAX, end_page);
 	} else {
 		bool ready = chunk->ready & bit;
 
@@ -411,6 +469,8 @@ enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
 			chunk->marked &= ~bit;
 			/* What it reads may take the place of this chunk. */
 			readahead(sim, ra, job, page, wanted, end_page, true);
+			if (!read_rest(sim, ra, job))
+				return CACHE_BLOCKED;
 		}
 		if (ready) {
 			ra->previous = page;

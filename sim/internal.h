@@ -148,6 +148,11 @@ struct readahead {
 	u64 previous; /* last page read, U64_MAX: none */
 	u32 max; /* the largest window, 0: no readahead */
 	u32 first; /* the first window, 0: by what is asked for */
+	bool maps; /* blocks between the data say where these are */
+	u64 file_page; /* where the file begins */
+	u64 rest; /* what remains to be read when a map has come, ... */
+	u64 rest_pages; /* ... so many; 0: nothing */
+	u64 rest_mark;
 };
 
 enum cache_answer {

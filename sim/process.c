@@ -106,6 +106,10 @@ static void open_file(struct sim_process *p, const struct sim *sim)
 			       sim->config.readahead_pages :
 			       p->job.readahead_pages,
 		.first = p->job.first_window_pages,
+		.maps = p->job.maps,
+		.file_page = (p->job.nr_file_splits ? p->file_at :
+						      p->job.offset) /
+			     PAGE_BYTES,
 	};
 }
 

@@ -100,6 +100,7 @@ struct sim_job {
 	u32 stall_blocks; /* 0: never; else at most thinktime_ns at a time */
 	u32 readahead_pages; /* its largest window; SIM_READAHEAD_SAME */
 	u32 first_window_pages; /* of a file; 0: as Linux since 2.6.23 */
+	bool maps; /* of the file lie between its data, as in ext2 and ext3 */
 	bool end_sync; /* the last one to end writes all back, as sync(2) */
 	bool background; /* goes on until all others are done */
 };

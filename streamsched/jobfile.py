@@ -93,6 +93,7 @@ class Process:
     stall_blocks: int = 0
     readahead_pages: int = READAHEAD_SAME
     first_window_pages: int = 0
+    maps: bool = False
     end_sync: bool = False
     background: bool = False
     # Read by policies.py; the simulator is told of it apart.

@@ -324,3 +324,27 @@ def test_the_first_window_may_be_given() -> None:
     for first, requests in ((0, 3), (16, 1)):
         work = processes("[p]\nrw=read\nbs=4k\nsize=64k\n", **sizes, first_window_pages=first)
         assert played(work).run.disk_requests == requests
+
+
+def test_nothing_behind_a_map_is_asked_for_before_it_is_there() -> None:
+    """As in ext2 and ext3: where pages lie is known for 12, then for 1024 behind each map."""
+    work = processes("[p]\nrw=read\nbs=4k\noffset=40m\nsize=9m\n", maps=True)
+    plain = played(processes("[p]\nrw=read\nbs=4k\noffset=40m\nsize=9m\n"))
+    done = played(work)
+    assert done.run.bytes == plain.run.bytes == 9 * MIB
+    requests = [
+        (sector // 8 - 40 * 256, nr // 8, arrival, complete)
+        for sector, nr, arrival, complete in zip(
+            *(done.log[field] for field in ("sector", "nr_sectors", "arrival_ns", "complete_ns")),
+            strict=True,
+        )
+    ]
+    for at in (12, 12 + 1025, 12 + 2 * 1025):
+        (there,) = [r for r in requests if r[0] <= at < r[0] + r[1]]
+        assert there[0] + there[1] == at + 1
+        assert all(r[2] >= there[3] for r in requests if r[0] > at)
+
+
+def test_several_processes_may_wait_for_a_map() -> None:
+    work = processes("[p]\nrw=read\nbs=64k\nsize=9m\nnumjobs=3\n", maps=True)
+    assert played(work).run.bytes == 27 * MIB

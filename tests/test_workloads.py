@@ -65,14 +65,15 @@ def test_a_server_has_one_process_of_each_program() -> None:
 
 @pytest.mark.parametrize(("name", "files", "gap"), [("ftp", 4, 20780), ("scans", 3, 51 * 1024)])
 def test_a_vm_is_an_owner(name: str, files: int, gap: int) -> None:
-    """VMs start side by side; the second one's files lie behind the first one's."""
+    """VMs start side by side; the second one's disk lies behind room for three scans' data."""
     both = processes(f"{name}-2vm")
     assert [p.group for p in both] == [0, 1] * files
     assert WORKLOADS[f"{name}-2vm"].owners == "group"
-    places = sorted((p.offset, p.group) for p in both)
-    assert [group for _, group in places] == [0] * files + [1] * files
-    assert {b - a for (a, _), (b, _) in itertools.pairwise(places)} == {gap * MIB}
-    assert [p.offset for p in processes(f"{name}-1vm")] == [at for at, group in places if not group]
+    first, second = (sorted(p.offset for p in both if p.group == vm) for vm in (0, 1))
+    assert {b - a for a, b in itertools.pairwise(first)} == {gap * MIB}
+    assert [at + 153 * GIB for at in first] == second
+    assert [p.offset for p in processes(f"{name}-1vm")] == first
+    assert all(p.maps for p in both)
 
 
 def test_a_machine_of_its_time() -> None:

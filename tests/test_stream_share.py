@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The turn of those that are no streams (core/stream_share.c), beside streams."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from policy_driver import Driver
+
+Core = tuple[Any, Any]
+
+MS = 1_000_000
+NEXT_MS, FAR_MS = 0.7, 13.0  # what the disk needs for what goes on at the head, and else
+TARGET_MS = 500
+HERE = 1000  # sectors
+STREAM, OTHER = 1, 2
+
+
+@dataclass
+class Reader:
+    """One request at a time; after a thought the next."""
+
+    sectors: Iterator[int]
+    think_ms: float = 0.01
+    length: int = 128
+    wants_at: float = 0.0
+    rq: Any = None
+    served_ms: float = 0.0
+    longest_ms: float = 0.0
+    done_at: list[float] = field(default_factory=list)
+
+
+def one_after_the_other(start: int) -> Iterator[int]:
+    while True:
+        yield start
+        start += 128
+
+
+def far_apart(seed: int) -> Iterator[int]:
+    """No two in a row, nor one and a stream at its place, are worth waiting for."""
+    draw = random.Random(seed)
+    while True:
+        for place in (720_000_000, 1_430_000_000, 2_140_000_000):
+            yield place + draw.randrange(5_000_000)
+
+
+def send_until(d: Driver, readers: list[Reader], ms: float) -> None:
+    """Whoever has thought enough by @ms sends, each at its time."""
+    for owner, reader in sorted(enumerate(readers, 1), key=lambda it: it[1].wants_at):
+        if reader.rq is None and reader.wants_at <= ms + 1e-6:
+            d.at(reader.wants_at)
+            reader.rq = d.send(owner, next(reader.sectors), reader.length)
+            reader.wants_at = d.now
+    d.at(ms)
+
+
+def run(d: Driver, readers: list[Reader], until_ms: float) -> None:
+    """One request at a time is served."""
+    head = 0
+    while d.now < until_ms:
+        send_until(d, readers, d.now)
+        verdict, *rest = d.choose()
+        if verdict != "dispatch":
+            times = [r.wants_at for r in readers if r.rq is None]
+            d.at(min(times + ([rest[0]] if verdict == "wait" else [])))
+            continue
+        rq = d.dispatch()
+        reader = next(r for r in readers if r.rq == rq)
+        took = NEXT_MS if rq.sector == head else FAR_MS
+        head = rq.sector + rq.nr_sectors
+        send_until(d, readers, d.now + took)
+        d.complete(rq)
+        reader.longest_ms = max(reader.longest_ms, d.now - reader.wants_at)
+        reader.served_ms += took
+        reader.done_at.append(d.now)
+        reader.rq, reader.wants_at = None, d.now + reader.think_ms
+
+
+def beside(core: Core, other: Reader, slice_ns: int = 0, ms: float = 20_000) -> list[Reader]:
+    d = Driver(core, "stream:deadline", stream_time_slice=slice_ns)
+    readers = [Reader(one_after_the_other(HERE)), other]
+    run(d, readers, ms)
+    return readers
+
+
+def test_whoever_seeks_has_as_long_a_turn_as_a_stream(core: Core) -> None:
+    stream, other = beside(core, Reader(far_apart(1), length=8))
+    assert other.served_ms / stream.served_ms == pytest.approx(1, abs=0.2)
+    assert max(stream.longest_ms, other.longest_ms) < TARGET_MS + 2 * FAR_MS
+
+
+@pytest.mark.parametrize("inner", ("deadline", "noop"))
+@pytest.mark.parametrize("target_ms", (200, 500, 1000))
+@pytest.mark.parametrize("nr", (1, 2, 4))
+def test_streams_and_those_who_seek_have_equal_turns(
+    core: Core, nr: int, target_ms: int, inner: str
+) -> None:
+    d = Driver(core, f"stream:{inner}", stream_time_slice=0, wait_target=target_ms * MS)
+    readers = [Reader(one_after_the_other(HERE + at * 200_000_000)) for at in range(nr)]
+    readers.append(Reader(far_apart(1), length=8))
+    run(d, readers, 20_000)
+    for reader in readers:
+        assert reader.served_ms == pytest.approx(20_000 / (nr + 1), rel=0.2)
+        assert reader.longest_ms < target_ms + 2 * FAR_MS
+
+
+def test_whoever_is_gone_is_awaited_for_no_longer_than_a_seek(core: Core) -> None:
+    """One request in a while: its turn ends, and the stream loses a few percent."""
+    other = Reader(far_apart(1), length=8, think_ms=300)
+    stream, other = beside(core, other)
+    assert len(other.done_at) > 20
+    assert stream.served_ms + other.served_ms > 0.93 * 20_000
+
+
+def small_files(seed: int) -> Iterator[int]:
+    """Files of five requests, each file far from the one before."""
+    for sector in far_apart(seed):
+        yield from range(sector, sector + 5 * 128, 128)
+
+
+def test_a_stream_that_begins_in_their_turn_is_of_it(core: Core) -> None:
+    """A file is a stream when it is nearly read; the next one is read at once, too."""
+    stream, other = beside(core, Reader(small_files(1)))
+    assert other.served_ms / stream.served_ms == pytest.approx(1, abs=0.1)
+    assert max(stream.longest_ms, other.longest_ms) < TARGET_MS + 2 * FAR_MS
+
+
+def streaming(core: Core) -> Driver:
+    """The slice of a stream is over, and whoever seeks has had one request done."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    stream = one_after_the_other(HERE)
+    for _ in range(6):
+        d.serve(d.send(STREAM, next(stream), 128))
+    seek = d.send(OTHER, 1_900_000_000)
+    while True:
+        d.send(STREAM, next(stream), 128)
+        if d.serve() == seek:
+            return d
+
+
+def test_async_writes_are_not_of_the_turn(core: Core) -> None:
+    d = streaming(core)
+    d.send(OTHER, 500_000_000, write=True)
+    verdict, *rest = d.choose()
+    assert verdict == "wait" and rest[0] - d.now < 30
+    nearer = d.send(OTHER, 900_000_000)
+    d.dispatch(nearer)
+
+
+def test_nothing_else_of_the_stream_goes_while_theirs_is_in_the_disk(core: Core) -> None:
+    d = streaming(core)
+    theirs = d.send(OTHER, 900_000_000)
+    d.dispatch(theirs)
+    verdict, *_ = d.choose()
+    assert verdict == "wait"
+    d.later(5)
+    d.complete(theirs)
+    verdict, *rest = d.choose()
+    assert verdict == "wait" and rest[0] - d.now < 30
+    d.at(rest[0])
+    assert d.dispatch().owner == STREAM
+
+
+def test_answers_are_looked_for_again_after_it(core: Core) -> None:
+    d = streaming(core)
+    d.at(d.choose()[1])
+    d.serve()  # the stream's, which had waited
+    d.later(100)
+    rq = d.send(OTHER, 900_000_000)
+    d.dispatch(rq)
+    d.send(OTHER + 1, 1_900_000_000)
+    d.later(9)
+    d.complete(rq)
+    assert d.choose()[0] == "wait"
+
+
+def changes_nothing(d: Driver) -> None:
+    d.now_ns += 0
+
+
+def takes_the_papers_slice(d: Driver) -> None:
+    d.tune("stream_time_slice", 124 * MS)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"), ((changes_nothing, "wait"), (takes_the_papers_slice, "dispatch"))
+)
+def test_a_slice_that_is_set_ends_the_turn(
+    core: Core, change: Callable[[Driver], None], verdict: str
+) -> None:
+    d = streaming(core)
+    change(d)
+    assert d.choose()[0] == verdict
