@@ -124,6 +124,8 @@ static void set_sizes(const struct ss_policy *policy)
 
 	all->threshold = (u32)threshold;
 	all->second_chance_size = (u32)div_u64(most + 99, 100);
+	all->patience_pct[false] = 100;
+	all->patience_pct[true] = 100 + (u32)policy->value[STREAM_TOLERANCE];
 	for (rank = 0; rank < NR_SCORES - 1; rank++)
 		all->next_rank_size[rank] = (u32)threshold << (rank + 1);
 	all->next_rank_size[rank] = U32_MAX;
@@ -138,7 +140,7 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	set_sizes(policy);
 	for (i = 0; i < NR_STREAMS; i++) {
 		set_size(all, &all->stream[i], all->stream[i].size);
-		set_patience(policy, &all->stream[i]);
+		set_patience(all, &all->stream[i]);
 		if (all->stream[i].state == STREAM_COMPLETED)
 			note_patience(all, &all->stream[i]);
 	}
@@ -185,29 +187,42 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	return inner->ops->choose(inner, now_ns, skip);
 }
 
-static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
-			   u64 now_ns)
+/* The last member has just been dispatched: it becomes a parent-to-be. */
+static void become_parent(const struct ss_policy *policy, struct stream *s,
+			  u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
 	struct ss_policy *inner = inner_of(policy);
+	struct ss_decision choice = ss_nothing();
+	u64 service_ns = sched->curve.mean_random_ns;
+	u32 nr_sectors = 0;
+	u8 direction = SS_READ;
 
-	inner->ops->arrived(inner, rq, now_ns);
-	ss_trial_arrived(&all->trial, policy->sched->curve.mean_random_ns,
-			 now_ns);
-	list_add_tail(&rq->age_node, &all->age);
-	rq->stream = NULL;
-	rq->stream_size = 1;
-	if (is_flat(policy))
-		return;
-	ss_stream_join(policy, rq, now_ns);
-	if (all->held && rq->stream != all->held)
-		ss_stream_reconsider(policy, now_ns);
-	if (all->answer.open)
-		ss_stream_answer_came(policy, rq, now_ns);
-	if (all->share.open)
-		ss_stream_share_arrived(all, rq);
-	if (all->held)
-		ss_stream_note_holding(policy, now_ns);
+	list_move_tail(&s->node, &all->parents);
+	if (sched->nr_pending)
+		choice = inner->ops->choose(inner, now_ns, NULL);
+	s->state = STREAM_IN_FLIGHT;
+	s->broken_ns = U64_MAX;
+	s->supposed = choice.verdict != SS_DISPATCH;
+	if (s->supposed) {
+		all->supposed = true;
+	} else {
+		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
+						 choice.rq->sector);
+		nr_sectors = choice.rq->nr_sectors;
+		direction = choice.rq->direction;
+	}
+	if (sched->nr_in_flight > 1 && all->busy_ns)
+		service_ns = min_t(u64, service_ns, all->busy_ns);
+	set_instead(all, s, service_ns, nr_sectors, direction);
+	/*
+	 * With several in the device there are as many parents, and what
+	 * arrives is too far from most. By the curve of now, as its patience.
+	 */
+	if (sched->nr_in_flight > 1)
+		s->reach_sectors = ss_curve_reach_sectors(&sched->curve,
+							  s->patience_ns);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -218,7 +233,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct stream *s = rq->stream;
 	/* Of interest only where it would end a turn. */
 	bool late = all->held && s != all->held &&
-		    ss_stream_overdue(policy, now_ns) == rq;
+		    overdue(policy, now_ns) == rq;
 	bool established = false;
 	u64 oldest_ns;
 
@@ -264,7 +279,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	if (s && (s->last == rq || !s->nr_pending)) {
 		s->last = rq;
 		s->end_sector = ss_request_end(rq);
-		ss_stream_become_parent(policy, s, now_ns);
+		become_parent(policy, s, now_ns);
 	}
 	drop_broken(policy, now_ns);
 }
@@ -316,9 +331,10 @@ static void note_trial(const struct ss_policy *policy,
  * @rq of @s is done. A reader sends nothing before it has all members: a drive
  * that orders its commands may have done the last one first.
  */
-static void member_completed(const struct ss_policy *policy, struct stream *s,
-			     const struct ss_request *rq, u64 moving_ns,
-			     u64 now_ns)
+static inline void member_completed(const struct ss_policy *policy,
+				    struct stream *s,
+				    const struct ss_request *rq, u64 moving_ns,
+				    u64 now_ns)
 {
 	s->nr_in_flight--;
 	if (s->state != STREAM_IN_FLIGHT)
@@ -404,8 +420,9 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 		member_completed(policy, s, rq, moving_ns, now_ns);
 	if (all->share.open)
 		ss_stream_share_completed(policy, now_ns);
-	ss_stream_answer_open(policy, rq, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	if (answer_ns(policy))
+		ss_stream_answer_open(policy, rq, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
@@ -429,7 +446,7 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 		s->end_sector = ss_request_end(rq);
 	ss_stream_reconsider(policy, now_ns);
 	ss_stream_answer_came(policy, rq, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
@@ -451,13 +468,13 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			ss_stream_tip_removed(policy, s, rq);
 	}
 	ss_stream_reconsider(policy, now_ns);
-	ss_stream_note_holding(policy, now_ns);
+	note_holding(policy, now_ns);
 }
 
 static struct ss_request *stream_expired(const struct ss_policy *policy,
 					 u64 now_ns)
 {
-	return ss_stream_overdue(policy, now_ns);
+	return overdue(policy, now_ns);
 }
 
 static bool stream_stream_at(const struct ss_policy *policy, u32 index,
@@ -493,7 +510,7 @@ const struct ss_policy_ops ss_stream_ops = {
 	.nr_tunables = STREAM_TUNABLES,
 	.init = stream_init,
 	.tuned = stream_tuned,
-	.arrived = stream_arrived,
+	.arrived = ss_stream_arrived,
 	.choose = stream_choose,
 	.dispatched = stream_dispatched,
 	.completed = stream_completed,

@@ -58,6 +58,7 @@ struct stream {
 	u64 end_sector; /* where the last member ends */
 	u64 completed_ns; /* when the last member was done */
 	u64 patience_ns; /* how long a child may take; see set_patience() */
+	u64 reach_sectors; /* none is as far as this; U64_MAX: not known */
 	u64 broken_ns; /* until when a child is awaited; else U64_MAX */
 	struct ss_request *last; /* last member, until it is completed */
 	u32 size; /* members so far */
@@ -107,6 +108,7 @@ struct stream_state_all {
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
+	u32 patience_pct[2]; /* of service_ns; and with a second chance */
 	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
@@ -149,22 +151,11 @@ struct stream *ss_stream_new(const struct ss_policy *policy,
 /* Forget the streams that got no child in time; find the next to get none. */
 void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns);
 
-/* The last member has just been dispatched: it becomes a parent-to-be. */
-void ss_stream_become_parent(const struct ss_policy *policy, struct stream *s,
-			     u64 now_ns);
-
 /*
  * The held stream need not be waited for longer than the inner policy's
  * choice is worth by now.
  */
 void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns);
-
-/*
- * @rq is no child of these: where nothing was pending, it is what would be
- * served instead.
- */
-void ss_stream_alternative_came(const struct ss_policy *policy,
-				const struct ss_request *rq);
 
 /*
  * The last member of @s, pending until now, is taken back. If it became part
@@ -176,9 +167,9 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 
 /* ---- stream_parent.c ---- */
 
-/* Finds the stream of @rq, which has just arrived, if it is of one. */
-void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
-		    u64 now_ns);
+/* The policy's arrived(): whose child is @rq? */
+void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
+		       u64 now_ns);
 
 /* ---- stream_score.c ---- */
 
@@ -216,9 +207,12 @@ void ss_stream_note_service(const struct ss_policy *policy,
 
 /* ---- stream_turn.c ---- */
 
-/* The request that must go because of its age (rule 4), or NULL. */
-struct ss_request *ss_stream_overdue(const struct ss_policy *policy,
-				     u64 now_ns);
+/*
+ * @rq, if it must go because of its age (rule 4), or NULL. The inner policy
+ * says that it has expired.
+ */
+struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
+				     struct ss_request *rq, u64 now_ns);
 
 /*
  * Which request goes while it is the turn of @s, or until when the head stays;
@@ -243,8 +237,8 @@ struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip);
 
-/* After every event: has the disk begun to idle for the held stream? */
-void ss_stream_note_holding(const struct ss_policy *policy, u64 now_ns);
+/* The disk has nothing to do and others wait: is it held for a child? */
+void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns);
 
 /*
  * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
@@ -359,15 +353,14 @@ static inline bool has_second_chance(const struct stream_state_all *all,
  * How long after its completion the last member may still get a child. To be
  * set anew with service_ns, and with the size of a parent.
  */
-static inline void set_patience(const struct ss_policy *policy,
+static inline void set_patience(const struct stream_state_all *all,
 				struct stream *s)
 {
-	const struct stream_state_all *all = policy->state;
-	/* Multiplied also without one, which no processor can foresee. */
-	u64 percent = 100 + policy->value[STREAM_TOLERANCE] *
-				    has_second_chance(all, s);
+	/* Looked up also without one, which no processor can foresee. */
+	u32 percent = all->patience_pct[has_second_chance(all, s)];
 
 	s->patience_ns = div_u64(s->service_ns * percent, 100);
+	s->reach_sectors = U64_MAX;
 }
 
 static inline u64 waited_ns(const struct stream *s, u64 now_ns)
@@ -406,13 +399,39 @@ static inline void drop_broken(const struct ss_policy *policy, u64 now_ns)
 }
 
 /* What the inner policy would do instead of waiting costs @service_ns. */
-static inline void set_instead(const struct ss_policy *policy, struct stream *s,
-			       u64 service_ns, u32 nr_sectors, u8 direction)
+static inline void set_instead(const struct stream_state_all *all,
+			       struct stream *s, u64 service_ns, u32 nr_sectors,
+			       u8 direction)
 {
 	s->service_ns = service_ns;
 	s->instead_sectors = nr_sectors;
 	s->instead_direction = direction;
-	set_patience(policy, s);
+	set_patience(all, s);
+}
+
+/* The request that must go because of its age (rule 4), or NULL. */
+static inline struct ss_request *overdue(const struct ss_policy *policy,
+					 u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *rq = NULL;
+
+	if (inner->ops->expired)
+		rq = inner->ops->expired(inner, now_ns);
+	return rq ? ss_stream_if_late(policy, rq, now_ns) : NULL;
+}
+
+/* As set_instead(), while a child may be awaited already. */
+static inline void change_instead(const struct ss_policy *policy,
+				  struct stream *s, u64 service_ns,
+				  const struct ss_request *instead)
+{
+	struct stream_state_all *all = policy->state;
+
+	set_instead(all, s, service_ns, instead->nr_sectors,
+		    instead->direction);
+	if (s->state == STREAM_COMPLETED)
+		note_patience(all, s);
 }
 
 /* Pending requests that are not @s's own. */
@@ -420,6 +439,30 @@ static inline u32 nr_others(const struct ss_policy *policy,
 			    const struct stream *s)
 {
 	return policy->sched->nr_pending - s->nr_pending;
+}
+
+/* After every event: has the disk begun to idle for the held stream? */
+static inline void note_holding(const struct ss_policy *policy, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	const struct stream *s = all->held;
+
+	if (s && s->state == STREAM_COMPLETED && !s->nr_pending &&
+	    sched->nr_pending && !sched->nr_in_flight)
+		ss_stream_note_idle(policy, now_ns);
+	else
+		all->holding = false;
+}
+
+/* How long an answer is looked for; 0: it is not. */
+static inline u64 answer_ns(const struct ss_policy *policy)
+{
+	if (policy->value[STREAM_ANSWER] != ANSWER_AUTO)
+		return policy->value[STREAM_ANSWER];
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return 0;
+	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
 }
 
 /* With the inner policy alone a turn may last for this long. */

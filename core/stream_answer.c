@@ -11,16 +11,6 @@
 /* A turn of answers, with stream_time_slice=auto: wait_target by 1 + this. */
 #define ANSWER_TURNS 3
 
-/* How long an answer is looked for; 0: it is not. */
-static u64 answer_ns(const struct ss_policy *policy)
-{
-	if (policy->value[STREAM_ANSWER] != ANSWER_AUTO)
-		return policy->value[STREAM_ANSWER];
-	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
-		return 0;
-	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
-}
-
 /* For so long answers may go first one after the other: a turn of theirs. */
 static u64 answers_turn_ns(const struct ss_policy *policy)
 {

@@ -95,6 +95,25 @@ static noinline struct stream *nearest_parent(const struct ss_policy *policy,
 	return best;
 }
 
+/*
+ * The parent that the disk was last busy with, if @sector is where it ends:
+ * mostly the child's. With nothing in the device none has waited for less, and
+ * so none is nearer.
+ */
+static inline struct stream *last_parent(const struct ss_policy *policy,
+					 u64 sector)
+{
+	const struct stream_state_all *all = policy->state;
+	struct stream *s = list_last_entry(&all->parents, struct stream, node);
+
+	if (list_empty(&all->parents) || s->end_sector != sector ||
+	    s->state != STREAM_COMPLETED ||
+	    s->completed_ns != all->last_completion_ns ||
+	    policy->sched->nr_in_flight)
+		return NULL;
+	return s;
+}
+
 /* The stream whose child @rq is, at *@cost_ns, or NULL. */
 static inline struct stream *find_parent(const struct ss_policy *policy,
 					 const struct ss_request *rq,
@@ -102,13 +121,21 @@ static inline struct stream *find_parent(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	struct stream *s, *found = NULL;
+	struct stream *s = last_parent(policy, rq->sector), *found = NULL;
 	u64 sector = rq->sector;
 	u32 nr = 0;
 
+	if (s && ss_request_is_sync(rq)) {
+		*cost_ns = waited_ns(s, now_ns) + sched->curve.point[0].time_ns;
+		if (*cost_ns < s->patience_ns)
+			return s;
+	}
 	list_for_each_entry(s, &all->parents, node) {
-		bool may_be = may_be_child(sched, s, sector, now_ns);
+		bool may_be;
 
+		if (ss_distance(s->end_sector, sector) >= s->reach_sectors)
+			continue;
+		may_be = may_be_child(sched, s, sector, now_ns);
 		nr += may_be;
 		found = may_be ? s : found;
 	}
@@ -174,11 +201,11 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
 	s->before_completed_ns = s->state == STREAM_COMPLETED ?
 					 s->completed_ns :
 					 0;
-	s->size = min_t(u32, s->size + 1, U32_MAX / 4);
+	s->size += s->size < U32_MAX / 4;
 	s->rank += s->size >= all->next_rank_size[s->rank];
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
-	if (s->size == policy->value[STREAM_THRESHOLD]) {
+	if (s->size == all->threshold) {
 		s->share_nr = all->share.open ? all->share.nr : 0;
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
 			      s->end_sector, s->size);
@@ -219,8 +246,36 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	extend(policy, parent, rq);
 }
 
-void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
-		    u64 now_ns)
+/* What was supposed of @s is known now: @rq would be served instead. */
+static noinline void instead_came(const struct ss_policy *policy,
+				  struct stream *s, const struct ss_request *rq)
+{
+	u64 service_ns = ss_curve_service_ns(&policy->sched->curve,
+					     s->end_sector, rq->sector);
+
+	s->supposed = false;
+	change_instead(policy, s, service_ns, rq);
+}
+
+/*
+ * @rq is no child of these: where nothing was pending, it is what would be
+ * served instead.
+ */
+static inline void alternative_came(const struct ss_policy *policy,
+				    const struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *s;
+
+	all->supposed = false;
+	list_for_each_entry(s, &all->parents, node)
+		if (s->supposed)
+			instead_came(policy, s, rq);
+}
+
+/* Finds the stream of @rq, which has just arrived, if it is of one. */
+static inline void join(const struct ss_policy *policy, struct ss_request *rq,
+			u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *parent;
@@ -237,5 +292,30 @@ void ss_stream_join(const struct ss_policy *policy, struct ss_request *rq,
 			extend(policy, parent, rq);
 	}
 	if (all->supposed)
-		ss_stream_alternative_came(policy, rq);
+		alternative_came(policy, rq);
+}
+
+void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
+		       u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+
+	inner->ops->arrived(inner, rq, now_ns);
+	ss_trial_arrived(&all->trial, policy->sched->curve.mean_random_ns,
+			 now_ns);
+	list_add_tail(&rq->age_node, &all->age);
+	rq->stream = NULL;
+	rq->stream_size = 1;
+	if (is_flat(policy))
+		return;
+	join(policy, rq, now_ns);
+	if (all->held && rq->stream != all->held)
+		ss_stream_reconsider(policy, now_ns);
+	if (all->answer.open)
+		ss_stream_answer_came(policy, rq, now_ns);
+	if (all->share.open)
+		ss_stream_share_arrived(all, rq);
+	if (all->held)
+		note_holding(policy, now_ns);
 }

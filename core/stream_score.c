@@ -65,7 +65,7 @@ void ss_stream_score_child(const struct ss_policy *policy,
 	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, moving_ns);
 	u64 instead_ns = s->service_ns;
 	u32 truth = all->truth[s->instead_direction];
-	u64 sectors;
+	u64 won_ns = 0, lost_ns, sectors;
 
 	/* A drive that writes out its cache in every gap makes them dear. */
 	if (all->child_took_ns > 2 * all->child_expected_ns + CHILD_DOUBT_NS)
@@ -79,11 +79,13 @@ void ss_stream_score_child(const struct ss_policy *policy,
 	} else {
 		instead_ns += moving_ns;
 	}
-	if (own_ns < instead_ns)
-		ss_stream_score_add(policy, s, instead_ns - own_ns,
-				    wait_ns / SCORE_IDLE);
-	else
-		ss_stream_score_add(policy, s, 0, own_ns - instead_ns);
+	if (own_ns < instead_ns) {
+		won_ns = instead_ns - own_ns;
+		lost_ns = wait_ns / SCORE_IDLE;
+	} else {
+		lost_ns = own_ns - instead_ns;
+	}
+	ss_stream_score_add(policy, s, won_ns, lost_ns);
 }
 
 static bool is_unknown(const struct score *score)

@@ -91,46 +91,6 @@ void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns)
 	all->next_broken_ns = next_broken_ns;
 }
 
-/* The same, while a child may be awaited already. */
-static void change_instead(const struct ss_policy *policy, struct stream *s,
-			   u64 service_ns, const struct ss_request *instead)
-{
-	set_instead(policy, s, service_ns, instead->nr_sectors,
-		    instead->direction);
-	if (s->state == STREAM_COMPLETED)
-		note_patience(policy->state, s);
-}
-
-void ss_stream_become_parent(const struct ss_policy *policy, struct stream *s,
-			     u64 now_ns)
-{
-	struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
-	struct ss_policy *inner = inner_of(policy);
-	struct ss_decision choice = ss_nothing();
-	u64 service_ns = sched->curve.mean_random_ns;
-	u32 nr_sectors = 0;
-	u8 direction = SS_READ;
-
-	list_move_tail(&s->node, &all->parents);
-	if (sched->nr_pending)
-		choice = inner->ops->choose(inner, now_ns, NULL);
-	s->state = STREAM_IN_FLIGHT;
-	s->broken_ns = U64_MAX;
-	s->supposed = choice.verdict != SS_DISPATCH;
-	if (s->supposed) {
-		all->supposed = true;
-	} else {
-		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
-						 choice.rq->sector);
-		nr_sectors = choice.rq->nr_sectors;
-		direction = choice.rq->direction;
-	}
-	if (sched->nr_in_flight > 1 && all->busy_ns)
-		service_ns = min_t(u64, service_ns, all->busy_ns);
-	set_instead(policy, s, service_ns, nr_sectors, direction);
-}
-
 void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
@@ -148,29 +108,6 @@ void ss_stream_reconsider(const struct ss_policy *policy, u64 now_ns)
 					 choice.rq->sector);
 	if (service_ns < s->service_ns)
 		change_instead(policy, s, service_ns, choice.rq);
-}
-
-/* What was supposed of @s is known now: @rq would be served instead. */
-static noinline void instead_came(const struct ss_policy *policy,
-				  struct stream *s, const struct ss_request *rq)
-{
-	u64 service_ns = ss_curve_service_ns(&policy->sched->curve,
-					     s->end_sector, rq->sector);
-
-	s->supposed = false;
-	change_instead(policy, s, service_ns, rq);
-}
-
-void ss_stream_alternative_came(const struct ss_policy *policy,
-				const struct ss_request *rq)
-{
-	struct stream_state_all *all = policy->state;
-	struct stream *s;
-
-	all->supposed = false;
-	list_for_each_entry(s, &all->parents, node)
-		if (s->supposed)
-			instead_came(policy, s, rq);
 }
 
 void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
@@ -199,7 +136,7 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 		s->completed_ns = s->before_completed_ns;
 		set_size(all, s, s->size - 1);
 		all->supposed |= s->supposed;
-		set_patience(policy, s);
+		set_patience(all, s);
 		list_move_tail(&s->node, &all->parents);
 		note_patience(all, s);
 	} else {

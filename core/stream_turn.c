@@ -127,6 +127,20 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 }
 
 /*
+ * Must others wait until @s has had its turn? Its end is not before that of a
+ * fixed slice, so mostly nobody else's age needs to be looked at.
+ */
+static inline bool turn_goes_on(const struct ss_policy *policy,
+				const struct stream *s, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return now_ns <
+		       all->slice_start_ns + policy->value[STREAM_TIME_SLICE] ||
+	       !nr_others(policy, s) || now_ns < slice_end_ns(policy, s);
+}
+
+/*
  * Does @rq read on right behind the turn's first request, which is in the
  * device? Of what takes one seek a drive that orders its commands may begin
  * with the middle, and seek again; so the rest goes when the head is there.
@@ -140,28 +154,24 @@ static bool is_behind_first(const struct ss_policy *policy,
 	       rq->sector == policy->sched->head_sector;
 }
 
-struct ss_request *ss_stream_overdue(const struct ss_policy *policy, u64 now_ns)
+struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
+				     struct ss_request *rq, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_policy *inner = inner_of(policy);
-	struct ss_request *rq;
 
-	if (!inner->ops->expired)
-		return NULL;
-	rq = inner->ops->expired(inner, now_ns);
 	/*
 	 * Write-back comes faster than any disk writes, and then all of it is
 	 * late. As in Linux, where a batch is not ended for it, no turn is.
 	 */
-	if (rq && !ss_request_is_sync(rq) && all->held && !is_alone(all) &&
+	if (!ss_request_is_sync(rq) && all->held && !is_alone(all) &&
 	    now_ns < slice_end_ns(policy, all->held))
 		return NULL;
 	/* It is next, and sent now it would be served no sooner. */
-	if (rq && all->held && rq->stream == all->held && !is_alone(all) &&
+	if (all->held && rq->stream == all->held && !is_alone(all) &&
 	    is_behind_first(policy, rq))
 		return NULL;
 	/* With a target of its own, the framework knows better what is late. */
-	if (rq && policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
 	    ss_request_is_sync(rq) &&
 	    now_ns < rq->arrival_ns + policy->value[STREAM_WAIT_TARGET])
 		return NULL;
@@ -222,7 +232,7 @@ static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
 	if (oldest == skip || now_ns < oldest->arrival_ns + turn_ns)
 		return NULL;
 	/* What is late goes first; the inner policy knows which (rule 4). */
-	return ss_stream_overdue(policy, now_ns) ? NULL : oldest;
+	return overdue(policy, now_ns) ? NULL : oldest;
 }
 
 /* Wait, but not beyond the time when a request must go because of its age. */
@@ -252,19 +262,17 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
 				       member_node);
-	late = ss_stream_overdue(policy, now_ns);
+	late = overdue(policy, now_ns);
 	if (late)
 		return ss_dispatch(late);
-
-	if (nr_others(policy, s)) {
-		until_ns = slice_end_ns(policy, s);
-		if (now_ns >= until_ns)
-			return ss_dispatch(next_turn(policy, s, now_ns));
-	}
-	if (own && is_behind_first(policy, own))
-		return ss_wait(until_ns);
-	if (own)
+	if (!turn_goes_on(policy, s, now_ns))
+		return ss_dispatch(next_turn(policy, s, now_ns));
+	if (own && !is_behind_first(policy, own))
 		return ss_dispatch(own);
+	if (nr_others(policy, s))
+		until_ns = slice_end_ns(policy, s);
+	if (own)
+		return ss_wait(until_ns);
 	/* Without a child by then, the turn is over. */
 	if (all->away)
 		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
@@ -296,7 +304,7 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 		if (late)
 			return ss_dispatch(late);
 	}
-	if (ss_stream_overdue(policy, now_ns))
+	if (overdue(policy, now_ns))
 		return inner->ops->choose(inner, now_ns, skip);
 	if (all->share.open)
 		decision = ss_stream_share_choose(policy, now_ns, skip);
@@ -318,23 +326,25 @@ struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
 
 	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
 	    now_ns < all->apart_until_ns && !is_alone(all) &&
-	    !ss_stream_overdue(policy, now_ns))
+	    !overdue(policy, now_ns))
 		return ss_wait(SS_FOREVER);
 	return choice;
 }
 
-void ss_stream_note_holding(const struct ss_policy *policy, u64 now_ns)
+void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
 	const struct stream *s = all->held;
 	bool holding;
 
-	/* A coordinator of several disks counts by itself what it holds. */
-	holding = s && s->state == STREAM_COMPLETED && !s->nr_pending &&
-		  sched->nr_pending && !sched->nr_in_flight &&
-		  !sched->coordinator && !is_flat(policy) && !is_alone(all) &&
-		  ss_stream_held_choose(policy, s, now_ns).verdict == SS_WAIT;
+	/*
+	 * Would ss_stream_held_choose() wait? Until when is not asked. A
+	 * coordinator of several disks counts by itself what it holds.
+	 */
+	holding = !policy->sched->coordinator && !is_flat(policy) &&
+		  !is_alone(all) && !all->away && !is_broken(s, now_ns) &&
+		  ss_stream_waiting_pays(policy, s, now_ns) &&
+		  !overdue(policy, now_ns) && turn_goes_on(policy, s, now_ns);
 	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
 		ss_sched_tell(policy->sched, SS_EVENT_HELD, s->end_sector,
@@ -377,7 +387,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	 * gets it to itself until a stream's member is its own choice.
 	 */
 	if (because_late && held && !(s && is_established(all, s)) &&
-	    !(target && to_others) && !ss_stream_overdue(policy, now_ns)) {
+	    !(target && to_others) && !overdue(policy, now_ns)) {
 		all->away = true;
 		return;
 	}

@@ -106,6 +106,20 @@ def test_with_nothing_else_in_the_device_every_child_is_one(d: Driver) -> None:
     assert d.send(OTHER, sector + JUMP).stream_size == last.stream_size + 1
 
 
+def test_who_waits_in_the_device_is_nearer_than_who_was_done_last(core: Core) -> None:
+    """A read goes on where the one ends that was done last, and behind one that is not done."""
+    d = Driver(core, "stream:noop", stream_threshold=1000)
+    d.dispatch(d.send(OTHER, FAR - 16))
+    # Begins too far from that one to be its child, and ends beside it.
+    for rq in (d.send(READER, 0), None):
+        rq = d.dispatch(rq or d.send(READER, 8, FAR - 8))
+        d.later(4)
+        d.complete(rq)
+    d.later(2)
+    # The second of OTHER's stream, which has waited for nothing yet, not the third of READER's.
+    assert d.send(READER, FAR).stream_size == 2
+
+
 # ---- and what comes of it, on a disk with 32 commands ----
 
 
