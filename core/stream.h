@@ -44,6 +44,11 @@ enum {
  * seconds to become a stream.
  */
 #define ASYNC_APART (500 * SS_MSEC)
+/*
+ * So many writes that nobody waits for may be in the device beside a reader,
+ * and may go before the next read of somebody who reads on.
+ */
+#define ASYNC_BESIDE 4
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 enum stream_state {
@@ -126,6 +131,7 @@ struct stream_state_all {
 	u64 last_completion_ns;
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads: few writes in the device */
+	u32 nr_async; /* writes that nobody waits for, since the last read */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */
@@ -220,6 +226,14 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
  */
 struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 					 const struct stream *s, u64 now_ns);
+
+/*
+ * The inner policy decides, but write-back does not keep one who reads on
+ * waiting again and again.
+ */
+struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip);
 
 /*
  * What goes next, or until when the head stays, where the inner policy does not

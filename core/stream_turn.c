@@ -284,6 +284,48 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 	return ss_wait(min_t(u64, until_ns, s->broken_ns));
 }
 
+/*
+ * The next read of somebody who reads on, if write-back would keep it waiting
+ * again: with a batch of that before each of its first requests, a reader takes
+ * seconds to become a stream. With a target for waits only.
+ */
+static struct ss_request *reading_on(const struct ss_policy *policy)
+{
+	const struct stream_state_all *all = policy->state;
+	struct ss_request *first, *rq = NULL;
+	const struct stream *s;
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy) ||
+	    !policy->sched->nr_pending_dir[SS_READ])
+		return NULL;
+	list_for_each_entry(s, &all->waiting, node) {
+		if (!s->nr_pending || s->size < 2)
+			continue;
+		first = list_first_entry(&s->members, struct ss_request,
+					 member_node);
+		if (first->direction == SS_READ &&
+		    (!rq || first->arrival_ns < rq->arrival_ns))
+			rq = first;
+	}
+	return rq;
+}
+
+struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_request *rq;
+
+	if (all->nr_async >= ASYNC_BESIDE && !overdue(policy, now_ns)) {
+		rq = reading_on(policy);
+		if (rq && rq != skip)
+			return ss_dispatch(rq);
+	}
+	return inner->ops->choose(inner, now_ns, skip);
+}
+
 struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 					 u64 now_ns,
 					 const struct ss_request *skip)
@@ -314,7 +356,7 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 		return decision;
 	if (decision.verdict == SS_WAIT)
 		return wait_until(policy, decision.until_ns, now_ns);
-	return inner->ops->choose(inner, now_ns, skip);
+	return ss_stream_inner_choice(policy, now_ns, skip);
 }
 
 struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,

@@ -235,8 +235,8 @@ def postmark_s(seed: int, **tunables: int) -> float:
 def test_small_files_are_read_in_less_time() -> None:
     """Four PostMarks read a file in one or two requests: no stream is that short.
 
-    (The turn of those that are no streams has part of it without answers.)
+    (Without answers the turn of those that are no streams has most of it.)
     """
     looked = sum(postmark_s(seed, stream_time_slice=0) for seed in range(3))
     not_looked = sum(postmark_s(seed, stream_time_slice=0, answer_time=0) for seed in range(3))
-    assert looked < 0.9 * not_looked
+    assert looked < 0.97 * not_looked

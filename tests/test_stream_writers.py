@@ -187,3 +187,37 @@ def test_late_write_back_goes_when_the_turn_is_over(core: Core) -> None:
     longest = LONGER * SLICE_MS
     assert all(0.9 * longest <= turn <= longest + 2 for turn in turns[2:]), turns
     assert d.count("expired") > 5
+
+
+def writes_between_reads(d: Driver, nr_reads: int) -> list[int]:
+    """One reads on beside write-back; how many writes go before each of his reads."""
+    between, sector = [], FAR
+    for at in range(nr_reads):
+        while len(d.pending) < 30:
+            d.send(9, sector, write=True)
+            sector += 1000
+        read = d.send(1, 8 * at)
+        served = 0
+        while d.serve(ms=5) != read:
+            served += 1
+        between.append(served)
+    return between
+
+
+def test_whoever_reads_on_waits_for_few_writes(core: Core) -> None:
+    """From the second request on, until there is a stream; the first is anybody's."""
+    d = Driver(core, "stream:noop", stream_time_slice=AUTO, answer_time=0)
+    d.tune("stream_threshold", 8)
+    assert max(writes_between_reads(d, 8)[1:]) == BESIDE
+
+
+def test_so_do_writes_for_few_reads(core: Core) -> None:
+    """Reads that make no stream do not starve them: each of them lets some go before it."""
+    d = Driver(core, "stream:noop", stream_time_slice=AUTO, answer_time=0)
+    d.tune("stream_threshold", 1000)
+    assert min(writes_between_reads(d, 20)[1:]) == BESIDE
+
+
+def test_with_a_slice_that_is_set_the_inner_policy_decides(core: Core) -> None:
+    d = Driver(core, "stream:noop", stream_threshold=8)
+    assert min(writes_between_reads(d, 4)) > BESIDE
