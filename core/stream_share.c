@@ -93,9 +93,11 @@ void ss_stream_share_arrived(struct stream_state_all *all,
 void ss_stream_share_dispatched(struct stream_state_all *all,
 				const struct ss_request *rq, u64 now_ns)
 {
+	/* None came; an old write that goes before that ends nobody's turn. */
+	bool in_vain = all->share.idle_ns || ss_request_is_sync(rq);
+
 	all->share.idle_ns = 0;
-	/* An old write that goes meanwhile ends nobody's turn. */
-	if ((ss_request_is_sync(rq) && !is_of_others(all, rq)) ||
+	if ((in_vain && !is_of_others(all, rq)) ||
 	    now_ns >= all->share.until_ns)
 		all->share.open = false;
 }

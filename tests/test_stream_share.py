@@ -129,12 +129,14 @@ def test_a_stream_that_begins_in_their_turn_is_of_it(core: Core) -> None:
     assert max(stream.longest_ms, other.longest_ms) < TARGET_MS + 2 * FAR_MS
 
 
-def streaming(core: Core, inner: str = "deadline") -> Driver:
+def streaming(core: Core, inner: str = "deadline", nr_writes: int = 0) -> Driver:
     """The slice of a stream is over, and whoever seeks has had one request done."""
     d = Driver(core, f"stream:{inner}", stream_time_slice=0)
     stream = one_after_the_other(HERE)
     for _ in range(6):
         d.serve(d.send(STREAM, next(stream), 128))
+    for at in range(nr_writes):
+        d.send(OTHER, 5000 + 1000 * at, write=True)
     seek = d.send(OTHER, 1_900_000_000)
     while True:
         d.send(STREAM, next(stream), 128)
@@ -164,6 +166,17 @@ def test_async_writes_wait_no_longer_than_a_turn(core: Core) -> None:
         if d.serve(ms=FAR_MS) == write:
             break
     assert d.now - begun <= TARGET_MS + FAR_MS
+
+
+def test_write_back_goes_on_where_none_comes(core: Core) -> None:
+    """The inner policy's choice is write-back: one write goes, and the turn is over."""
+    d = streaming(core, "noop", nr_writes=20)
+    verdict, until = d.choose()
+    assert verdict == "wait" and until - d.now < 30
+    d.at(until)
+    write = d.serve()
+    assert write.direction == d.lib.SS_WRITE
+    assert d.choose()[0] == "dispatch"
 
 
 def test_nothing_else_of_the_stream_goes_while_theirs_is_in_the_disk(core: Core) -> None:
