@@ -173,6 +173,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 					const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
 
 	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE)
 		return ss_stream_choose_apart(policy, now_ns, skip);
@@ -181,7 +182,9 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	     now_ns >= all->oldest_served_ns + alone_turn_ns(policy)))
 		return ss_stream_turn_choice(policy, now_ns, skip);
 	/* Nobody's turn, and nobody starves. */
-	return ss_stream_inner_choice(policy, now_ns, skip);
+	if (all->nr_async >= ASYNC_BESIDE)
+		return ss_stream_inner_choice(policy, now_ns, skip);
+	return inner->ops->choose(inner, now_ns, skip);
 }
 
 /* The last member has just been dispatched: it becomes a parent-to-be. */
@@ -262,10 +265,9 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
+	all->nr_async += !ss_request_is_sync(rq);
 	if (rq->direction == SS_READ)
 		all->nr_async = 0;
-	else if (!ss_request_is_sync(rq))
-		all->nr_async++;
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
