@@ -293,10 +293,17 @@ VARIANTS = {
 }
 
 
+def variant(name: str) -> str:
+    """The name of one."""
+    if name not in VARIANTS:
+        raise argparse.ArgumentTypeError(f"unknown {name!r}; there are: {', '.join(VARIANTS)}")
+    return name
+
+
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *VARIANTS], metavar="name")
+    parser.add_argument("names", nargs="*", type=variant, metavar="name")
     for name in parser.parse_args().names or VARIANTS:
         print(f"{name}: {VARIANTS[name].__doc__}")
         VARIANTS[name]()

@@ -112,6 +112,25 @@ static const struct ss_tunable stream_tunables[] = {
 /* The device's time per request: a running mean of about this many. */
 #define BUSY_MEMORY 16
 
+/* A running mean over about @memory samples; the first one sets it. */
+static void mean_add(u64 *mean, u64 sample, u32 memory)
+{
+	if (!*mean)
+		*mean = sample;
+	else if (sample > *mean)
+		*mean += div_u64(sample - *mean, memory);
+	else
+		*mean -= div_u64(*mean - sample, memory);
+}
+
+/* As ss_stream_pass_turn(), where it was nobody's and is nobody's now. */
+static void nobodys_turn(struct stream_state_all *all)
+{
+	all->away = false;
+	all->turn_took_ns = 0;
+	all->first_of_turn = NULL;
+}
+
 /* What depends on the threshold and is needed at each event. */
 static void set_sizes(const struct ss_policy *policy)
 {

@@ -313,17 +313,6 @@ void ss_stream_answer_done(struct stream_state_all *all, u64 took_ns,
 
 /* ---- small questions ---- */
 
-/* A running mean over about @memory samples; the first one sets it. */
-static inline void mean_add(u64 *mean, u64 sample, u32 memory)
-{
-	if (!*mean)
-		*mean = sample;
-	else if (sample > *mean)
-		*mean += div_u64(sample - *mean, memory);
-	else
-		*mean -= div_u64(*mean - sample, memory);
-}
-
 /* What moving @nr_sectors takes, once the head is there. */
 static inline u64 transfer_ns(const struct ss_sched *sched, u64 nr_sectors)
 {
@@ -483,14 +472,6 @@ static inline u64 answer_ns(const struct ss_policy *policy)
 static inline u64 alone_turn_ns(const struct ss_policy *policy)
 {
 	return ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
-}
-
-/* As ss_stream_pass_turn(), where it was nobody's and is nobody's now. */
-static inline void nobodys_turn(struct stream_state_all *all)
-{
-	all->away = false;
-	all->turn_took_ns = 0;
-	all->first_of_turn = NULL;
 }
 
 #endif
