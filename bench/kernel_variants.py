@@ -3,7 +3,7 @@
 of docs/KERNEL.md that are in none of its tables.
 
     python bench/kernel_variants.py              all of them (some minutes)
-    python bench/kernel_variants.py readahead    these: crypt, newest, readahead
+    python bench/kernel_variants.py readahead    these: alone, crypt, newest, readahead
 
 Everything is virtual time: on one kernel each run prints the same.
 """
@@ -20,7 +20,14 @@ from streamsched import rig
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import compare_on_kernel, parse_policies
-from streamsched.kerneltable import DISK, QUEUE_DEPTH
+from streamsched.kerneltable import (
+    DISK,
+    PATHS,
+    PROGRAMS,
+    QUEUE_DEPTH,
+    program_cell,
+    source_tree,
+)
 
 JOBS = rig.source_root() / "jobs" / "kernel"
 READAHEAD_KIB = (128, 256, 512, 1024, 2560)
@@ -92,7 +99,43 @@ def crypt() -> None:
                 )
 
 
-FIGURES: dict[str, Callable[[], None]] = {"crypt": crypt, "newest": newest, "readahead": readahead}
+# In the streamer's place: nobody who streams.
+NOBODY = """
+import os, signal
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+signal.pause()
+"""
+
+
+def alone() -> None:
+    """What Love's tests take while nobody streams."""
+    rig.build()
+    rig.build_modules()
+    for name in ("love-1", "love-2"):
+        for path in PATHS:
+            for policy in parse_policies("none,stream"):
+                cell = program_cell(
+                    name,
+                    PROGRAMS[name],
+                    path,
+                    load_disk(DISK),
+                    policy,
+                    f"TREE={source_tree()}\n",
+                    streamer=NOBODY,
+                )
+                print(
+                    f"{name + ' alone, ' + path:<48} {policy.label:<18} {cell.seconds:8.2f} s",
+                    flush=True,
+                )
+
+
+FIGURES: dict[str, Callable[[], None]] = {
+    "alone": alone,
+    "crypt": crypt,
+    "newest": newest,
+    "readahead": readahead,
+}
 
 
 def main() -> None:

@@ -226,8 +226,12 @@ def program_cell(
     head: str,
     show: Sequence[Path] = (),
     queue_depth: int = QUEUE_DEPTH,
+    streamer: str = STREAMER,
 ) -> Cell:
-    """Real programs under one scheduler; @head (bash) begins the preparation."""
+    """Real programs under one scheduler; @head (bash) begins the preparation.
+
+    @streamer (Python) is who streams meanwhile, in the workloads that have such a one.
+    """
     result = boot(
         disk,
         policy,
@@ -235,7 +239,7 @@ def program_cell(
         path=path,
         queue_depth=queue_depth,
         prepare=head + program.prepare,
-        files={"streamer.py": STREAMER},
+        files={"streamer.py": streamer},
         memory_mb=program.memory_mb,
         trace_kib=program.trace_kib,
         disk_settings=(
