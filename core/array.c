@@ -151,6 +151,14 @@ static void dispatched_locked(struct ss_array_member *member,
 		ss_array_begin_turn(member, s, now_ns);
 	if (s && s == array->next)
 		array->next = NULL;
+	/*
+	 * It goes on where its stream was, and may come from the drive's cache.
+	 * The scheduler has forgotten that place when other streams had turns,
+	 * or lost it to a placing read that went on there.
+	 */
+	if (s && s->physical[member->index].straight >=
+			 s->physical[member->index].nr_pending)
+		member->sched->alone_continues = true;
 	ss_array_leaves_pending(member, rq);
 	member->holding = false;
 	if (!s)

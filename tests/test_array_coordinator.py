@@ -373,6 +373,25 @@ def test_placing_is_no_part_of_the_stream(core: Core) -> None:
     assert arr.count("established") == 1 and arr.in_turn()
 
 
+@pytest.mark.parametrize(("ms", "learned"), [(0.1, 0), (12, 1)])
+def test_a_stream_that_goes_on_from_the_cache_teaches_nothing(
+    pair: ArrayDriver, ms: float, learned: int
+) -> None:
+    """However many others were served since: its drive may have read ahead. A seek does teach."""
+    base, member = 2**28, pair.members[0]
+    for chunk in range(4):
+        pair.read(chunk, base)[0].serve()
+        pair.later(0.1)
+    others = [member.send(0, (50 - i) * 2**20, 8) for i in range(40)]
+    own = pair.read(4, base)[1]
+    for other in others:
+        member.serve(other, ms=15)
+    buckets = member.sched.curve.bucket
+    before = [bucket.samples for bucket in buckets]
+    member.serve(own, ms=ms)
+    assert sum(bucket.samples for bucket in buckets) - sum(before) == learned
+
+
 def test_heads_are_placed_for_sequential_readers_alone(core: Core) -> None:
     """Not for writes, not where a chunk is long, not before the host says it would do it."""
     arr, chunk = placing(core)

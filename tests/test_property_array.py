@@ -109,6 +109,30 @@ def test_workloads_are_general() -> None:
     assert sum(a.failed is not None for a in arrays if a) > 10
 
 
+# ---- a curve that is learned, as the kernel's is ----
+
+
+@pytest.mark.parametrize(
+    ("nr", "disk", "members"),
+    [(4, "st2000dm006", 8), (8, "st2000dm006", 5), (8, "wd5000aaks", 3)],
+)
+def test_turns_teach_the_members_no_wrong_curve(nr: int, disk: str, members: int) -> None:
+    """At each turn's beginning a drive has what it read ahead in the stream's last one. Taken for
+    positioning, it made a member's curve flat, on which nothing is coordinated: 3 to 20 MB/s, as
+    long as the readers read, of 140 to 180."""
+    setup = Setup(
+        disk_of(disk),
+        "stream:sptf",
+        owners="none",
+        queue_depth=32,
+        array=Array("raid0", members, 4 * KIB // 512),
+        tunables=(("stream_time_slice", 0),),  # auto
+        curve="learned",
+    )
+    work = readers(nr, 16 * KIB, 256 * MIB, setup.capacity_bytes)
+    assert ArrayWorkload(0, setup, tuple(work)).ratio() >= KEPT
+
+
 # ---- members that are slow, fail, or are many; nobody starves ----
 
 
