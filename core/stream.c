@@ -330,13 +330,11 @@ static void note_trial(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 	/* An array has a trial of its own, of all its members together. */
-	bool is_led = sched->coordinator &&
-		      sched->coordinator->ops->leads(sched->coordinator,
-						     now_ns);
+	bool led = is_led(sched, now_ns);
 
-	if (is_led && is_alone(all))
+	if (led && is_alone(all))
 		trial_change(&all->trial, false, now_ns);
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO || is_led) {
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO || led) {
 		all->trial.last_ns = now_ns;
 		return;
 	}

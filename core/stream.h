@@ -334,6 +334,13 @@ static inline bool is_flat(const struct ss_policy *policy)
 	return policy->sched->curve.flat;
 }
 
+/* The disk is one of an array whose heads are brought together these days. */
+static inline bool is_led(const struct ss_sched *sched, u64 now_ns)
+{
+	return sched->coordinator &&
+	       sched->coordinator->ops->leads(sched->coordinator, now_ns);
+}
+
 static inline struct ss_policy *inner_of(const struct ss_policy *policy)
 {
 	return policy->inner;

@@ -50,8 +50,8 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 	u64 most_ns = answer_ns(policy);
 
 	if (!most_ns || all->share.idle_ns || sched->nr_in_flight ||
-	    !sched->nr_pending || sched->coordinator ||
-	    rq->direction != SS_READ || is_alone(all) || is_flat(policy) ||
+	    !sched->nr_pending || rq->direction != SS_READ || is_alone(all) ||
+	    is_flat(policy) || is_led(sched, now_ns) ||
 	    !ss_answer_due(&all->answer))
 		return;
 	if (all->held &&

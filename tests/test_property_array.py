@@ -133,6 +133,15 @@ def test_turns_teach_the_members_no_wrong_curve(nr: int, disk: str, members: int
     assert ArrayWorkload(0, setup, tuple(work)).ratio() >= KEPT
 
 
+@pytest.mark.parametrize("seed", [83, 325, 419, 429])
+def test_members_look_for_answers_while_there_are_no_turns(seed: int) -> None:
+    """As without coordination, with the kernel's slice: it is theirs to say who goes first. On
+    disks one after the other there never are turns; these had 0.18 to 0.65 of the throughput."""
+    one = array_workload(seed)
+    setup = dataclasses.replace(one.setup, curve="learned", tunables=(("stream_time_slice", 0),))
+    assert dataclasses.replace(one, setup=setup).ratio() >= KEPT
+
+
 # ---- members that are slow, fail, or are many; nobody starves ----
 
 
