@@ -113,7 +113,7 @@ struct stream_state_all {
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
-	u32 patience_pct[2]; /* of service_ns; and with a second chance */
+	struct ss_ratio patience[2]; /* to service_ns; with a second chance */
 	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
@@ -360,9 +360,10 @@ static inline void set_patience(const struct stream_state_all *all,
 				struct stream *s)
 {
 	/* Looked up also without one, which no processor can foresee. */
-	u32 percent = all->patience_pct[has_second_chance(all, s)];
+	const struct ss_ratio *patience =
+		&all->patience[has_second_chance(all, s)];
 
-	s->patience_ns = div_u64(s->service_ns * percent, 100);
+	s->patience_ns = ss_ratio_times(patience, s->service_ns);
 	s->reach_sectors = U64_MAX;
 }
 
