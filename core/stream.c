@@ -277,7 +277,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		list_del(&rq->member_node);
 		s->nr_pending--;
 	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
-		s = ss_stream_new(policy, rq);
+		s = stream_new(policy, rq);
 	}
 	if (s) {
 		s->nr_in_flight++;
@@ -286,9 +286,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
-	all->nr_async += !ss_request_is_sync(rq);
 	if (rq->direction == SS_READ)
 		all->nr_async = 0;
+	else
+		all->nr_async += !(rq->flags & SS_SYNC);
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
@@ -366,7 +367,7 @@ static inline void member_completed(const struct ss_policy *policy,
 	if (s->last == rq) {
 		s->last = NULL;
 		if (was_cached(policy, rq, moving_ns, now_ns)) {
-			ss_stream_free(policy->state, s);
+			stream_free(policy->state, s);
 			return;
 		}
 	}
