@@ -61,21 +61,6 @@ static u64 least_of(u32 size)
 	return size < 8 ? size : (u64)(4 + size % 4) << (size / 4 - 1);
 }
 
-/*
- * @rise / @run, below 2^32: the whole part, and what is returned, in 2^-64ths.
- * As that is rounded up by less than one of these, what fewer than @run of them
- * come to is wrong by less than 1 / @run: rounded down it is exact.
- */
-static u64 slope_of(u64 rise, u64 run, u64 *whole)
-{
-	u64 rest, high, low;
-
-	*whole = div64_u64_rem(rise, run, &rest);
-	high = div64_u64_rem(rest << 32, run, &rest);
-	low = div64_u64_rem(rest << 32, run, &rest);
-	return (high << 32 | low) + (rest != 0);
-}
-
 /* What look-ups need, after the points have changed. */
 static void curve_index(struct ss_curve *curve)
 {
@@ -89,18 +74,16 @@ static void curve_index(struct ss_curve *curve)
 		segment->first_sectors = point[i].distance_sectors;
 		segment->last_sectors = U64_MAX;
 		segment->first_ns = point[i].time_ns;
-		segment->steep_ns = 0;
-		segment->slope = 0;
+		segment->slope = (struct ss_ratio){ 0 };
 		if (i == last)
 			break;
 		rise = point[i + 1].time_ns - point[i].time_ns;
 		run = point[i + 1].distance_sectors - point[i].distance_sectors;
 		segment->last_sectors = point[i + 1].distance_sectors - 1;
 		if (run >> 32)
-			segment->steep_ns = NO_SLOPE;
+			segment->slope.whole = NO_SLOPE;
 		else
-			segment->slope = slope_of(rise, run,
-						  &segment->steep_ns);
+			segment->slope = ss_ratio_of(rise, run);
 	}
 	curve->most_ns = point[last].time_ns;
 	for (i = 0; i < SS_CURVE_SIZES; i++) {
@@ -176,13 +159,19 @@ static u64 generic_ns(u64 span_sectors, u64 distance)
 	return last_ns;
 }
 
+void ss_curve_set_backward(struct ss_curve *curve, u32 percent)
+{
+	curve->dearer[false] = ss_ratio_of(1, 1);
+	curve->dearer[true] = ss_ratio_of(percent, 100);
+}
+
 void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
 {
 	u64 last = GENERIC_TRACK_SECTORS;
 	u32 i, nr = 0;
 
 	memset(curve, 0, sizeof(*curve));
-	curve->backward_pct = 150;
+	ss_curve_set_backward(curve, 150);
 	curve->span_sectors = max_t(u64, span_sectors, 1);
 	curve->transfer_ps = 3000000; /* 170 MB/s */
 	curve->point[nr++] = (struct ss_curve_point){ 0, 0 };
@@ -256,10 +245,9 @@ static inline u64 look_up(const struct ss_curve *curve, u64 distance_sectors)
 	while (unlikely(distance_sectors > at->last_sectors))
 		at++;
 	behind = distance_sectors - at->first_sectors;
-	if (unlikely(at->steep_ns == NO_SLOPE))
+	if (unlikely(at->slope.whole == NO_SLOPE))
 		return divided_ns(curve, at, behind);
-	return at->first_ns + at->steep_ns * behind +
-	       mul_u64_u64_shr(at->slope, behind, 64);
+	return at->first_ns + ss_ratio_times(&at->slope, behind);
 }
 
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
@@ -274,14 +262,10 @@ u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	u64 back = to_sector < from_sector;
-	/* ss_distance() without a branch. */
-	u64 distance = ((to_sector - from_sector) ^ -back) + back;
-	u64 percent = 100 + (curve->backward_pct - 100) * back;
+	const struct ss_ratio *dearer = &curve->dearer[to_sector < from_sector];
+	u64 distance = ss_distance(from_sector, to_sector);
 
-	if (!distance)
-		return curve->point[0].time_ns;
-	return div_u64(look_up(curve, distance) * percent, 100);
+	return ss_ratio_times(dearer, look_up(curve, distance));
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */

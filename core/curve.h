@@ -11,6 +11,8 @@
 #ifndef SS_CURVE_H
 #define SS_CURVE_H
 
+#include "ratio.h"
+
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>
@@ -34,8 +36,7 @@ struct ss_curve_segment {
 	u64 first_sectors;
 	u64 last_sectors; /* U64_MAX behind the last point */
 	u64 first_ns;
-	u64 steep_ns; /* whole ns per sector; NO_SLOPE: to be divided */
-	u64 slope; /* and the rest of it, times 2^64, rounded up */
+	struct ss_ratio slope; /* ns per sector; NO_SLOPE: to be divided */
 };
 
 /* What learning knows about one range of distances. */
@@ -48,7 +49,7 @@ struct ss_curve {
 	/* In use; ascending distance, time never falling. */
 	struct ss_curve_point point[SS_CURVE_POINTS];
 	u32 nr_points;
-	u32 backward_pct; /* cost of a backward distance, 150 = +50 % */
+	struct ss_ratio dearer[2]; /* what a distance costs, backward [1] */
 	u64 span_sectors; /* size of the disk, for the mean */
 	u64 mean_random_ns; /* mean over random pairs, by distance alone */
 	bool flat; /* positioning costs the same everywhere */
@@ -78,6 +79,9 @@ void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
 int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 		 u32 nr, u64 span_sectors);
 
+/* What a backward distance costs: 150 = +50 % */
+void ss_curve_set_backward(struct ss_curve *curve, u32 percent);
+
 /* Positioning time from the sector where the head is to @to_sector, in ns. */
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector);
@@ -85,10 +89,12 @@ u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 /* Positioning time by forward distance alone, in ns. */
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
 
+/* Without a branch: which way it is no processor can foresee. */
 static inline u64 ss_distance(u64 from_sector, u64 to_sector)
 {
-	return to_sector >= from_sector ? to_sector - from_sector :
-					  from_sector - to_sector;
+	u64 back = to_sector < from_sector;
+
+	return ((to_sector - from_sector) ^ -back) + back;
 }
 
 /*

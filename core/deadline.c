@@ -121,6 +121,16 @@ static bool deadline_goes_on(const struct ss_policy *policy,
 	       rq->sector == dl->last_end_sector;
 }
 
+/* May the current batch go on with @rq? */
+static inline bool deadline_fits(const struct ss_policy *policy,
+				 const struct ss_request *rq)
+{
+	const struct deadline_state *dl = policy->state;
+
+	return dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
+	       deadline_goes_on(policy, rq);
+}
+
 /* Where a batch begins that has nothing to go on with. */
 static struct ss_request *deadline_begin(const struct ss_policy *policy,
 					 struct ss_request *oldest,
@@ -135,20 +145,20 @@ static struct ss_request *deadline_begin(const struct ss_policy *policy,
 	return lowest == skip ? ss_sorted_next(lowest) : lowest;
 }
 
-static struct ss_decision deadline_choose(const struct ss_policy *policy,
-					  u64 now_ns,
-					  const struct ss_request *skip)
+/* The batch does not go on with its next request: what then? */
+static noinline struct ss_decision deadline_choose_other(
+	const struct ss_policy *policy, u64 now_ns,
+	const struct ss_request *skip)
 {
 	const struct deadline_state *dl = policy->state;
 	struct ss_request *next = dl->next, *oldest[SS_DIRECTIONS];
 	u32 dir;
 
-	if (next && next == skip)
+	if (next && next == skip) {
 		next = ss_sorted_next(next);
-	if (next && dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
-	    deadline_goes_on(policy, next))
-		return ss_dispatch(next);
-
+		if (next && deadline_fits(policy, next))
+			return ss_dispatch(next);
+	}
 	oldest[SS_READ] = ss_first_but(&dl->fifo[SS_READ], skip);
 	oldest[SS_WRITE] = ss_first_but(&dl->fifo[SS_WRITE], skip);
 	if (!oldest[SS_READ] && !oldest[SS_WRITE])
@@ -163,6 +173,17 @@ static struct ss_decision deadline_choose(const struct ss_policy *policy,
 	if (!next || next->direction != dir)
 		return ss_dispatch(deadline_begin(policy, oldest[dir], skip));
 	return ss_dispatch(next);
+}
+
+static struct ss_decision deadline_choose(const struct ss_policy *policy,
+					  u64 now_ns,
+					  const struct ss_request *skip)
+{
+	const struct deadline_state *dl = policy->state;
+
+	if (dl->next && dl->next != skip && deadline_fits(policy, dl->next))
+		return ss_dispatch(dl->next);
+	return deadline_choose_other(policy, now_ns, skip);
 }
 
 /* Take @rq out; the elevator, if it was to go on there, goes on behind it. */

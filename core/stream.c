@@ -141,8 +141,9 @@ static void set_sizes(const struct ss_policy *policy)
 
 	all->threshold = (u32)threshold;
 	all->second_chance_size = (u32)div_u64(most + 99, 100);
-	all->patience_pct[false] = 100;
-	all->patience_pct[true] = 100 + (u32)policy->value[STREAM_TOLERANCE];
+	all->patience[false] = ss_ratio_of(1, 1);
+	all->patience[true] = ss_ratio_of(100 + policy->value[STREAM_TOLERANCE],
+					  100);
 	for (rank = 0; rank < NR_SCORES - 1; rank++)
 		all->next_rank_size[rank] = (u32)threshold << (rank + 1);
 	all->next_rank_size[rank] = U32_MAX;
@@ -153,7 +154,8 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	struct stream_state_all *all = policy->state;
 	u32 i;
 
-	policy->sched->curve.backward_pct = policy->value[STREAM_BACKWARD];
+	ss_curve_set_backward(&policy->sched->curve,
+			      (u32)policy->value[STREAM_BACKWARD]);
 	set_sizes(policy);
 	for (i = 0; i < NR_STREAMS; i++) {
 		set_size(all, &all->stream[i], all->stream[i].size);
@@ -275,7 +277,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		list_del(&rq->member_node);
 		s->nr_pending--;
 	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
-		s = ss_stream_new(policy, rq);
+		s = stream_new(policy, rq);
 	}
 	if (s) {
 		s->nr_in_flight++;
@@ -284,9 +286,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
-	all->nr_async += !ss_request_is_sync(rq);
 	if (rq->direction == SS_READ)
 		all->nr_async = 0;
+	else
+		all->nr_async += !(rq->flags & SS_SYNC);
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
@@ -362,7 +365,7 @@ static inline void member_completed(const struct ss_policy *policy,
 	if (s->last == rq) {
 		s->last = NULL;
 		if (was_cached(policy, rq, moving_ns, now_ns)) {
-			ss_stream_free(policy->state, s);
+			stream_free(policy->state, s);
 			return;
 		}
 	}

@@ -113,7 +113,7 @@ struct stream_state_all {
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
-	u32 patience_pct[2]; /* of service_ns; and with a second chance */
+	struct ss_ratio patience[2]; /* to service_ns; with a second chance */
 	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
 	struct score score[NR_SCORES];
 	const struct ss_request *first_of_turn; /* in flight; NULL: done */
@@ -144,15 +144,11 @@ struct stream_state_all {
 
 /* ---- stream_table.c ---- */
 
-/* @s is no more; its pending requests are nobody's. */
-void ss_stream_free(struct stream_state_all *all, struct stream *s);
+/* The pending requests of @s are nobody's. */
+void ss_stream_let_go(struct stream *s);
 
-/*
- * A stream for @rq alone, whose caller takes it from the list of free ones;
- * NULL when the table is full of better ones.
- */
-struct stream *ss_stream_new(const struct ss_policy *policy,
-			     struct ss_request *rq);
+/* No stream is free: frees one, unless the table is full of better ones. */
+bool ss_stream_make_room(const struct ss_policy *policy);
 
 /* Forget the streams that got no child in time; find the next to get none. */
 void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns);
@@ -367,9 +363,10 @@ static inline void set_patience(const struct stream_state_all *all,
 				struct stream *s)
 {
 	/* Looked up also without one, which no processor can foresee. */
-	u32 percent = all->patience_pct[has_second_chance(all, s)];
+	const struct ss_ratio *patience =
+		&all->patience[has_second_chance(all, s)];
 
-	s->patience_ns = div_u64(s->service_ns * percent, 100);
+	s->patience_ns = ss_ratio_times(patience, s->service_ns);
 	s->reach_sectors = U64_MAX;
 }
 
@@ -383,6 +380,34 @@ static inline bool is_broken(const struct stream *s, u64 now_ns)
 	return now_ns >= s->broken_ns;
 }
 
+/* @s is no more. */
+static inline void stream_free(struct stream_state_all *all, struct stream *s)
+{
+	if (s->nr_pending)
+		ss_stream_let_go(s);
+	if (all->held == s) {
+		all->held = NULL;
+		all->holding = false;
+	}
+	s->state = STREAM_FREE;
+	s->last = NULL;
+	s->nr_in_flight = 0;
+	s->life++;
+	/* First out again: its memory is still in the processor's cache. */
+	list_move(&s->node, &all->free);
+}
+
+/* @s got no child in time. */
+static inline void stream_breaks(const struct ss_policy *policy,
+				 struct stream *s)
+{
+	struct stream_state_all *all = policy->state;
+
+	if (is_established(all, s))
+		ss_stream_score_add(policy, s, 0, s->patience_ns);
+	stream_free(all, s);
+}
+
 /* @s has so many members now. */
 static inline void set_size(const struct stream_state_all *all,
 			    struct stream *s, u32 size)
@@ -391,6 +416,29 @@ static inline void set_size(const struct stream_state_all *all,
 	s->rank = 0;
 	while (size >= all->next_rank_size[s->rank])
 		s->rank++;
+}
+
+/*
+ * A stream for @rq alone, whose caller takes it from the list of free ones;
+ * NULL when there is none.
+ */
+static inline struct stream *stream_new(const struct ss_policy *policy,
+					struct ss_request *rq)
+{
+	struct stream_state_all *all = policy->state;
+	struct stream *s;
+
+	if (list_empty(&all->free) && !ss_stream_make_room(policy))
+		return NULL;
+	s = list_first_entry(&all->free, struct stream, node);
+	s->last = rq;
+	s->end_sector = ss_request_end(rq);
+	set_size(all, s, rq->stream_size);
+	s->widest_ns = 0;
+	s->share_nr = 0;
+	s->state = STREAM_PENDING;
+	rq->stream = s;
+	return s;
 }
 
 /* @s is completed and may be broken at another time than before. */

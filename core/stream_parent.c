@@ -75,15 +75,40 @@ static inline bool is_child(const struct ss_policy *policy,
 	return may_jump(policy, s) || !is_jump(policy, s, child_ns);
 }
 
+/*
+ * The parent that the disk was last busy with, if it ends where @rq begins:
+ * mostly the child's. With nothing in the device none has waited for less, and
+ * so none is nearer.
+ */
+static inline struct stream *last_parent(const struct ss_policy *policy,
+					 const struct ss_request *rq,
+					 u64 now_ns, u64 *cost_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s = list_last_entry(&all->parents, struct stream, node);
+
+	if (list_empty(&all->parents) || s->end_sector != rq->sector ||
+	    s->state != STREAM_COMPLETED ||
+	    s->completed_ns != all->last_completion_ns || sched->nr_in_flight ||
+	    !ss_request_is_sync(rq))
+		return NULL;
+	*cost_ns = now_ns - s->completed_ns + sched->curve.point[0].time_ns;
+	return *cost_ns < s->patience_ns ? s : NULL;
+}
+
 /* The nearest of several parents that @rq may be a child of, or NULL. */
 static noinline struct stream *nearest_parent(const struct ss_policy *policy,
 					      const struct ss_request *rq,
 					      u64 now_ns, u64 *cost_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	struct stream *s, *best = NULL;
+	struct stream *s, *best = last_parent(policy, rq, now_ns, cost_ns);
 	u64 child_ns;
 
+	/* It was not the last one until those behind it were forgotten. */
+	if (best)
+		return best;
 	*cost_ns = U64_MAX;
 	list_for_each_entry(s, &all->parents, node)
 		if (may_be_child(policy->sched, s, rq->sector, now_ns) &&
@@ -96,22 +121,43 @@ static noinline struct stream *nearest_parent(const struct ss_policy *policy,
 }
 
 /*
- * The parent that the disk was last busy with, if @sector is where it ends:
- * mostly the child's. With nothing in the device none has waited for less, and
- * so none is nearer.
+ * One of all parents, or NULL. Those that got no child in time are forgotten on
+ * the way.
  */
-static inline struct stream *last_parent(const struct ss_policy *policy,
-					 u64 sector)
+static noinline struct stream *any_parent(const struct ss_policy *policy,
+					  const struct ss_request *rq,
+					  u64 now_ns, u64 *cost_ns)
 {
-	const struct stream_state_all *all = policy->state;
-	struct stream *s = list_last_entry(&all->parents, struct stream, node);
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct list_head *at = all->parents.next, *next;
+	u64 next_broken_ns = U64_MAX, sector = rq->sector;
+	struct stream *found = NULL;
+	u32 nr = 0;
 
-	if (list_empty(&all->parents) || s->end_sector != sector ||
-	    s->state != STREAM_COMPLETED ||
-	    s->completed_ns != all->last_completion_ns ||
-	    policy->sched->nr_in_flight)
+	for (; at != &all->parents; at = next) {
+		struct stream *s = list_entry(at, struct stream, node);
+		bool may_be;
+
+		next = at->next;
+		if (is_broken(s, now_ns)) {
+			stream_breaks(policy, s);
+			continue;
+		}
+		next_broken_ns = min_t(u64, next_broken_ns, s->broken_ns);
+		if (ss_distance(s->end_sector, sector) >= s->reach_sectors)
+			continue;
+		may_be = may_be_child(sched, s, sector, now_ns);
+		nr += may_be;
+		found = may_be ? s : found;
+	}
+	all->next_broken_ns = next_broken_ns;
+	/* Asked last, for it differs from one request to the next. */
+	if (!nr || !ss_request_is_sync(rq))
 		return NULL;
-	return s;
+	if (nr > 1)
+		return nearest_parent(policy, rq, now_ns, cost_ns);
+	return is_child(policy, found, sector, now_ns, cost_ns) ? found : NULL;
 }
 
 /* The stream whose child @rq is, at *@cost_ns, or NULL. */
@@ -119,32 +165,12 @@ static inline struct stream *find_parent(const struct ss_policy *policy,
 					 const struct ss_request *rq,
 					 u64 now_ns, u64 *cost_ns)
 {
-	const struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
-	struct stream *s = last_parent(policy, rq->sector), *found = NULL;
-	u64 sector = rq->sector;
-	u32 nr = 0;
+	struct stream *s = last_parent(policy, rq, now_ns, cost_ns);
 
-	if (s && ss_request_is_sync(rq)) {
-		*cost_ns = waited_ns(s, now_ns) + sched->curve.point[0].time_ns;
-		if (*cost_ns < s->patience_ns)
-			return s;
-	}
-	list_for_each_entry(s, &all->parents, node) {
-		bool may_be;
-
-		if (ss_distance(s->end_sector, sector) >= s->reach_sectors)
-			continue;
-		may_be = may_be_child(sched, s, sector, now_ns);
-		nr += may_be;
-		found = may_be ? s : found;
-	}
-	/* Asked last, for it differs from one request to the next. */
-	if (!nr || !ss_request_is_sync(rq))
-		return NULL;
-	if (nr > 1)
-		return nearest_parent(policy, rq, now_ns, cost_ns);
-	return is_child(policy, found, sector, now_ns, cost_ns) ? found : NULL;
+	if (!s)
+		return any_parent(policy, rq, now_ns, cost_ns);
+	drop_broken(policy, now_ns);
+	return s;
 }
 
 /* The stream of a pending request that @rq continues, or NULL. */
@@ -160,7 +186,7 @@ static struct stream *find_pending_parent(const struct ss_policy *policy,
 	s = before->stream;
 	if (s)
 		return s->last == before ? s : NULL;
-	s = ss_stream_new(policy, before);
+	s = stream_new(policy, before);
 	if (s) {
 		list_add_tail(&before->member_node, &s->members);
 		s->nr_pending = 1;
@@ -225,13 +251,13 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_counters *counters = &policy->sched->counters;
+	u64 wait_ns = waited_ns(parent, now_ns);
 
-	note_gap(policy, parent, cost_ns - waited_ns(parent, now_ns));
+	note_gap(policy, parent, cost_ns - wait_ns);
 	if (is_established(all, parent)) {
 		if (!is_alone(all))
 			ss_stream_score_child(policy, parent, rq->nr_sectors,
-					      cost_ns,
-					      waited_ns(parent, now_ns));
+					      cost_ns, wait_ns);
 		if (cost_ns >= parent->service_ns) {
 			set_size(all, parent, policy->value[STREAM_THRESHOLD]);
 			if (all->holding && parent == all->held)
@@ -281,7 +307,6 @@ static inline void join(const struct ss_policy *policy, struct ss_request *rq,
 	struct stream *parent;
 	u64 cost_ns;
 
-	drop_broken(policy, now_ns);
 	parent = find_parent(policy, rq, now_ns, &cost_ns);
 	if (parent && !(cost_ns > policy->sched->curve.mean_random_ns / 2 &&
 			continues_pending(policy, rq))) {
@@ -293,6 +318,22 @@ static inline void join(const struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->supposed)
 		alternative_came(policy, rq);
+}
+
+/* @rq came in a turn, or while an answer is looked for. */
+static inline void came_in_turn(const struct ss_policy *policy,
+				struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+
+	if (all->held && rq->stream != all->held)
+		ss_stream_reconsider(policy, now_ns);
+	if (all->answer.open)
+		ss_stream_answer_came(policy, rq, now_ns);
+	if (all->share.open)
+		ss_stream_share_arrived(all, rq);
+	if (all->held)
+		note_holding(policy, now_ns);
 }
 
 void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
@@ -310,12 +351,6 @@ void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	if (is_flat(policy))
 		return;
 	join(policy, rq, now_ns);
-	if (all->held && rq->stream != all->held)
-		ss_stream_reconsider(policy, now_ns);
-	if (all->answer.open)
-		ss_stream_answer_came(policy, rq, now_ns);
-	if (all->share.open)
-		ss_stream_share_arrived(all, rq);
-	if (all->held)
-		note_holding(policy, now_ns);
+	if (all->held || all->answer.open || all->share.open)
+		came_in_turn(policy, rq, now_ns);
 }

@@ -12,8 +12,7 @@
 #include <linux/kernel.h>
 #include <linux/limits.h>
 
-/* The pending requests of @s are nobody's. */
-static noinline void let_go(struct stream *s)
+void ss_stream_let_go(struct stream *s)
 {
 	while (!list_empty(&s->members)) {
 		struct ss_request *rq = list_first_entry(&s->members,
@@ -26,46 +25,18 @@ static noinline void let_go(struct stream *s)
 	s->nr_pending = 0;
 }
 
-void ss_stream_free(struct stream_state_all *all, struct stream *s)
-{
-	if (s->nr_pending)
-		let_go(s);
-	if (all->held == s) {
-		all->held = NULL;
-		all->holding = false;
-	}
-	s->state = STREAM_FREE;
-	s->last = NULL;
-	s->nr_in_flight = 0;
-	s->life++;
-	/* First out again: its memory is still in the processor's cache. */
-	list_move(&s->node, &all->free);
-}
-
-struct stream *ss_stream_new(const struct ss_policy *policy,
-			     struct ss_request *rq)
+bool ss_stream_make_room(const struct ss_policy *policy)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *s;
 
-	if (list_empty(&all->free)) {
-		list_for_each_entry(s, &all->parents, node)
-			if (s->state == STREAM_COMPLETED && s != all->held &&
-			    !is_established(all, s))
-				break;
-		if (&s->node == &all->parents)
-			return NULL;
-		ss_stream_free(all, s);
-	}
-	s = list_first_entry(&all->free, struct stream, node);
-	s->last = rq;
-	s->end_sector = ss_request_end(rq);
-	set_size(all, s, rq->stream_size);
-	s->widest_ns = 0;
-	s->share_nr = 0;
-	s->state = STREAM_PENDING;
-	rq->stream = s;
-	return s;
+	list_for_each_entry(s, &all->parents, node)
+		if (s->state == STREAM_COMPLETED && s != all->held &&
+		    !is_established(all, s)) {
+			stream_free(all, s);
+			return true;
+		}
+	return false;
 }
 
 void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns)
@@ -78,15 +49,11 @@ void ss_stream_look_for_broken(const struct ss_policy *policy, u64 now_ns)
 		struct stream *s = list_entry(at, struct stream, node);
 
 		next = at->next;
-		if (is_broken(s, now_ns)) {
-			if (is_established(all, s))
-				ss_stream_score_add(policy, s, 0,
-						    s->patience_ns);
-			ss_stream_free(all, s);
-		} else {
+		if (is_broken(s, now_ns))
+			stream_breaks(policy, s);
+		else
 			next_broken_ns = min_t(u64, next_broken_ns,
 					       s->broken_ns);
-		}
 	}
 	all->next_broken_ns = next_broken_ns;
 }
@@ -140,6 +107,6 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 		list_move_tail(&s->node, &all->parents);
 		note_patience(all, s);
 	} else {
-		ss_stream_free(all, s);
+		stream_free(all, s);
 	}
 }

@@ -85,16 +85,34 @@ struct ss_trial {
 	s64 loss_ns; /* against the other mode's prices */
 	s64 begun_loss_ns; /* of which before the trial counted */
 	u64 pause_ns[SS_TRIAL_MODES]; /* before this mode is tried */
+	u64 until_ns; /* of counted_ns: then the other mode is tried */
+	u64 length_ns; /* of a trial of this mode */
+	s64 stake_ns; /* which it may lose at once */
 	struct ss_trial_price seen[SS_TRIAL_MODES][TRIAL_CLASSES];
 	u32 nr_seen[SS_TRIAL_MODES];
 	s64 price_ns[TRIAL_CLASSES]; /* by the other mode; S64_MAX: unknown */
 };
+
+/* What depends on the mode and the pauses, for each completion to look at. */
+static inline void trial_set_limits(struct ss_trial *trial)
+{
+	u64 pause = trial->pause_ns[trial->mode];
+
+	trial->until_ns = trial->pause_ns[!trial->mode];
+	trial->stake_ns = (s64)min_t(u64, TRIAL_MOST_STAKE,
+				     max_t(u64, TRIAL_LEAST_STAKE,
+					   pause / TRIAL_STAKE));
+	trial->length_ns = min_t(u64, TRIAL_MOST_LENGTH,
+				 max_t(u64, TRIAL_LEAST_LENGTH,
+				       pause / TRIAL_LENGTH));
+}
 
 static inline void ss_trial_init(struct ss_trial *trial)
 {
 	trial->pause_ns[SS_TRIAL_HOLD] = TRIAL_HOLD_PAUSE;
 	trial->pause_ns[SS_TRIAL_ALONE] = TRIAL_ALONE_PAUSE;
 	trial->idle = true;
+	trial_set_limits(trial);
 }
 
 /* The inner policy has the disk to itself. */
@@ -159,6 +177,7 @@ static noinline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 	trial->counted_ns = 0;
 	trial->media_ns = 0;
 	trial->loss_ns = 0;
+	trial_set_limits(trial);
 }
 
 /*
@@ -238,19 +257,13 @@ static inline void trial_won(struct ss_trial *trial)
 static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 {
 	bool hold = trial->mode == SS_TRIAL_HOLD;
-	u64 pause = trial->pause_ns[trial->mode];
-	u64 stake = min_t(u64, TRIAL_MOST_STAKE,
-			  max_t(u64, TRIAL_LEAST_STAKE, pause / TRIAL_STAKE));
-	u64 length = min_t(u64, TRIAL_MOST_LENGTH,
-			   max_t(u64, TRIAL_LEAST_LENGTH,
-				 pause / TRIAL_LENGTH));
 	s64 loss_ns, allowed;
 
-	if (trial->loss_ns > (s64)stake) {
+	if (trial->loss_ns > trial->stake_ns) {
 		trial_lost(trial, now_ns);
 		return;
 	}
-	if (!trial->begun || trial->counted_ns < length)
+	if (!trial->begun || trial->counted_ns < trial->length_ns)
 		return;
 	/* What was won before it counted was in the drive's cache. */
 	loss_ns = trial->loss_ns - min_t(s64, trial->begun_loss_ns, 0);
@@ -281,7 +294,7 @@ static inline bool ss_trial_settled(struct ss_trial *trial,
 	trial->media_ns += transfer_ns;
 	trial_note(trial, trial_class(rq), trial_weight(rq),
 		   (s64)took_ns - (s64)transfer_ns);
-	return trial->counted_ns > trial->pause_ns[!trial->mode];
+	return trial->counted_ns > trial->until_ns;
 }
 
 /* The disk has done @rq on trial, or before the mode's prices count. */
@@ -314,7 +327,7 @@ static noinline void trial_goes_on(struct ss_trial *trial,
 	}
 	if (trial->open)
 		trial_judge(trial, now_ns);
-	else if (trial->counted_ns > trial->pause_ns[!trial->mode])
+	else if (trial->counted_ns > trial->until_ns)
 		trial_due(trial, now_ns);
 }
 

@@ -43,6 +43,9 @@ class Curve:
     def between(self, start: int, end: int) -> int:
         return int(self.lib.ss_curve_service_ns(self.c, start, end))
 
+    def backward(self, percent: int) -> None:
+        self.lib.ss_curve_set_backward(self.c, percent)
+
     def learn(self, distance: int, sectors: int, service_ns: int) -> None:
         self.lib.ss_curve_learn(self.c, distance, sectors, service_ns)
 
@@ -158,11 +161,20 @@ def test_backward_costs_half_as_much_again(curve: Curve) -> None:
 
 def test_the_backward_factor_can_be_set(curve: Curve) -> None:
     curve.set(TABLE)
-    curve.c.backward_pct = 100
+    curve.backward(100)
     assert curve.between(10_001_000, 10_000_000) == 1 * MS
     assert curve.between(10_000_000, 10_001_000) == 1 * MS
-    curve.c.backward_pct = 333
+    curve.backward(333)
     assert curve.between(10_001_000, 10_000_000) == 3_330 * US
+
+
+@given(percent=st.integers(100, 1000), time_ns=st.integers(0, 10**14))
+def test_the_backward_cost_is_exact(core: Core, percent: int, time_ns: int) -> None:
+    curve = Curve(core)
+    curve.set([(0, time_ns)])
+    curve.backward(percent)
+    assert curve.between(1_000, 0) == time_ns * percent // 100
+    assert curve.between(0, 1_000) == time_ns
 
 
 # The mean over random pairs of positions.
@@ -188,7 +200,7 @@ def forward_mean(time_at: Callable[[float], float]) -> float:
 def test_the_mean_is_within_2_percent(curve: Curve, share: list[tuple[float, float]]) -> None:
     points = [(round(d * SPAN), round(ms * MS)) for d, ms in share]
     assert curve.set(points) == 0
-    curve.c.backward_pct = 100
+    curve.backward(100)
     mean = forward_mean(lambda d: interpolated(points, round(d * SPAN)))
     assert curve.c.mean_random_ns == pytest.approx(mean, rel=0.02)
 
