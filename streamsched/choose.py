@@ -24,7 +24,7 @@ RULES = ("workload", "size")
 WINDOW_S, WINDOW_REQUESTS, WINDOW_MAX_S = 1.0, 48, 8.0
 # A change is made once as much is lost by not having made it as it would cost: here as the time of
 # which nothing came. So little in a gain is taken for noise.
-COST_S, NOISE = 0.1, 0.015
+COST_S, NOISE = 0.1, 0.04
 # For the same workload again it costs so many times as much; twice as much for each recent change.
 AGAIN, RECENT_S = 8.0, 60.0
 # Nothing is decided while the workload changes: it must have looked alike for so many windows.
