@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Schedulers of disks that are members of one array, coordinated: what
- * stream-array.c offers to the rest of the module.
+ * stream-array.c and stream-array-configfs.c offer to the rest of the module.
  *
  * Which locks there are, in the order in which they are taken:
  *

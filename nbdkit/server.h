@@ -119,6 +119,7 @@ struct config {
 	const char *size_text; /* of the emulated disk, as given, or NULL */
 	u64 size; /* the same in bytes; 0: the model's own */
 	u64 chunk;
+	bool chunk_given;
 	u64 max_request;
 	u32 depth; /* 0: what the device has */
 	int direct; /* 0 no, 1 yes, -1 where it can be had */
@@ -252,7 +253,7 @@ int disk_load(const char *name, struct hdd_params *params);
 /* The names of those built in, each followed by @after. */
 void disk_names(char *text, size_t bytes, const char *after);
 
-/* ---- config.c ---- */
+/* ---- parameters: config.c, complete.c, tunables.c ---- */
 
 int config_set(const char *key, const char *value);
 /* All parameters are there: open the members; 0, or -1 when refused. */

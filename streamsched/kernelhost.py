@@ -97,13 +97,17 @@ def boot(
     memory_mb: int = MEMORY_MB,
     trace_kib: int = TRACE_KIB,
     disk_settings: Mapping[str, str] | None = None,
+    readahead_kib: int | None = None,
+    crypt_options: Sequence[str] = (),
     show: Sequence[Path] = (),
 ) -> rig.RigResult:
     """One rig: the disk, the layers of @path, the scheduler, the trace, and @work (bash).
 
     @work finds the top of the layers in $DEV; see kernel/rig/workload.sh. The rig's @memory_mb
     also hold the disk's data and the trace's @trace_kib. @disk_settings are further attributes
-    of the emulated disk (docs/HDD-EMU.md); @show as for run_in_rig().
+    of the emulated disk (docs/HDD-EMU.md); at most @readahead_kib are read ahead (None: what the
+    kernel chooses); @crypt_options are optional parameters of dm-crypt; @show as for
+    run_in_rig().
     """
     emulated = dataclasses.replace(disk, queue_depth=queue_depth)
     inside: dict[str, bytes | str] = {
@@ -123,6 +127,8 @@ def boot(
         show=show,
         environment={
             "STACK": path,
+            "CRYPT_OPTIONS": " ".join([str(len(crypt_options)), *crypt_options]),
+            "READAHEAD_KIB": "" if readahead_kib is None else str(readahead_kib),
             "SCHEDULER": policy.name,
             "WITH_MODULE": "historic-iosched" if policy.name in HISTORIC else "",
             "SETTINGS": "\n".join(f"{key} {value}" for key, value in policy.settings),
@@ -265,10 +271,15 @@ def compare_on_kernel(
     path: str = "direct",
     queue_depth: int = 1,
     variant: str = "base",
+    readahead_kib: int | None = None,
+    crypt_options: Sequence[str] = (),
     jobs: int = 1,
     console: Console | None = None,
 ) -> Comparison:
-    """Run @job_file under each policy on the rig's kernel, and each process alone."""
+    """Run @job_file under each policy on the rig's kernel, and each process alone.
+
+    What is not said here is as for boot().
+    """
     console = console or Console(stderr=True)
     setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
     numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
@@ -290,6 +301,8 @@ def compare_on_kernel(
             path=path,
             queue_depth=queue_depth,
             variant=variant,
+            readahead_kib=readahead_kib,
+            crypt_options=crypt_options,
             files={"job.fio": text},
         )
         progress.advance(task)

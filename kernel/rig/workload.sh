@@ -8,6 +8,8 @@
 #   $IN/prepare.sh   optional: what must be on the disk before the work; $DEV
 #   $IN/work.sh      the work, on $DEV; its exit status is ours
 #   STACK            direct, loop, crypt, md0 or nbd
+#   CRYPT_OPTIONS    optional parameters of dm-crypt, "COUNT OPTION ..."; or empty
+#   READAHEAD_KIB    for the stack's queue/read_ahead_kb; or empty: the kernel's
 #   SCHEDULER        of the emulated disk
 #   WITH_MODULE      that has it, if it is not there; or empty
 #   SETTINGS         lines "FILE VALUE" for its iosched/
@@ -41,7 +43,7 @@ stack() {
 	crypt)
 		need dmsetup dmsetup
 		echo "0 $(blockdev --getsz "$DISK") crypt aes-xts-plain64" \
-			"$(printf '%0128d' 1) 0 $DISK 0" |
+			"$(printf '%0128d' 1) 0 $DISK 0 $CRYPT_OPTIONS" |
 			dmsetup create --noudevsync crypt0
 		dmsetup mknodes crypt0
 		DEV=/dev/mapper/crypt0
@@ -66,6 +68,9 @@ stack() {
 	*) fail "there is no path $STACK" ;;
 	esac
 	[ -b "$DEV" ] || fail "the path $STACK could not be set up"
+	[ -z "$READAHEAD_KIB" ] ||
+		blockdev --setra $((2 * READAHEAD_KIB)) "$DEV" ||
+		fail "the path $STACK cannot read $READAHEAD_KIB KiB ahead"
 }
 
 schedule() {

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The real kernel with other readahead, other options of dm-crypt, and the newest one: the figures
+of docs/KERNEL.md that are in none of its tables.
+
+    python bench/kernel_variants.py              all of them (some minutes)
+    python bench/kernel_variants.py readahead    these: crypt, newest, readahead
+
+Everything is virtual time: on one kernel each run prints the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from streamsched import rig
+from streamsched.diskfile import load_disk
+from streamsched.jobfile import load_jobs
+from streamsched.kernelhost import compare_on_kernel, parse_policies
+from streamsched.kerneltable import DISK, QUEUE_DEPTH
+
+JOBS = rig.source_root() / "jobs" / "kernel"
+READAHEAD_KIB = (128, 256, 512, 1024, 2560)
+CRYPT_OPTIONS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("submit_from_crypt_cpus",),
+    ("no_read_workqueue",),
+    ("no_write_workqueue",),
+)
+
+
+def measure(title: str, job: Path, policies: str, **changes: Any) -> None:
+    """Print a line for each policy: MB/s and efficiency."""
+    disk = load_disk(DISK)
+    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512)
+    depth = changes.pop("queue_depth", QUEUE_DEPTH)
+    comparison = compare_on_kernel(
+        job, disk, processes, parse_policies(policies), queue_depth=depth, **changes
+    )
+    for run in comparison.runs:
+        print(
+            f"{title:<48} {run.setup.policy:<18} {run.mb_s:8.2f} MB/s"
+            f"  efficiency {comparison.efficiency(run) or 0:.3f}",
+            flush=True,
+        )
+
+
+def readahead() -> None:
+    """How far the kernel may read ahead, straight to the disk."""
+    for kib in READAHEAD_KIB:
+        measure(
+            f"four buffered readers, read_ahead_kb {kib}",
+            JOBS / "buffered-readers.fio",
+            "bfq:low_latency=0,stream",
+            readahead_kib=kib,
+        )
+
+
+def newest() -> None:
+    """The newest kernel, with 32 commands in the disk at a time, and with one."""
+    for depth, policies in (
+        (QUEUE_DEPTH, "none,bfq:low_latency=0,stream"),
+        (1, "bfq:low_latency=0,stream"),
+    ):
+        measure(
+            f"four buffered readers, newest kernel, {depth} at once",
+            JOBS / "buffered-readers.fio",
+            policies,
+            variant="newest",
+            queue_depth=depth,
+        )
+
+
+def crypt() -> None:
+    """Who sends what dm-crypt reads and writes."""
+    readers = JOBS / "direct-readers.fio"
+    with tempfile.TemporaryDirectory() as folder:
+        writers = Path(folder) / "direct-writers.fio"
+        writers.write_text(readers.read_text().replace("rw=read", "rw=write"))
+        for options in CRYPT_OPTIONS:
+            name = " ".join(options) or "no options"
+            for job in (readers, writers):
+                measure(
+                    f"{job.stem}, dm-crypt, {name}",
+                    job,
+                    "bfq:low_latency=0,stream",
+                    path="crypt",
+                    crypt_options=options,
+                )
+
+
+FIGURES: dict[str, Callable[[], None]] = {"crypt": crypt, "newest": newest, "readahead": readahead}
+
+
+def main() -> None:
+    """Measure what is named, or everything."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("figures", nargs="*", metavar="FIGURES", help=", ".join(FIGURES))
+    figures = parser.parse_args().figures
+    for name in figures:
+        if name not in FIGURES:
+            parser.error(f"unknown figures {name}: there are {', '.join(FIGURES)}")
+    for name in figures or FIGURES:
+        FIGURES[name]()
+
+
+if __name__ == "__main__":
+    main()

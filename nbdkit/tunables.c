@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The tunables of the policies, as parameters. */
+#include "config.h"
+
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_TUNED 64
+
+static struct {
+	const struct ss_policy_ops *ops;
+	const struct ss_tunable *row;
+	u64 value;
+} tuned[MAX_TUNED];
+static u32 nr_tuned;
+
+static const struct {
+	const char *name;
+	enum ss_unit unit;
+	u64 value;
+} units[] = {
+	{ "ns", SS_UNIT_NS, 1 },       { "us", SS_UNIT_NS, SS_USEC },
+	{ "ms", SS_UNIT_NS, SS_MSEC }, { "s", SS_UNIT_NS, SS_SEC },
+	{ "%", SS_UNIT_PERCENT, 1 },   { "sectors", SS_UNIT_SECTORS, 1 },
+};
+
+/* As parse_value() reads it back. */
+static void show_value(const struct ss_tunable *row, u64 value, char *text,
+		       size_t bytes)
+{
+	u64 scale = 1;
+	const char *unit = "";
+	u32 i;
+
+	if (row->unit == SS_UNIT_BOOL) {
+		snprintf(text, bytes, "%s", value ? "on" : "off");
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (units[i].unit == row->unit && value % units[i].value == 0) {
+			scale = units[i].value;
+			unit = units[i].name;
+		}
+	if (!value && row->unit == SS_UNIT_NS) {
+		scale = 1;
+		unit = "ns";
+	}
+	snprintf(text, bytes, "%lu%s", value / scale, unit);
+}
+
+static bool parse_value(const struct ss_tunable *row, const char *text,
+			u64 *value)
+{
+	char *end;
+	u32 i;
+
+	if (row->word && !strcmp(text, row->word)) {
+		*value = row->word_value;
+		return true;
+	}
+	if (row->unit == SS_UNIT_BOOL) {
+		*value = !strcmp(text, "on") || !strcmp(text, "1");
+		return *value || !strcmp(text, "off") || !strcmp(text, "0");
+	}
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	if (errno || end == text || !isdigit(*text))
+		return false;
+	/* A time must say its unit; a count has none; others may. */
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (units[i].unit == row->unit && !strcmp(end, units[i].name) &&
+		    *value <= U64_MAX / units[i].value) {
+			*value *= units[i].value;
+			break;
+		}
+	if (i == ARRAY_SIZE(units) &&
+	    (*end || (row->unit == SS_UNIT_NS && *value)))
+		return false;
+	return *value >= row->min && *value <= row->max;
+}
+
+int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
+		const char *text)
+{
+	char least[32], most[32];
+	u64 value;
+
+	if (!parse_value(row, text, &value)) {
+		show_value(row, row->min, least, sizeof(least));
+		show_value(row, row->max, most, sizeof(most));
+		nbdkit_error("%s=%s: must be within %s to %s%s%s", row->name,
+			     text, least, most, row->word ? " or " : "",
+			     row->word ? row->word : "");
+		return -1;
+	}
+	if (nr_tuned == MAX_TUNED) {
+		nbdkit_error("%s=%s: too many tunables", row->name, text);
+		return -1;
+	}
+	tuned[nr_tuned].ops = ops;
+	tuned[nr_tuned].row = row;
+	tuned[nr_tuned++].value = value;
+	return 0;
+}
+
+/* Where the server's default is not the core's. */
+static int tune_defaults(struct ss_sched *sched, char *why, size_t size)
+{
+	const struct ss_policy_ops *ops;
+	u32 i, t;
+
+	for (i = 0; i < ss_nr_policies; i++) {
+		ops = ss_policies[i];
+		for (t = 0; t < ops->nr_tunables; t++) {
+			const struct ss_tunable *row = &ops->tunables[t];
+			u64 value = ss_tunable_serving(row);
+			int error = 0;
+
+			if (value != row->initial)
+				error = ss_sched_tune(sched, row->name, value,
+						      0, why, size);
+			/* -ENOENT: a policy that is not used here. */
+			if (error && error != -ENOENT)
+				return error;
+		}
+	}
+	return 0;
+}
+
+int config_tune(struct ss_sched *sched)
+{
+	char why[160];
+	u32 i;
+
+	if (tune_defaults(sched, why, sizeof(why))) {
+		nbdkit_error("%s", why);
+		return -1;
+	}
+	for (i = 0; i < nr_tuned; i++) {
+		const char *name = tuned[i].row->name;
+		int error = ss_sched_tune(sched, name, tuned[i].value, 0, why,
+					  sizeof(why));
+
+		if (error == -ENOENT)
+			nbdkit_error(
+				"%s: a tunable of %s, which policy=%s does not use",
+				name, tuned[i].ops->name, server.config.policy);
+		else if (error)
+			nbdkit_error("%s", why);
+		if (error)
+			return -1;
+	}
+	return 0;
+}
+
+void config_dump(void)
+{
+	char text[64], least[32], most[32];
+	u32 i, t;
+
+	for (i = 0; i < ss_nr_policies; i++) {
+		const struct ss_policy_ops *ops = ss_policies[i];
+
+		printf("streamsched_policy_%s=%s\n", ops->name, ops->help);
+		for (t = 0; t < ops->nr_tunables; t++) {
+			const struct ss_tunable *row = &ops->tunables[t];
+
+			if (row->word &&
+			    ss_tunable_serving(row) == row->word_value)
+				snprintf(text, sizeof(text), "%s", row->word);
+			else
+				show_value(row, ss_tunable_serving(row), text,
+					   sizeof(text));
+			show_value(row, row->min, least, sizeof(least));
+			show_value(row, row->max, most, sizeof(most));
+			printf("streamsched_tunable_%s_%s=%s (%s to %s%s%s): %s\n",
+			       ops->name, row->name, text, least, most,
+			       row->word ? " or " : "",
+			       row->word ? row->word : "", row->help);
+		}
+	}
+}
