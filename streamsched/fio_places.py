@@ -47,7 +47,7 @@ class Places:
             center = "" if self.center is None else f":{self.center}"
             return f"{self.name}:{self.value}{center}"
         parts = (":".join(f"{pct}/{size}" for pct, size in zones) for zones in self.zones)
-        return f"{self.name}:{','.join(parts)}"
+        return f"{self.name}:{','.join(dict.fromkeys(parts))}"
 
     @property
     def zoned(self) -> bool:

@@ -801,6 +801,11 @@ def test_whom_a_job_waits_for_is_clear() -> None:
         jobs("[a]\nsize=1m\n[a]\nsize=1m\n" + waits)
 
 
+def test_zones_come_back_as_written() -> None:
+    for text in ("zoned:60/10:40/90", "zoned:60/10:40/90,50/50:50/50", "zoned_abs:100/65536"):
+        assert str(job("rw=randrw", f"random_distribution={text}").distribution) == text
+
+
 def test_zones_are_within_the_region() -> None:
     with pytest.raises(UsageError, match=r"line 4: .*zones end at byte 2097152 of a region of"):
         job("rw=randread", "random_distribution=zoned_abs:50/1m:50/1m")

@@ -138,12 +138,13 @@ def test_the_alone_rate_is_not_the_rate() -> None:
 
 
 def test_a_ramp_does_not_count() -> None:
-    rows, run = played(f"[a]\n{DIRECT}size=1m\nrate=1m\nramp_time=2\n")
-    assert run.bytes_read == M and len(rows) == 48
+    rows, run = played(f"[a]\n{DIRECT}size=1m\nrate=1m\nramp_time=1500ms\n")
+    assert run.bytes_read == M and len(rows) == 24 + 16
     assert run.jobs[0].blocks == (16, 0)
     assert run.disk_requests == run.counters["dispatches"] == 16
     # It goes on behind what it has read, and begins again when that is over.
-    assert sent(rows)[32] == 2 * S
+    assert sent(rows)[24:26] == [S * 3 // 2, S * 3 // 2 + S // 16]
+    assert [row[SECTOR] for row in rows[23:26]] == [7 * 128, 8 * 128, 9 * 128]
     assert abs(run.duration_ns - 15 * S // 16) < 10 * MS
 
 
