@@ -2,7 +2,7 @@
 /*
  * What the simulator's files share.
  *
- *	process.c, replay.c	want blocks moved
+ *	process*.c, replay.c	want blocks moved
  *	cache.c			page cache, readahead, write-back between them
  *				and the block layer
  *	array.c			from an array's bios to its members'
@@ -121,6 +121,8 @@ void sim_timer(struct sim *sim, u64 at_ns, sim_timer_fn fn, void *context);
 int sim_fail(struct sim *sim, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void *sim_alloc(size_t bytes);
+/* What was until now is left out of the results. */
+void sim_begin_statistics(struct sim *sim, void *unused);
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014): small, fast, seedable. */
 static inline u64 sim_random(u64 *state)
@@ -183,12 +185,17 @@ bool sim_cache_write(struct sim *sim, u32 job, u64 page);
 void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page,
 		    u8 flags);
 
-/* ---- process.c ---- */
+/* ---- process*.c ---- */
 
 struct sim_process *sim_process_new(const struct sim *sim,
 				    const struct sim_job *job, u32 index);
 void sim_process_free(struct sim_process *process);
+/* It, if it does not wait for another one; also a second time. */
 void sim_process_start(struct sim *sim, struct sim_process *process);
+int sim_process_places(struct sim_process *process, u32 direction,
+		       const u64 *end_unit, const u64 *below, u32 nr);
+/* What it does counts from then on; U64_MAX: it has not started. */
+u64 sim_process_counts_from(const struct sim_process *process);
 void sim_process_page_ready(struct sim *sim, struct sim_process *process);
 void sim_process_synced(struct sim *sim, struct sim_process *process);
 void sim_process_result(const struct sim_process *process,
@@ -257,6 +264,9 @@ struct sim {
 	u64 pool_seed;
 	u32 stage;
 	u64 first_start_ns, last_end_ns;
+	bool ramped; /* the results begin when the first ramp is over */
+	struct sim_result left_out; /* sums until then */
+	u64 completed_before, response_before_ns; /* of the same */
 	struct sim_replay *replay;
 	u64 replay_bytes[2];
 };

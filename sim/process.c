@@ -11,7 +11,7 @@
  * perhaps by a process of its own; barriers; threads that do the work of
  * others; and a process that stops just when the disk waits for it.
  */
-#include "internal.h"
+#include "process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,84 +21,10 @@
 #define AHEAD_NS (1 * SS_MSEC)
 /* How often a stalling process looks whether the disk has gone on. */
 #define STALL_LOOK_NS (100 * SS_USEC)
-#define NO_THREAD U32_MAX
-/* A process fills one of so many parts of a group's free space (ext3). */
-#define GROUP_PARTS 16
-
-enum process_step {
-	STEP_NEXT, /* choose the next block */
-	STEP_PAGES, /* in a buffered read or write */
-	STEP_SYNC, /* an fsync is due */
-	STEP_BARRIER, /* wait for the others */
-	STEP_STALL, /* until the disk serves somebody else */
-	STEP_DONE,
-};
-
-/* What is done with the file. */
-enum file_step {
-	FILE_WHOLE, /* read or written from end to end */
-	FILE_LAST_READ, /* to be appended to: its last page is read */
-	FILE_LAST_WRITTEN, /* and written, then what is new */
-};
-
-/* A direct block under way. */
-struct slot {
-	u32 bios_left;
-	u8 direction;
-	u32 bytes;
-	u32 thread;
-	u64 start_ns;
-};
-
-struct sim_process {
-	struct sim_job job;
-	u32 index;
-	enum process_step step;
-	bool asleep; /* until somebody calls back */
-	bool timed; /* a timer will run it */
-	u64 seed;
-	u64 begin_ns, end_ns;
-	u64 cpu_ns; /* ahead of the clock by this much */
-
-	/* Where it is in its region. */
-	u64 issued; /* bytes of this pass */
-	u64 position[2]; /* next sequential block, by direction */
-	u64 zone_start, zone_bytes;
-	u64 *map; /* random blocks already used */
-	u64 map_units, map_used;
-	u64 file_at, file_end; /* what is left of this file */
-	u64 files; /* begun so far */
-	enum file_step file_step;
-	u64 *group_filled; /* bytes of its part of each group's free space */
-
-	/* The current block. */
-	u8 direction;
-	u32 bytes;
-	u64 start_ns;
-	u64 page, end_page;
-	struct readahead ra;
-
-	struct slot *slot;
-	u32 in_flight;
-	u32 blocks_to_think, writes_to_sync;
-	bool all_synced; /* what comes is the sync of all, not its own */
-
-	/* Who it is, and with whom. */
-	u64 owner;
-	u32 thread; /* of the pool, doing this block; NO_THREAD */
-	u32 blocks_to_barrier; /* since the last one */
-	bool at_barrier;
-	bool has_turn;
-	u32 blocks_to_stall;
-	u64 stall_dispatches, stall_end_ns;
-
-	u64 moved[2], blocks[2];
-	struct histogram latency[2], wait;
-};
 
 static void run(struct sim *sim, void *context);
 
-static void open_file(struct sim_process *p, const struct sim *sim)
+void process_open_file(struct sim_process *p, const struct sim *sim)
 {
 	p->ra = (struct readahead){
 		.previous = U64_MAX,
@@ -123,8 +49,9 @@ struct sim_process *sim_process_new(const struct sim *sim,
 	p->seed = job->seed;
 	p->owner = (u64)index + 1;
 	p->thread = NO_THREAD;
+	p->in_order = job->random_every; /* the first one is elsewhere */
 	p->slot = sim_alloc(job->iodepth * sizeof(*p->slot));
-	open_file(p, sim);
+	process_open_file(p, sim);
 	if (job->group_bytes)
 		p->group_filled = sim_alloc(job->size / job->group_bytes *
 					    sizeof(u64));
@@ -140,6 +67,10 @@ struct sim_process *sim_process_new(const struct sim *sim,
 void sim_process_free(struct sim_process *p)
 {
 	free(p->map);
+	free(p->places[0].end_unit);
+	free(p->places[0].below);
+	free(p->places[1].end_unit);
+	free(p->places[1].below);
 	free(p->group_filled);
 	free(p->slot);
 	free(p);
@@ -187,273 +118,11 @@ void sim_process_result(const struct sim_process *p,
 	histogram_times(&p->wait, &result->wait);
 }
 
-/* The process's own time: the clock, and what it has run ahead of it. */
-static u64 own_time(const struct sim *sim, const struct sim_process *p)
-{
-	return sim->now_ns + p->cpu_ns;
-}
-
-static void run_at(struct sim *sim, struct sim_process *p, u64 at_ns)
+void process_run_at(struct sim *sim, struct sim_process *p, u64 at_ns)
 {
 	p->timed = true;
 	p->cpu_ns = 0;
 	sim_timer(sim, at_ns, run, p);
-}
-
-/* ---- which block ---- */
-
-static u64 region_end(const struct sim_process *p)
-{
-	return p->job.offset + p->job.size;
-}
-
-/* One of @nr sizes, by weights of 100 in all. */
-static u32 draw(u64 *seed, u32 nr, const u32 *bytes, const u32 *pct)
-{
-	u32 i, sum = 0, dice = (u32)sim_random_below(seed, 100);
-
-	for (i = 0; i + 1 < nr; i++) {
-		sum += pct[i];
-		if (dice < sum)
-			break;
-	}
-	return bytes[i];
-}
-
-static u32 block_bytes(struct sim_process *p, u8 dir)
-{
-	const struct sim_job *job = &p->job;
-
-	if (job->range_max[dir]) {
-		u64 units = (job->range_max[dir] - job->range_min[dir]) /
-				    job->align_bytes +
-			    1;
-
-		return job->range_min[dir] +
-		       (u32)sim_random_below(&p->seed, units) *
-			       job->align_bytes;
-	}
-	if (job->nr_splits[dir] == 1)
-		return job->split_bytes[dir][0];
-	return draw(&p->seed, job->nr_splits[dir], job->split_bytes[dir],
-		    job->split_pct[dir]);
-}
-
-/*
- * A random unit, each once until all have been used, as fio's random map: a
- * used one gives way to the next free one.
- */
-static u64 random_unit(struct sim_process *p, u64 units)
-{
-	u64 unit = sim_random_below(&p->seed, units), word;
-
-	if (!p->map)
-		return unit;
-	if (p->map_used >= p->map_units) {
-		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
-		p->map_used = 0;
-	}
-	word = ~p->map[unit / 64] & (~0ULL << unit % 64);
-	while (!word) {
-		unit = (unit / 64 + 1) * 64;
-		if (unit >= units)
-			unit = 0;
-		word = ~p->map[unit / 64];
-	}
-	unit = unit / 64 * 64 + (u64)__builtin_ctzll(word);
-	if (unit >= units) /* only the tail of the last word was free */
-		unit = sim_random_below(&p->seed, units);
-	return unit;
-}
-
-static void use_units(struct sim_process *p, u64 unit, u64 nr)
-{
-	for (; nr && p->map && unit < p->map_units; nr--, unit++) {
-		u64 bit = 1ULL << unit % 64;
-
-		if (!(p->map[unit / 64] & bit)) {
-			p->map[unit / 64] |= bit;
-			p->map_used++;
-		}
-	}
-}
-
-/* fio's zonemode=strided: after zone_size bytes go on behind the gap. */
-static void next_zone(struct sim_process *p)
-{
-	const struct sim_job *job = &p->job;
-
-	p->zone_bytes = 0;
-	p->zone_start += job->zone_range + job->zone_skip;
-	if (p->zone_start >= region_end(p))
-		p->zone_start = job->offset;
-	p->position[0] = p->zone_start;
-	p->position[1] = p->zone_start;
-	if (p->map) {
-		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
-		p->map_used = 0;
-	}
-}
-
-static u8 choose_direction(struct sim_process *p)
-{
-	const struct sim_job *job = &p->job;
-
-	if (!(job->rw & SIM_RW_READ))
-		return SS_WRITE;
-	if ((job->rw & SIM_RW_WRITE) &&
-	    sim_random_below(&p->seed, 100) >= job->read_pct)
-		return SS_WRITE;
-	return SS_READ;
-}
-
-static u64 random_place(struct sim_process *p)
-{
-	const struct sim_job *job = &p->job;
-	u64 start = job->offset, bytes = job->size;
-
-	if (job->group_bytes) {
-		start += sim_random_below(&p->seed, bytes / job->group_bytes) *
-			 job->group_bytes;
-		bytes = job->group_files_bytes;
-	}
-	return start + sim_random_below(&p->seed, bytes / job->align_bytes) *
-			       job->align_bytes;
-}
-
-/* Something new of @bytes in the group of what lies at @position. */
-static void next_free(struct sim_process *p, u64 position, u64 bytes)
-{
-	const struct sim_job *job = &p->job;
-	u64 part = (job->group_bytes - job->group_files_bytes) / GROUP_PARTS;
-	u64 group = (position - job->offset) / job->group_bytes;
-
-	if (p->group_filled[group] + bytes > part)
-		p->group_filled[group] = 0;
-	p->file_at = job->offset + group * job->group_bytes +
-		     job->group_files_bytes + p->index % GROUP_PARTS * part +
-		     p->group_filled[group];
-	p->file_at = p->file_at / PAGE_BYTES * PAGE_BYTES;
-	p->file_end = p->file_at + bytes;
-	p->group_filled[group] += bytes;
-}
-
-/* Write a new file instead, or first read the last page of this one. */
-static void next_written(struct sim_process *p)
-{
-	if (sim_random_below(&p->seed, 100) >= p->job.append_pct) {
-		next_free(p, p->file_at, p->file_end - p->file_at);
-		return;
-	}
-	p->file_step = FILE_LAST_READ;
-	p->direction = SS_READ;
-	p->file_at = (p->file_end - 1) / PAGE_BYTES * PAGE_BYTES;
-}
-
-/* The next step of appending. False: there is none. */
-static bool append_more(struct sim_process *p)
-{
-	switch (p->file_step) {
-	case FILE_WHOLE:
-		return false;
-	case FILE_LAST_READ:
-		p->file_step = FILE_LAST_WRITTEN;
-		p->direction = SS_WRITE;
-		p->file_at = (p->file_end - 1) / PAGE_BYTES * PAGE_BYTES;
-		return true;
-	case FILE_LAST_WRITTEN:
-		/* What lies behind it is another file's. */
-		p->file_step = FILE_WHOLE;
-		next_free(p, p->file_at - PAGE_BYTES, p->job.append_bytes);
-		return true;
-	}
-	return false;
-}
-
-/*
- * Open the next file: behind the last one, in another directory at a random
- * place, or always at one, where the position alone says how long it is.
- */
-static void next_file(struct sim_process *p, const struct sim *sim)
-{
-	const struct sim_job *job = &p->job;
-	u64 end = region_end(p), seed, *from = &p->seed;
-
-	p->direction = choose_direction(p);
-	if (job->directory_files && p->files % job->directory_files == 0)
-		p->position[0] = random_place(p);
-	if (job->rw & SIM_RW_RANDOM) {
-		p->file_at = random_place(p);
-		seed = p->file_at;
-		from = &seed;
-	} else {
-		p->file_at = p->position[0];
-		if (p->file_at < job->offset || p->file_at >= end)
-			p->file_at = job->offset;
-	}
-	p->file_end = p->file_at + draw(from, job->nr_file_splits,
-					job->file_bytes, job->file_pct);
-	if (p->file_end > end)
-		p->file_end = end;
-	p->position[0] = (u64)((s64)p->file_end + job->seq_skip);
-	if (job->group_bytes && p->direction == SS_WRITE)
-		next_written(p);
-	p->files++;
-	open_file(p, sim);
-}
-
-/* The next block of the file, all of it in one direction. */
-static u64 next_in_file(struct sim_process *p)
-{
-	u64 bytes = block_bytes(p, p->direction), position = p->file_at;
-
-	if (bytes > p->file_end - p->file_at)
-		bytes = p->file_end - p->file_at;
-	p->file_at += bytes;
-	p->bytes = (u32)bytes;
-	p->issued += bytes;
-	return position;
-}
-
-/* Choose length and position, which is the answer. */
-static u64 next_block(struct sim_process *p)
-{
-	const struct sim_job *job = &p->job;
-	u64 start, end, position, left = job->io_bytes - p->issued;
-	u8 dir = choose_direction(p);
-	u64 bytes = block_bytes(p, dir);
-
-	if (job->zone_size && p->zone_bytes >= job->zone_size)
-		next_zone(p);
-	start = job->zone_size ? p->zone_start : job->offset;
-	end = job->zone_size ? start + job->zone_range : region_end(p);
-	if (end > region_end(p))
-		end = region_end(p);
-	if (job->rw & SIM_RW_RANDOM) {
-		u64 units = (end - start) / job->align_bytes;
-		u64 unit = random_unit(p, units);
-
-		position = start + unit * job->align_bytes;
-		if (bytes > end - position)
-			bytes = end - position;
-		use_units(p, unit,
-			  (bytes + job->align_bytes - 1) / job->align_bytes);
-	} else {
-		if (p->position[dir] < start || p->position[dir] >= end)
-			p->position[dir] = start;
-		position = p->position[dir];
-		if (bytes > end - position)
-			bytes = end - position;
-		p->position[dir] = (u64)((s64)(position + bytes) +
-					 job->seq_skip);
-	}
-	if (bytes > left)
-		bytes = left;
-	p->direction = dir;
-	p->bytes = (u32)bytes;
-	p->issued += bytes;
-	p->zone_bytes += bytes;
-	return position;
 }
 
 /* ---- doing it ---- */
@@ -497,16 +166,6 @@ static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 	p->blocks_to_stall++;
 }
 
-/* After a block: is it time to think? Until when? 0: no. */
-static u64 think_until(struct sim_process *p, u64 now_ns)
-{
-	if (!p->job.thinktime_ns || p->job.stall_blocks ||
-	    ++p->blocks_to_think < p->job.thinktime_blocks)
-		return 0;
-	p->blocks_to_think = 0;
-	return now_ns + p->job.thinktime_ns;
-}
-
 static void direct_bio_done(struct sim *sim, struct sim_bio *bio)
 {
 	struct sim_process *p = bio->context;
@@ -521,8 +180,10 @@ static void direct_bio_done(struct sim *sim, struct sim_bio *bio)
 		   sim->now_ns);
 	if (p->timed)
 		return;
-	until = think_until(p, sim->now_ns + sim->config.wake_ns);
-	run_at(sim, p, until ? until : sim->now_ns + sim->config.wake_ns);
+	until = process_think_until(p, slot->direction,
+				    sim->now_ns + sim->config.wake_ns);
+	process_run_at(sim, p,
+		       until ? until : sim->now_ns + sim->config.wake_ns);
 }
 
 static void send_direct(struct sim *sim, struct sim_process *p, u64 position)
@@ -576,7 +237,7 @@ static void leave_barrier(struct sim *sim, struct sim_process *p)
 		return;
 	p->at_barrier = false;
 	p->step = STEP_NEXT;
-	run_at(sim, p, sim->now_ns + sim->config.wake_ns);
+	process_run_at(sim, p, sim->now_ns + sim->config.wake_ns);
 }
 
 /*
@@ -617,9 +278,23 @@ static void pass_turn(struct sim *sim, struct sim_process *p)
 	}
 }
 
+/* Those that waited for a job that is done. */
+static void start_waiters(struct sim *sim)
+{
+	u32 i;
+
+	for (i = 0; i < sim->nr_processes; i++) {
+		struct sim_process *p = sim->process[i];
+
+		if (p->job.wait_for[0] && p->job.stage < sim->stage)
+			sim_process_start(sim, p);
+	}
+}
+
 static void finish(struct sim *sim, struct sim_process *p)
 {
 	p->step = STEP_DONE;
+	start_waiters(sim);
 	if (own_time(sim, p) > p->end_ns && !p->job.direct)
 		p->end_ns = own_time(sim, p);
 	if (p->end_ns > sim->last_end_ns)
@@ -635,7 +310,7 @@ static void finish(struct sim *sim, struct sim_process *p)
 
 static bool time_is_up(const struct sim *sim, const struct sim_process *p)
 {
-	return p->job.runtime_ns &&
+	return p->job.runtime_ns && !p->ramping &&
 	       own_time(sim, p) >= p->begin_ns + p->job.runtime_ns;
 }
 
@@ -647,15 +322,15 @@ static bool replace_process(struct sim *sim, struct sim_process *p)
 	if (p->in_flight)
 		return false;
 	if (p->cpu_ns) {
-		run_at(sim, p, own_time(sim, p));
+		process_run_at(sim, p, own_time(sim, p));
 		return false;
 	}
 	exit_process(sim, p);
 	p->owner = 1ULL << 48 | ++sim->nr_new_owners;
-	next_file(p, sim);
+	process_next_file(p, sim);
 	if (!p->job.spawn_ns)
 		return true;
-	run_at(sim, p, sim->now_ns + p->job.spawn_ns);
+	process_run_at(sim, p, sim->now_ns + p->job.spawn_ns);
 	return false;
 }
 
@@ -690,16 +365,16 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 	if (must_stop(sim, p))
 		return true;
 	if (!over && p->job.nr_file_splits && p->file_at >= p->file_end &&
-	    !append_more(p)) {
+	    !process_append_more(p)) {
 		if (p->job.new_process && p->files) {
 			if (!replace_process(sim, p))
 				return false;
 		} else {
-			next_file(p, sim);
+			process_next_file(p, sim);
 		}
 	}
 	if (over) {
-		if (!time_is_up(sim, p) && p->job.time_based) {
+		if (!time_is_up(sim, p) && (p->job.time_based || p->ramping)) {
 			p->issued = 0;
 			p->position[0] = p->position[1] = p->job.offset;
 			p->zone_start = p->job.offset;
@@ -723,7 +398,11 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		finish(sim, p);
 		return false;
 	}
-	position = p->job.nr_file_splits ? next_in_file(p) : next_block(p);
+	if (!process_pace(sim, p))
+		return false;
+	position = p->job.nr_file_splits ? process_next_in_file(p) :
+					   process_next_block(p);
+	process_pace_sent(p);
 	take_thread(sim, p);
 	if (p->job.direct) {
 		send_direct(sim, p, position);
@@ -753,14 +432,14 @@ static bool step_pages(struct sim *sim, struct sim_process *p)
 			case CACHE_READY:
 				break;
 			case CACHE_SENDS:
-				run_at(sim, p, own_time(sim, p));
+				process_run_at(sim, p, own_time(sim, p));
 				return false;
 			case CACHE_BLOCKED:
 				p->asleep = true;
 				return false;
 			}
 		} else if (!now) {
-			run_at(sim, p, own_time(sim, p));
+			process_run_at(sim, p, own_time(sim, p));
 			return false;
 		} else if (!sim_cache_write(sim, p->index, p->page)) {
 			p->asleep = true;
@@ -772,9 +451,9 @@ static bool step_pages(struct sim *sim, struct sim_process *p)
 	free_thread(sim, p, p->thread);
 	block_done(sim, p, p->direction, p->bytes, p->start_ns,
 		   own_time(sim, p));
-	until = think_until(p, own_time(sim, p));
+	until = process_think_until(p, p->direction, own_time(sim, p));
 	if (until || p->cpu_ns > AHEAD_NS) {
-		run_at(sim, p, until ? until : own_time(sim, p));
+		process_run_at(sim, p, until ? until : own_time(sim, p));
 		return false;
 	}
 	return true;
@@ -784,7 +463,7 @@ static bool step_sync(struct sim *sim, struct sim_process *p)
 {
 	if (p->cpu_ns || p->in_flight) {
 		if (p->cpu_ns)
-			run_at(sim, p, own_time(sim, p));
+			process_run_at(sim, p, own_time(sim, p));
 		return false;
 	}
 	p->step = STEP_NEXT;
@@ -801,7 +480,7 @@ static bool step_barrier(struct sim *sim, struct sim_process *p)
 	if (p->in_flight)
 		return false;
 	if (p->cpu_ns) {
-		run_at(sim, p, own_time(sim, p));
+		process_run_at(sim, p, own_time(sim, p));
 		return false;
 	}
 	p->at_barrier = true;
@@ -823,7 +502,8 @@ static bool step_stall(struct sim *sim, struct sim_process *p)
 		p->step = STEP_NEXT;
 		return true;
 	}
-	run_at(sim, p, min_t(u64, now_ns + STALL_LOOK_NS, p->stall_end_ns));
+	process_run_at(sim, p,
+		       min_t(u64, now_ns + STALL_LOOK_NS, p->stall_end_ns));
 	return false;
 }
 
@@ -863,14 +543,14 @@ static void run(struct sim *sim, void *context)
 void sim_process_page_ready(struct sim *sim, struct sim_process *p)
 {
 	p->asleep = false;
-	run_at(sim, p, sim->now_ns + sim->config.wake_ns);
+	process_run_at(sim, p, sim->now_ns + sim->config.wake_ns);
 }
 
 void sim_process_synced(struct sim *sim, struct sim_process *p)
 {
 	p->asleep = false;
 	p->end_ns = sim->now_ns;
-	run_at(sim, p, sim->now_ns + sim->config.wake_ns);
+	process_run_at(sim, p, sim->now_ns + sim->config.wake_ns);
 }
 
 /* The first to start has the first turn; others wait for theirs. */
@@ -892,14 +572,35 @@ static void begin_turns(const struct sim *sim, struct sim_process *p)
 		p->blocks_to_barrier = p->job.barrier_blocks;
 }
 
+/* Whether a process of the job that it waits for is not done. */
+static bool must_wait(const struct sim *sim, const struct sim_process *p)
+{
+	u32 i;
+
+	if (!p->job.wait_for[0])
+		return false;
+	for (i = 0; i < sim->nr_processes; i++) {
+		const struct sim_process *other = sim->process[i];
+
+		if (other->step != STEP_DONE &&
+		    !strcmp(other->job.name, p->job.wait_for))
+			return true;
+	}
+	return false;
+}
+
 void sim_process_start(struct sim *sim, struct sim_process *p)
 {
-	p->begin_ns = sim->now_ns + p->job.startdelay_ns;
+	if (p->started || must_wait(sim, p))
+		return;
+	p->started = true;
+	/* A delay counts from the beginning of all, as in fio. */
+	p->begin_ns = max_t(u64, sim->now_ns, p->job.startdelay_ns);
 	p->end_ns = p->begin_ns;
-	if (p->begin_ns < sim->first_start_ns)
-		sim->first_start_ns = p->begin_ns;
+	process_pace_from(p, p->begin_ns);
+	process_ramp(sim, p);
 	p->position[0] = p->position[1] = p->job.offset;
 	p->zone_start = p->job.offset;
 	begin_turns(sim, p);
-	run_at(sim, p, p->begin_ns);
+	process_run_at(sim, p, p->begin_ns);
 }

@@ -240,6 +240,15 @@ int sim_add_job(struct sim *sim, const struct sim_job *job)
 	return 0;
 }
 
+int sim_set_places(struct sim *sim, u32 direction, const u64 *end_unit,
+		   const u64 *below, u32 nr)
+{
+	if (!sim->nr_processes || direction > SS_WRITE || !nr)
+		return -1;
+	return sim_process_places(sim->process[sim->nr_processes - 1],
+				  direction, end_unit, below, nr);
+}
+
 int sim_set_trace(struct sim *sim, struct trace_reader *reader)
 {
 	sim->replay = sim_replay_new(sim, reader);
@@ -261,6 +270,29 @@ u64 sim_log_rows(const struct sim *sim, const struct sim_log_row **rows)
 
 /* ---- running ---- */
 
+/*
+ * The results of the disk begin when those of the first process do, if that or
+ * another one that starts with it has a ramp.
+ */
+static void ramp_disks(struct sim *sim)
+{
+	u64 from = U64_MAX;
+	bool ramps = false;
+	u32 i;
+
+	if (sim->ramped)
+		return;
+	sim->ramped = true;
+	for (i = 0; i < sim->nr_processes; i++) {
+		from = min_t(u64, from,
+			     sim_process_counts_from(sim->process[i]));
+		if (sim_process_job(sim->process[i])->ramp_ns)
+			ramps = true;
+	}
+	if (ramps && from > sim->now_ns && from != U64_MAX)
+		sim_timer(sim, from, sim_begin_statistics, NULL);
+}
+
 /* Start the processes of the next stage that has any; false: none is left. */
 static bool start_stage(struct sim *sim)
 {
@@ -275,12 +307,14 @@ static bool start_stage(struct sim *sim)
 	if (next == U32_MAX)
 		return false;
 	sim->stage = next + 1;
+	/* First all are counted: one may start another one. */
 	for (i = 0; i < sim->nr_processes; i++)
 		if (sim_process_job(sim->process[i])->stage == next) {
 			if (!sim_process_job(sim->process[i])->background)
 				sim->running++;
 			sim_process_start(sim, sim->process[i]);
 		}
+	ramp_disks(sim);
 	return true;
 }
 
@@ -414,8 +448,8 @@ void sim_observe(const struct sim *sim, struct sim_observation *observation)
 	*observation = (struct sim_observation){
 		.now_ns = sim->now_ns,
 		.arrived = sim->workload.totals,
-		.completed = sim->response.count,
-		.response_ns = sim->response.sum_ns,
+		.completed = sim->completed_before + sim->response.count,
+		.response_ns = sim->response_before_ns + sim->response.sum_ns,
 		.bytes = { sim->disk_bytes[0], sim->disk_bytes[1] },
 		.switches = sim->changes,
 		.draining_ns = sim->draining_ns,
@@ -465,12 +499,10 @@ u32 sim_progress_ppm(const struct sim *sim)
 		if (job->background)
 			continue;
 		if (job->time_based) {
-			u64 part = sim->now_ns < job->runtime_ns ?
-					   sim->now_ns :
-					   job->runtime_ns;
+			u64 whole = job->ramp_ns + job->runtime_ns;
 
-			done += part / 1000;
-			all += job->runtime_ns / 1000;
+			done += min_t(u64, sim->now_ns, whole) / 1000;
+			all += whole / 1000;
 		} else {
 			done += sim_process_moved(sim->process[i]);
 			all += job->io_bytes;
@@ -497,12 +529,79 @@ static void add_counters(const struct ss_counters *counters,
 	result->idle_ns += counters->idle_ns;
 }
 
+/* Everything that only grows, since the start. */
+static void sum_up(const struct sim *sim, struct sim_result *result)
+{
+	u32 i;
+
+	memset(result, 0, sizeof(*result));
+	result->disk_bytes[0] = sim->disk_bytes[0];
+	result->disk_bytes[1] = sim->disk_bytes[1];
+	result->disk_requests = sim->disk_requests;
+	result->switches = sim->switches;
+	result->switch_ns = sim->switch_ns;
+	result->position_ns = sim->position_ns;
+	result->busy_ns = sim->busy_ns;
+	for (i = 0; i < sim->nr_disks; i++) {
+		add_counters(&sim->disk[i].past, result);
+		add_counters(&sim->disk[i].sched.counters, result);
+		result->idle_ns -= sim->disk[i].flush_idle_ns;
+	}
+	if (sim->array)
+		sim_array_result(sim->array, result);
+}
+
+static void leave_out(struct sim_result *result, const struct sim_result *past)
+{
+	result->disk_bytes[0] -= past->disk_bytes[0];
+	result->disk_bytes[1] -= past->disk_bytes[1];
+	result->disk_requests -= past->disk_requests;
+	result->switches -= past->switches;
+	result->switch_ns -= past->switch_ns;
+	result->position_ns -= past->position_ns;
+	result->busy_ns -= past->busy_ns;
+	result->dispatches -= past->dispatches;
+	result->merges -= past->merges;
+	result->seeks -= past->seeks;
+	result->waits -= past->waits;
+	result->hits -= past->hits;
+	result->timeouts -= past->timeouts;
+	result->second_chances -= past->second_chances;
+	result->slices_ended -= past->slices_ended;
+	result->expired -= past->expired;
+	result->idle_ns -= past->idle_ns;
+	result->array_turns -= past->array_turns;
+	result->array_slices_ended -= past->array_slices_ended;
+	result->array_established -= past->array_established;
+	result->array_unusable -= past->array_unusable;
+}
+
+void sim_begin_statistics(struct sim *sim, void *unused)
+{
+	u32 i;
+
+	(void)unused;
+	sum_up(sim, &sim->left_out);
+	for (i = 0; i < sim->nr_disks; i++)
+		if (sim->disk[i].busy_from_ns != U64_MAX)
+			sim->left_out.busy_ns += sim->now_ns -
+						 sim->disk[i].busy_from_ns;
+	/* Whoever watches (a chooser of schedulers) has seen these. */
+	sim->completed_before = sim->response.count;
+	sim->response_before_ns = sim->response.sum_ns;
+	memset(&sim->wait, 0, sizeof(sim->wait));
+	memset(&sim->service, 0, sizeof(sim->service));
+	memset(&sim->response, 0, sizeof(sim->response));
+	sim->max_pending = 0;
+}
+
 void sim_result(const struct sim *sim, struct sim_result *result)
 {
 	struct sim_job_result job;
 	u32 i;
 
-	memset(result, 0, sizeof(*result));
+	sum_up(sim, result);
+	leave_out(result, &sim->left_out);
 	if (sim->first_start_ns != U64_MAX)
 		result->duration_ns = sim->last_end_ns - sim->first_start_ns;
 	for (i = 0; i < sim->nr_processes; i++) {
@@ -512,24 +611,10 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	}
 	result->process_bytes[0] += sim->replay_bytes[0];
 	result->process_bytes[1] += sim->replay_bytes[1];
-	result->disk_bytes[0] = sim->disk_bytes[0];
-	result->disk_bytes[1] = sim->disk_bytes[1];
-	result->disk_requests = sim->disk_requests;
 	histogram_times(&sim->wait, &result->wait);
 	histogram_times(&sim->service, &result->service);
 	histogram_times(&sim->response, &result->response);
-	result->switches = sim->switches;
-	result->switch_ns = sim->switch_ns;
-	result->position_ns = sim->position_ns;
-	result->busy_ns = sim->busy_ns;
 	result->max_pending = sim->max_pending;
-	for (i = 0; i < sim->nr_disks; i++) {
-		add_counters(&sim->disk[i].past, result);
-		add_counters(&sim->disk[i].sched.counters, result);
-		result->idle_ns -= sim->disk[i].flush_idle_ns;
-	}
-	if (sim->array)
-		sim_array_result(sim->array, result);
 }
 
 u32 sim_nr_jobs(const struct sim *sim)

@@ -22,6 +22,13 @@ enum sim_rw {
 	SIM_RW_RANDOM = 4, /* bit 2: at random positions */
 };
 
+/* Where the blocks of a random job lie. */
+enum sim_places {
+	SIM_PLACES_UNIFORM,
+	SIM_PLACES_TABLE, /* by weight: sim_set_places() */
+	SIM_PLACES_NORMAL, /* the mean of twelve uniform ones */
+};
+
 /* How owners are shown to the scheduler. */
 enum sim_owners {
 	SIM_OWNERS_PROCESS, /* each process its own */
@@ -68,6 +75,23 @@ struct sim_job {
 	u64 zone_size; /* zonemode=strided: 0 none */
 	u64 zone_range;
 	u64 zone_skip;
+	/* Of a random job's blocks: so many of 100 go on where it is. */
+	u32 in_order_pct[2];
+	u32 random_every; /* only every so many goes elsewhere; 0: as 1 */
+	bool stays; /* the others are the same one again */
+	bool sizes_by_order; /* the split of reads is for them, not for reads */
+	u32 places; /* enum sim_places: where random blocks are */
+	bool scattered; /* what lies together there does not on the disk */
+	bool scattered_alike; /* ... and all processes share what is popular */
+	u64 places_shift; /* units of align_bytes, in a circle */
+	u64 normal_spread; /* the same; added on both sides of the mean */
+	u64 rate[2]; /* at most so many bytes/s, 0: no limit */
+	u32 rate_unit[2]; /* its smallest block */
+	bool rate_poisson;
+	bool rate_forgives; /* what was not done while thinking */
+	bool offload; /* before it waits for its rate, nothing need be done */
+	u64 ramp_ns; /* statistics begin so late */
+	char wait_for[64]; /* a name: start when all of that job are done */
 
 	/* What fio has no word for. */
 
@@ -216,6 +240,13 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 int sim_weigh(struct sim *sim, u64 owner, u64 weight);
 /* -1 when a pool is out of range. */
 int sim_add_job(struct sim *sim, const struct sim_job *job);
+/*
+ * Where blocks of @direction of the job added last lie: @nr ranges that end at
+ * @end_unit, in units of its align_bytes, each for random numbers below @below
+ * and not below the one before; the last one is for all the rest.
+ */
+int sim_set_places(struct sim *sim, u32 direction, const u64 *end_unit,
+		   const u64 *below, u32 nr);
 /* Replay from @format, one of trace_formats' names; see trace.h. */
 int sim_set_trace(struct sim *sim, struct trace_reader *reader);
 enum sim_state sim_run(struct sim *sim, u64 max_events);

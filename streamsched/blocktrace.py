@@ -85,8 +85,11 @@ class _Arrivals:
         return bool(self.waiting[0]) or bool(self.waiting[1])
 
 
-def parse(lines: Iterable[str], device: str | None = None) -> BlockTrace:
-    """Requests from the text of tracefs' file trace; @device "MAJOR,MINOR", None: the only one."""
+def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> BlockTrace:
+    """Requests from the text of tracefs' file trace; @device "MAJOR,MINOR", None: the only one.
+
+    What was done @skip_ns after the first event is left out.
+    """
     arrivals = _Arrivals()
     in_disk: dict[tuple[int, bool], Request] = {}
     requests: list[Request] = []
@@ -114,19 +117,19 @@ def parse(lines: Iterable[str], device: str | None = None) -> BlockTrace:
         elif event == "block_rq_issue":
             arrival = arrivals.take(write, sector, sectors, ns)
             request = Request(sector, sectors, write, arrival, ns)
-            seeks += sector != head
+            seeks += sector != head and ns >= begin + skip_ns
             head = sector + sectors
             in_disk[sector, write] = request
         elif event == "block_rq_complete":
             done = in_disk.pop((sector, write), None)
-            if done:
+            if done and ns >= begin + skip_ns:
                 done.complete_ns = ns
                 requests.append(done)
         idle = not in_disk and bool(arrivals)
         if idle and idle_since is None:
             idle_since = ns
         elif not idle and idle_since is not None:
-            idle_ns += ns - idle_since
+            idle_ns += max(0, ns - max(idle_since, begin + skip_ns))
             idle_since = None
     requests.sort(key=lambda request: request.issue_ns)
     return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)

@@ -400,7 +400,7 @@ def run(
         setups = [workload.fit(setup) for setup in setups]
         processes = workload.processes(storage.capacity_bytes, seed)
     else:
-        processes = load_jobs(job, capacity_bytes=storage.capacity_bytes, seed=seed)
+        processes = _load(job, storage.capacity_bytes, seed)
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     setups = auto.prepare(setups, options, _jobs(jobs), Console(stderr=True))
@@ -435,9 +435,18 @@ def _check_host_options(
         raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
 
 
+def _load(job: str, capacity_bytes: int, seed: int) -> list[Process]:
+    """The processes of a job file; what may surprise is said."""
+    notes: list[str] = []
+    processes = load_jobs(job, capacity_bytes=capacity_bytes, seed=seed, notes=notes)
+    for note in notes:
+        print(f"streamsched: note: {note}", file=sys.stderr)
+    return processes
+
+
 def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
     """The processes of a job file that a real fio will read."""
-    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    processes = _load(job, disk.capacity_sectors * 512, 0)
     for process in processes:
         if process.weight is not None:
             raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")

@@ -134,6 +134,8 @@ def _alone(process: Process) -> Process:
         startdelay_ns=0,
         stage=0,
         background=False,
+        wait_for="",
+        rate=(0, 0),  # what it could do, if it wanted to
         stall_blocks=0,  # there is nobody whom the disk could serve meanwhile
         thinktime_ns=0 if process.stall_blocks else process.thinktime_ns,
         time_based=process.time_based and not process.background,

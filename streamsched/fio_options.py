@@ -29,6 +29,9 @@ class Kind(Enum):
     SIZES = "bytes[,bytes]"
     RANGE = "min-max[,min-max]"
     SPLIT = "bytes/%:...[,...]"
+    RATES = "bytes/s[,bytes/s]"
+    COUNTS = "number[,number]"
+    PLACES = "name[:number]"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ OPTIONS: tuple[Option, ...] = (
         Kind.RW,
         "read",
         "Reads, writes or both, in order or at random: read, write, randread, randwrite, rw, "
-        "randrw; `read:12k` skips 12k after each block.",
+        "randrw; `read:12k` skips 12k after each block, `read:-8k` with bs=4k goes backwards, "
+        "`randread:8` goes to a random position only every 8 blocks.",
         aliases=("readwrite",),
     ),
     Option(
@@ -112,6 +116,13 @@ OPTIONS: tuple[Option, ...] = (
         "norandommap.",
         aliases=("blockalign",),
     ),
+    Option(
+        "bs_is_seq_rand",
+        Kind.BOOL,
+        "0",
+        "The sizes of reads are those of blocks in order, the sizes of writes those of blocks at "
+        "random positions.",
+    ),
     # Where.
     Option(
         "filename",
@@ -119,6 +130,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "Whatever it says, it is the disk under test; `${VARIABLE}` need not be set here.",
     ),
+    Option("directory", Kind.TEXT, "", "Where filename is, and that is the disk anyway."),
     Option(
         "offset",
         Kind.AMOUNT,
@@ -144,6 +156,12 @@ OPTIONS: tuple[Option, ...] = (
         Kind.AMOUNT,
         "",
         "Length of the region, and how much is transferred; unset: to the end of the disk.",
+    ),
+    Option(
+        "filesize",
+        Kind.BYTES,
+        "0",
+        "Length of the region; size is then only how much is transferred.",
     ),
     Option(
         "io_size",
@@ -177,6 +195,28 @@ OPTIONS: tuple[Option, ...] = (
         Kind.FLAG,
         "0",
         "Random positions may come twice; without it, all are visited once before any again.",
+    ),
+    Option(
+        "random_distribution",
+        Kind.PLACES,
+        "random",
+        "random (uniform), zipf:THETA, pareto:H, normal:DEVIATION, zoned:%/%:..., "
+        "zoned_abs:%/bytes:...; all but the first imply norandommap.",
+    ),
+    Option(
+        "percentage_random",
+        Kind.COUNTS,
+        "100",
+        "So many blocks of a random job go to a random position, the others on behind the last "
+        "one; after a comma that of writes.",
+        maximum=100,
+    ),
+    Option(
+        "rw_sequencer",
+        Kind.CHOICE,
+        "sequential",
+        "What `randread:8` does in between: go on, or the same block again.",
+        choices=("sequential", "identical"),
     ),
     Option(
         "randrepeat",
@@ -251,21 +291,60 @@ OPTIONS: tuple[Option, ...] = (
         minimum=1,
         maximum=U32_MAX,
     ),
-    Option("startdelay", Kind.SECONDS, "0", "Start this much later."),
+    Option(
+        "rate",
+        Kind.RATES,
+        "",
+        "At most so many bytes a second, on the average since the start; after a comma that of "
+        "writes. `rate=1m,` and `rate=,1m` limit only one of the two.",
+    ),
+    Option(
+        "rate_iops",
+        Kind.COUNTS,
+        "",
+        "The same in blocks of the smallest size.",
+        maximum=U32_MAX,
+    ),
+    Option(
+        "rate_process",
+        Kind.CHOICE,
+        "linear",
+        "Blocks at a rate are evenly spaced, or come by chance.",
+        choices=("linear", "poisson"),
+    ),
+    Option(
+        "rate_ignore_thinktime",
+        Kind.BOOL,
+        "0",
+        "What is missed while thinking is not made up for.",
+    ),
+    Option("startdelay", Kind.SECONDS, "0", "Start so late after the run has begun, or later."),
     Option(
         "runtime",
         Kind.SECONDS,
         "0",
-        "Stop then at the latest; 0: no limit.",
+        "Stop then at the latest, counted from the end of ramp_time; 0: no limit.",
         aliases=("timeout",),
     ),
     Option("time_based", Kind.FLAG, "0", "Begin again until runtime is over."),
+    Option(
+        "ramp_time",
+        Kind.SECONDS,
+        "0",
+        "Run this long before anything counts: statistics, runtime, size and rates begin then.",
+    ),
     Option(
         "stonewall",
         Kind.FLAG,
         "0",
         "Start when all jobs above are done.",
         aliases=("wait_for_previous",),
+    ),
+    Option(
+        "wait_for",
+        Kind.TEXT,
+        "",
+        "Start when all clones of the job of this name, which stands above, are done.",
     ),
     # Who.
     Option("name", Kind.TEXT, "", "Name of the job instead of its section's, at most 63 bytes."),
@@ -298,20 +377,6 @@ OPTIONS: tuple[Option, ...] = (
         "nrfiles", Kind.CHOICE, "1", "One file: the disk.", aliases=("nr_files",), choices=("1",)
     ),
     Option(
-        "percentage_random",
-        Kind.CHOICE,
-        "100",
-        "Random jobs are random throughout.",
-        choices=("100",),
-    ),
-    Option(
-        "random_distribution",
-        Kind.CHOICE,
-        "random",
-        "Random positions are uniform.",
-        choices=("random",),
-    ),
-    Option(
         "fadvise_hint",
         Kind.CHOICE,
         "1",
@@ -337,24 +402,45 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("pre_read", Kind.CHOICE, "0", "The page cache is empty at first.", choices=("0",)),
     Option(
-        "verify", Kind.CHOICE, "0", "The simulated disk has no contents.", choices=("0", "null")
+        "verify",
+        Kind.CHOICE,
+        "0",
+        "The simulated disk has no contents; leave it out.",
+        choices=("0", "null"),
     ),
     Option("fill_device", Kind.CHOICE, "0", "Give a size.", choices=("0",), aliases=("fill_fs",)),
     Option("file_append", Kind.CHOICE, "0", "A disk has no end to append to.", choices=("0",)),
-    Option("ramp_time", Kind.SECONDS, "0", "Statistics count from the start.", maximum=0),
+    Option(
+        "iodepth_batch",
+        Kind.CHOICE,
+        "1",
+        "Requests are sent one by one; leave it out.",
+        aliases=("iodepth_batch_submit",),
+        choices=("1",),
+    ),
+    Option(
+        "iodepth_batch_complete_min",
+        Kind.CHOICE,
+        "1",
+        "Each request that completes makes room for another one; leave it out.",
+        aliases=("iodepth_batch_complete",),
+        choices=("1",),
+    ),
     Option(
         "io_submit_mode",
         Kind.CHOICE,
         "inline",
-        "A process sends its own requests.",
-        choices=("inline",),
+        "offload: with direct=1, requests are sent when their rate says so, whatever is under "
+        "way, up to iodepth; inline: a process that waits for its rate first waits for its "
+        "requests.",
+        choices=("inline", "offload"),
     ),
 )
 
 # Accepted with any value: none of these changes what the disk is asked, or when.
 IGNORED: tuple[str, ...] = (
     *("description", "group_reporting", "new_group", "unified_rw_reporting", "stats", "disk_util"),
-    *("unit_base", "thread", "thinktime_spin", "invalidate", "random_generator", "rw_sequencer"),
+    *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
     *("log_offset", "log_prio", "log_compression", "log_compression_cpus", "log_store_compressed"),
@@ -376,27 +462,24 @@ IGNORED: tuple[str, ...] = (
     *("sqthread_poll_cpu", "force_async"),
 )
 
-_NO_RATE = "give the process a thinktime instead"
+_NO_FLOW = "give the process a thinktime or a rate instead"
+_NO_LEAST = "a process is not ended for being slow; leave it out"
 _NO_PRIORITY = "all processes have the same priority"
 _NO_TRIM = "the simulated disk has no trim; read or write"
 _NO_VERIFY = "the simulated disk has no contents; leave it out"
 _ONE_DISK = "there is one disk; give offset and size"
 _BATCH = "iodepth requests are kept in flight one by one; leave it out"
 _NO_REPLAY = "traces are replayed by `streamsched replay`"
-_NO_WAIT = "use stonewall or startdelay"
+_NO_EXIT = "no job ends another one; give the others a runtime"
 _ONE_RUN = "give a size or a runtime"
-_UNIFORM = "block sizes do not depend on it; use bssplit"
 _NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
 
 UNSUPPORTED: dict[str, str] = {
     **dict.fromkeys(
-        (
-            *("rate", "rate_min", "ratemin", "rate_iops", "rate_iops_min", "rate_process"),
-            *("rate_cycle", "ratecycle", "rate_ignore_thinktime", "flow", "flow_id", "flow_sleep"),
-            "thinktime_iotime",
-        ),
-        _NO_RATE,
+        (*("flow", "flow_id", "flow_sleep", "thinktime_iotime"),),
+        _NO_FLOW,
     ),
+    **dict.fromkeys(("rate_min", "ratemin", "rate_iops_min", "rate_cycle", "ratecycle"), _NO_LEAST),
     **dict.fromkeys(
         (
             *("prio", "prioclass", "nice", "cgroup_weight", "cmdprio", "cmdprio_class"),
@@ -416,13 +499,9 @@ UNSUPPORTED: dict[str, str] = {
         ),
         _NO_VERIFY,
     ),
-    **dict.fromkeys(("directory", "opendir", "filesize"), _ONE_DISK),
+    **dict.fromkeys(("opendir",), _ONE_DISK),
     **dict.fromkeys(
-        (
-            *("iodepth_batch", "iodepth_batch_submit", "iodepth_batch_complete"),
-            *("iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"),
-            "serialize_overlap",
-        ),
+        (*("iodepth_batch_complete_max", "iodepth_low", "serialize_overlap"),),
         _BATCH,
     ),
     **dict.fromkeys(
@@ -433,7 +512,7 @@ UNSUPPORTED: dict[str, str] = {
         ),
         _NO_REPLAY,
     ),
-    **dict.fromkeys(("wait_for", "exitall", "exit_what"), _NO_WAIT),
+    **dict.fromkeys(("exitall", "exit_what"), _NO_EXIT),
     **dict.fromkeys(
         (
             *("steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time"),
@@ -442,7 +521,6 @@ UNSUPPORTED: dict[str, str] = {
         ),
         _ONE_RUN,
     ),
-    **dict.fromkeys(("bs_is_seq_rand",), _UNIFORM),
     **dict.fromkeys(
         (
             *("zonecapacity", "read_beyond_wp", "max_open_zones", "job_max_open_zones"),

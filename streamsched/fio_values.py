@@ -18,11 +18,13 @@ from streamsched.fio_options import (
     OPTIONS,
     RW_WORDS,
     TRIM_WORDS,
+    U32_MAX,
     UNSUPPORTED,
     Kind,
     Option,
     nearest_key,
 )
+from streamsched.fio_places import Places, parse_places
 from streamsched.units import fio_bytes, fio_percent, fio_time_ns
 
 READ, WRITE = 0, 1
@@ -49,6 +51,9 @@ class Values:
     amounts: dict[str, Amount] = dataclasses.field(default_factory=dict)
     words: dict[str, str] = dataclasses.field(default_factory=dict)
     rw_skip: int = 0
+    rw_every: int = 1
+    pairs: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    places: Places | None = None
     bs: list[int | None] = dataclasses.field(default_factory=lambda: [None, None])
     ba: list[int | None] = dataclasses.field(default_factory=lambda: [None, None])
     ranges: list[tuple[int, int] | None] = dataclasses.field(default_factory=lambda: [None, None])
@@ -91,13 +96,17 @@ class Values:
             case Kind.AMOUNT:
                 self.amounts[key] = _amount(text, self.kb_base)
             case Kind.RW:
-                self.words[key], self.rw_skip = _rw(text, self.kb_base)
+                self.words[key], self.rw_skip, self.rw_every = _rw(text, self.kb_base)
             case Kind.SIZES:
                 self._store_sizes(self.bs if key == "bs" else self.ba, text)
             case Kind.RANGE:
                 self._store_ranges(text)
             case Kind.SPLIT:
                 self._store_splits(text)
+            case Kind.RATES | Kind.COUNTS:
+                self._store_pair(option, text)
+            case Kind.PLACES:
+                self.places = parse_places(text, self.kb_base)
             case Kind.CHOICE:
                 self.words[key] = _choice(option, text)
             case Kind.TEXT:
@@ -114,6 +123,20 @@ class Values:
             self.numbers["rwmixread"] = 100 - self.numbers[key]
         elif key == "buffered":
             self.numbers["direct"] = 1 - self.numbers[key]
+
+    def _store_pair(self, option: Option, text: str) -> None:
+        """Numbers for reads and for writes; what is empty stays as it was."""
+        parts = _directions(text)
+        read, write = self.pairs.get(option.key, (0, 0))
+        if not any(parts):
+            raise UsageError("has no number; write one or two")
+        if parts[0]:
+            read = _bounded(option, _pair_number(option, parts[0], self.kb_base))
+        if len(parts) == 1:
+            write = read
+        elif parts[1]:
+            write = _bounded(option, _pair_number(option, parts[1], self.kb_base))
+        self.pairs[option.key] = (read, write)
 
     def _store_sizes(self, pair: list[int | None], text: str) -> None:
         parts = _directions(text)
@@ -145,6 +168,8 @@ class Values:
 def _why_not(key: str) -> str:
     if key in UNSUPPORTED:
         return f'"{key}" of fio is not supported; {UNSUPPORTED[key]}'
+    if key.startswith("--"):
+        return f"a job file has no dashes; write {key.removeprefix('--')}"
     return f'unknown key "{key}"; the nearest known one is "{nearest_key(key)}"'
 
 
@@ -188,23 +213,26 @@ def _directions(text: str) -> list[str]:
     return parts[:2]
 
 
-def _rw(text: str, kb_base: int) -> tuple[str, int]:
+def _pair_number(option: Option, text: str, kb_base: int) -> int:
+    return fio_bytes(text, kb_base) if option.kind is Kind.RATES else _count(text, kb_base)
+
+
+def _rw(text: str, kb_base: int) -> tuple[str, int, int]:
+    """The pattern, what it skips after each block, and how many blocks go to one position."""
     word, colon, postfix = text.partition(":")
     if word in TRIM_WORDS:
         raise UsageError(f"the simulated disk has no trim; write {', '.join(RW_WORDS)}")
     if word not in RW_WORDS:
         raise UsageError(f'"{word}" is not a pattern; write {", ".join(RW_WORDS)}')
     if not colon:
-        return word, 0
+        return word, 0, 1
     if word.startswith("rand"):
-        if fio_bytes(postfix, kb_base) != 1:
-            raise UsageError(
-                f"several blocks in order at each random position are not supported; write {word}"
-            )
-        return word, 0
-    if postfix.startswith("-"):
-        raise UsageError(f"going backwards is not supported; write {word} or {word}:12k")
-    return word, fio_bytes(postfix, kb_base)
+        every = fio_bytes(postfix, kb_base)
+        if not 0 < every <= U32_MAX:
+            raise UsageError(f'"{postfix}" is not a number of blocks; write {word}:8, say')
+        return word, 0, every
+    sign = -1 if postfix.startswith("-") else 1
+    return word, sign * fio_bytes(postfix.removeprefix("-"), kb_base), 1
 
 
 def _split(text: str, kb_base: int) -> tuple[tuple[int, int], ...]:
@@ -237,7 +265,7 @@ def _split(text: str, kb_base: int) -> tuple[tuple[int, int], ...]:
 def _choice(option: Option, text: str) -> str:
     if text in option.choices:
         return text
-    if len(option.choices) == 1 or option.key == "sync":
+    if len(option.choices) == 1 or option.key in ("sync", "verify"):
         raise UsageError(f"only {option.choices[0]} is supported; {_lower(option.help)}")
     raise UsageError(f'"{text}" is not one of them; write {", ".join(option.choices)}')
 
@@ -265,12 +293,14 @@ def _number(option: Option, text: str, kb_base: int) -> int:
             value = fio_bytes(text, kb_base)
         case _:
             value = _count(text, kb_base)
+    return _bounded(option, value)
+
+
+def _bounded(option: Option, value: int) -> int:
     if option.maximum is None:
         if value < option.minimum:
             raise UsageError(f"is too small; the least is {option.minimum}")
     elif not option.minimum <= value <= option.maximum:
-        if option.maximum == 0:
-            raise UsageError(f"only 0 is supported; {_lower(option.help)}")
         raise UsageError(f"is out of range; write {option.minimum} to {option.maximum}")
     return value
 

@@ -58,6 +58,30 @@ def fio_jobs(text: str) -> list[FioJob]:
     ]
 
 
+def ramp_of_all(processes: Sequence[Process]) -> int:
+    """How long after the first request the statistics begin: sim_begin_statistics()."""
+    first = [p for p in processes if p.stage == processes[0].stage and not p.wait_for]
+    if not any(process.ramp_ns for process in first):
+        return 0
+    return min(p.startdelay_ns + p.ramp_ns for p in first) - min(p.startdelay_ns for p in first)
+
+
+def _duration_ns(jobs: Sequence[FioJob], processes: Sequence[Process]) -> int:
+    """From when the first job counts to the end of the last one: who waits for whom is known."""
+    begins: list[int] = []
+    ends: list[int] = []
+    named: dict[str, int] = {}
+    stage = earlier = 0
+    for job, process in zip(jobs, processes, strict=True):
+        if process.stage != stage:
+            stage, earlier = process.stage, max(ends, default=0)
+        since = max(earlier, named.get(process.wait_for, 0), process.startdelay_ns)
+        begins.append(since + process.ramp_ns)
+        ends.append(begins[-1] + job.ns)
+        named[process.name] = max(named.get(process.name, 0), ends[-1])
+    return max(ends, default=0) - min(begins, default=0)
+
+
 def fio_run(
     jobs: Sequence[FioJob],
     trace: BlockTrace,
@@ -67,9 +91,6 @@ def fio_run(
     counters: dict[str, int],
 ) -> Run:
     """@jobs are fio's of @processes, in their order; @alone: bytes/s of one by itself."""
-    ends: dict[int, int] = {}
-    for job, process in zip(jobs, processes, strict=True):
-        ends[process.stage] = max(ends.get(process.stage, 0), job.ns + process.startdelay_ns)
     waits: dict[int, int] = {}
     for request in trace.requests:
         number = _owner(processes, request)
@@ -77,7 +98,7 @@ def fio_run(
     switches, switch_ns = switch_cost(trace, lambda r: _owner(processes, r), alone)
     return Run(
         setup=setup,
-        duration_ns=sum(ends.values()),
+        duration_ns=_duration_ns(jobs, processes),
         bytes_read=sum(job.read for job in jobs),
         bytes_written=sum(job.written for job in jobs),
         disk_requests=len(trace.requests),

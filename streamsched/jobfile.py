@@ -8,15 +8,17 @@ read in fio_values.py; here is what they mean together. docs/JOBS.md describes a
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from streamsched.errors import UsageError
 from streamsched.fio_lines import Section, read_sections, read_text
 from streamsched.fio_options import ASYNC_ENGINES, MAX_JOBS, options_markdown
-from streamsched.fio_values import READ, SECTOR_BYTES, WRITE, Values, defaults
+from streamsched.fio_places import NORMAL, TABLE, UNIFORM, Places
+from streamsched.fio_values import READ, SECTOR_BYTES, WRITE, Amount, Values, defaults
 from streamsched.units import FIO_MAX
 
 __all__ = ["Process", "load_jobs", "options_markdown", "parse_jobs"]
@@ -74,6 +76,22 @@ class Process:
     zone_size: int
     zone_range: int
     zone_skip: int
+    in_order_pct: Pair = (0, 0)
+    random_every: int = 1
+    stays: bool = False
+    sizes_by_order: bool = False
+    places: int = UNIFORM
+    scattered: bool = False
+    scattered_alike: bool = False
+    places_shift: int = 0
+    normal_spread: int = 0
+    rate: Pair = (0, 0)
+    rate_unit: Pair = (0, 0)
+    rate_poisson: bool = False
+    rate_forgives: bool = False
+    offload: bool = False
+    ramp_ns: int = 0
+    wait_for: str = ""
     # What fio has no word for: workloads.py sets these.
     nr_file_splits: int = 0
     file_bytes: tuple[int, ...] = ()
@@ -98,12 +116,19 @@ class Process:
     background: bool = False
     # Read by policies.py; the simulator is told of it apart.
     weight: int | None = None
+    # The shares of places; the simulator is told of them apart, too.
+    distribution: Places | None = None
 
     def params(self) -> dict[str, object]:
         """Every field, as cffi takes it to make a struct sim_job."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del fields["weight"]
-        return {**fields, "name": self.name.encode()}
+        del fields["weight"], fields["distribution"]
+        return {**fields, "name": self.name.encode(), "wait_for": self.wait_for.encode()}
+
+    @property
+    def units(self) -> int:
+        """Positions that a random block may have."""
+        return self.size // self.align_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,19 +170,31 @@ class _Job:
             raise section.error(f"its name is longer than {NAME_BYTES} bytes; write a shorter one")
         self.bits = RW_BITS[values.words["rw"]]
         self.skip = values.rw_skip
+        self.by_order = bool(values.numbers["bs_is_seq_rand"])
         self.random = bool(self.bits & RW_RANDOM)
         self.blocks = (self._blocks(READ), self._blocks(WRITE))
         self.min_bs = min(blocks.smallest for blocks in self.blocks)
-        used = [b for at, b in enumerate(self.blocks) if self.bits & (RW_READ, RW_WRITE)[at]]
+        used = [
+            b
+            for at, b in enumerate(self.blocks)
+            if self.by_order or self.bits & (RW_READ, RW_WRITE)[at]
+        ]
         self.used_min = min(blocks.smallest for blocks in used)
         self.mean = sum(blocks.mean for blocks in used) // len(used)
         sizes = {size for blocks in used for size in blocks.sizes}
         # The one block size of a job that has only one.
         self.fixed = sizes.pop() if len(sizes) == 1 and not any(b.high for b in used) else None
         self.align, self.own_align = self._align()
-        self.norandommap = bool(values.numbers["norandommap"]) or self.own_align
+        self.places = values.places if self.random else None
+        # As in fio: with any distribution but the uniform one, blocks may come twice.
+        self.norandommap = (
+            bool(values.numbers["norandommap"]) or self.own_align or self.places is not None
+        )
         self.strided = values.words["zonemode"] == "strided"
         self._check()
+        self._check_pace()
+        if values.numbers["filesize"]:
+            self._take_filesize()
 
     def fail(self, key: str, problem: str) -> UsageError:
         """The error of a setting, or of the section if that is not set in the file."""
@@ -209,10 +246,63 @@ class _Job:
             raise self.fail("rw", "cannot skip within zones; write zoneskip")
         for key in ("zonesize", "zonerange", "zoneskip", "offset_align"):
             self._whole_sectors(key, number(key))
+        if self.skip < 0 and (self.fixed is None or -self.skip < self.fixed):
+            raise self.fail(
+                "rw",
+                "goes backwards by less than a block, or blocks have several sizes; with bs=4k "
+                "write read:-8k",
+            )
         if self.skip % SECTOR_BYTES:
             raise self.fail("rw", f"skips a part of a {SECTOR_BYTES}-byte sector; skip whole ones")
         if number("number_ios") and self.fixed is None:
             raise self.fail("number_ios", "blocks have several sizes; write io_size")
+
+        if self.places and self.strided:
+            raise self.fail(
+                "random_distribution", "does not go with zonemode=strided; write one of the two"
+            )
+
+    def _check_pace(self) -> None:
+        """When it does something, and where without a file's name."""
+        values = self.values
+        if any(self.pair("rate")) and any(self.pair("rate_iops")):
+            raise self.fail("rate_iops", "rate is set as well; write one of the two")
+        if self.number("thinktime") and values.words["io_submit_mode"] == "offload":
+            raise self.fail("io_submit_mode", "does not go with thinktime; write one of the two")
+        deep = values.words["io_submit_mode"] == "offload" and self.number("iodepth") > 1
+        if deep and not self.number("direct"):
+            raise self.fail("io_submit_mode", "needs direct=1 to keep several in flight")
+        if values.words.get("wait_for") == self.name:
+            raise self.fail("wait_for", "a job cannot wait for itself; name one above")
+        if "directory" in values.words and "filename" not in values.words:
+            raise self.fail(
+                "directory",
+                "without a filename fio makes a file there for each job, and here is one disk; "
+                "write filename=, and offset= if each shall have its own part",
+            )
+
+    def _take_filesize(self) -> None:
+        """Filesize is the region; size, beside it, only how much is transferred."""
+        amounts = self.values.amounts
+        region = self.number("filesize")
+        size = amounts.get("size")
+        if size and size.value and not size.percent and size.value > region:
+            raise self.fail("filesize", f"is less than size={size.value}; write io_size instead")
+        if size and size.value and not (amounts.get("io_size") and amounts["io_size"].value):
+            amounts["io_size"] = size
+        amounts["size"] = Amount(region)
+
+    def pair(self, key: str) -> Pair:
+        """Numbers for reads and for writes; 0 where none is set."""
+        return self.values.pairs.get(key, (0, 0))
+
+    def _rate(self) -> Pair:
+        """Bytes a second, however it is given."""
+        by_bytes, by_blocks = self.pair("rate"), self.pair("rate_iops")
+        reads, writes = (
+            by_bytes[at] or by_blocks[at] * self.blocks[at].smallest for at in (READ, WRITE)
+        )
+        return reads, writes
 
     def _whole_sectors(self, key: str, value: int) -> None:
         if value % SECTOR_BYTES:
@@ -318,6 +408,8 @@ class _Job:
             blocks = -(-size // (self.mean + self.skip))
             # How much one pass transfers depends on chance; this is its mean.
             return size, self._up(blocks * self.mean) if self.skip else size
+        if self.skip < 0:  # it comes round as often as needed
+            return length - length % SECTOR_BYTES, self._up(length)
         step = self.fixed + self.skip
         blocks = -(-length // step)
         end = (blocks - 1) * step + self.fixed
@@ -345,11 +437,16 @@ class _Job:
         number = self.number
         writes = bool(self.bits & RW_WRITE)
         direct = bool(number("direct"))
-        deep = direct and self.values.words["ioengine"] in ASYNC_ENGINES
+        offload = self.values.words["io_submit_mode"] == "offload"
+        deep = direct and (offload or self.values.words["ioengine"] in ASYNC_ENGINES)
+        percentages = self.pair("percentage_random")
+        places = self.places
+        rate = self._rate()
         mixed = bool(self.bits & RW_READ) and writes
         reads, written = self.blocks
         for clone in range(number("numjobs")):
             region = self.region(clone)
+            units = region.size // self.align
             yield Process(
                 name=self.name,
                 section=section,
@@ -381,8 +478,48 @@ class _Job:
                 zone_size=number("zonesize") if self.strided else 0,
                 zone_range=(number("zonerange") or number("zonesize")) if self.strided else 0,
                 zone_skip=number("zoneskip") if self.strided else 0,
+                in_order_pct=(100 - percentages[READ], 100 - percentages[WRITE]),
+                random_every=self.values.rw_every,
+                stays=self.values.words["rw_sequencer"] == "identical",
+                sizes_by_order=self.by_order,
+                places=UNIFORM if not places else NORMAL if places.name == "normal" else TABLE,
+                scattered=places is not None and not places.zoned,
+                scattered_alike=places is not None
+                and (places.name == "normal" or places.center is not None),
+                places_shift=places.shift(units) if places else 0,
+                normal_spread=places.spread(units) if places else 0,
+                rate=rate,
+                rate_unit=(reads.smallest, written.smallest) if any(rate) else (0, 0),
+                rate_poisson=any(rate) and self.values.words["rate_process"] == "poisson",
+                rate_forgives=any(rate) and bool(number("rate_ignore_thinktime")),
+                offload=offload,
+                ramp_ns=number("ramp_time"),
+                wait_for=self.values.words.get("wait_for", ""),
+                distribution=self._placed(units),
                 weight=self.values.numbers.get("owner_weight"),
             )
+
+    def _placed(self, units: int) -> Places | None:
+        """The distribution, if all of it is within @units."""
+        if self.places and self.places.name == "zoned_abs":
+            for direction in (READ, WRITE):
+                *_, (_, end) = self.places.ends(direction)
+                if end > units * self.align:
+                    raise self.fail(
+                        "random_distribution",
+                        f"its zones end at byte {end} of a region of {units * self.align}; make "
+                        "them smaller or size larger",
+                    )
+        if self.places and self.places.zoned:
+            for direction in (READ, WRITE):
+                ends = self.places.table(direction, units, self.align)
+                assert ends
+                if any(a >= b for a, b in itertools.pairwise((0, *ends[0]))):
+                    raise self.fail(
+                        "random_distribution",
+                        f"a zone holds no block of {self.align} bytes; make it larger",
+                    )
+        return self.places
 
 
 def _mix(seed: int, number: int) -> int:
@@ -401,18 +538,21 @@ def parse_jobs(
     environ: Mapping[str, str] | None = None,
     seed: int = 0,
     beside: Path | None = None,
+    notes: list[str] | None = None,
 ) -> list[Process]:
     """The processes of a job file's text.
 
     @source is what errors call the file, @capacity_bytes the disk's size (None: unknown, then
     percentages are errors), @environ what ${NAME} is sought in, @seed the run's seed, which a
-    randseed goes before, and @beside the directory of the file, for its includes.
+    randseed goes before, and @beside the directory of the file, for its includes. What a user of
+    fio would not expect, though it is no error, is added to @notes.
     """
     sections = read_sections(text, source, beside, os.environ if environ is None else environ)
     common = defaults()
     processes: list[Process] = []
     groups: dict[tuple[str, str | int], int] = {}
     weights: dict[int, int | None] = {}  # by group
+    files: list[tuple[object, Process]] = []  # each with what fio would open for it
     stage = jobs = 0
     for section in sections:
         if section.is_global:
@@ -435,13 +575,52 @@ def parse_jobs(
         if len(processes) + values.numbers["numjobs"] > MAX_JOBS:
             raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
         base = values.numbers.get("randseed", seed)
+        _check_waited_for(job, processes)
         for process in job.processes(jobs, group, stage):
             own = _mix(base, len(processes))
             processes.append(dataclasses.replace(process, seed=own))
+            name = values.words.get("filename")
+            files.append(((values.words.get("directory"), name) if name else own, process))
         jobs += 1
     if not processes:
         raise UsageError(f"{source}: has no job; write a section [NAME] with rw= and size=")
+    if notes is not None:
+        notes.extend(_shared_places(source, files))
     return processes
+
+
+def _check_waited_for(job: _Job, above: Sequence[Process]) -> None:
+    """fio: a job waits for one that stands above, and that name must be clear."""
+    name = job.values.words.get("wait_for")
+    if not name:
+        return
+    names = dict.fromkeys(process.name for process in above)
+    if name not in names:
+        known = f"; above are {', '.join(names)}" if names else ""
+        raise job.fail("wait_for", f"no job above has this name{known}")
+    if len({process.section for process in above if process.name == name}) > 1:
+        raise job.fail("wait_for", "several jobs above have this name; give them different ones")
+
+
+def _shared_places(source: str, files: Sequence[tuple[object, Process]]) -> Iterator[str]:
+    """The first two processes that work in the same place, though fio has a file for each."""
+    last: tuple[object, Process] | None = None
+    for file, process in sorted(files, key=lambda pair: pair[1].offset):
+        if last and last[0] != file and process.offset < last[1].offset + last[1].size:
+            other = last[1]
+            both = (
+                f"clones of {process.name} all"
+                if process.section == other.section
+                else f"{other.name} and {process.name} both"
+            )
+            yield (
+                f"{source}: {both} work at byte {process.offset} of the only disk, and fio would "
+                "have a file for each; write offset= or offset_increment=, or one filename= for "
+                "all if they shall share it"
+            )
+            return
+        if not last or process.offset + process.size > last[1].offset + last[1].size:
+            last = file, process
 
 
 def load_jobs(
@@ -450,6 +629,7 @@ def load_jobs(
     capacity_bytes: int | None = None,
     environ: Mapping[str, str] | None = None,
     seed: int = 0,
+    notes: list[str] | None = None,
 ) -> list[Process]:
     """The processes of the job file @path; see parse_jobs()."""
     return parse_jobs(
@@ -459,6 +639,7 @@ def load_jobs(
         environ=environ,
         seed=seed,
         beside=Path(path).parent,
+        notes=notes,
     )
 
 

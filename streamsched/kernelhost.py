@@ -23,7 +23,7 @@ from streamsched.blocktrace import EVENTS, BlockTrace, parse
 from streamsched.compare import MAX_ALONE, Comparison, stand_in
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
-from streamsched.fiorun import fio_jobs, fio_run
+from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
@@ -147,10 +147,28 @@ def boot(
     return result
 
 
-def block_trace(result: rig.RigResult) -> BlockTrace:
-    """What the emulated disk went through."""
+def block_trace(result: rig.RigResult, skip_ns: int = 0) -> BlockTrace:
+    """What the emulated disk went through, but for the first @skip_ns."""
     device = result.files["dev"].decode().strip().replace(":", ",")
-    return parse(result.files["trace"].decode().splitlines(), device)
+    return parse(result.files["trace"].decode().splitlines(), device, skip_ns)
+
+
+def _sizes(process: Process) -> str:
+    """The block sizes of @process, as a line."""
+    splits = [
+        list(zip(sizes[:nr], pcts[:nr], strict=True))
+        for sizes, pcts, nr in zip(
+            process.split_bytes, process.split_pct, process.nr_splits, strict=True
+        )
+    ]
+    if any(process.range_max):
+        ends = [
+            (low, high) if high else (split[0][0], split[0][0])
+            for low, high, split in zip(process.range_min, process.range_max, splits, strict=True)
+        ]
+        return "bsrange=" + ",".join(f"{low}-{high}" for low, high in ends)
+    parts = (":".join(f"{size}/{pct}" for size, pct in split) for split in splits)
+    return f"bssplit={','.join(parts)}"
 
 
 def process_section(process: Process, io_bytes: int) -> str:
@@ -161,6 +179,8 @@ def process_section(process: Process, io_bytes: int) -> str:
         rw = f"rand{rw}"
     if process.seq_skip:
         rw += f":{process.seq_skip}"
+    elif process.random_every > 1:
+        rw += f":{process.random_every}"
     lines = [
         f"[{process.name}]",
         "filename=${STREAMSCHED_DISK}",
@@ -173,14 +193,18 @@ def process_section(process: Process, io_bytes: int) -> str:
         f"direct={int(process.direct)}",
         f"ioengine={'libaio' if process.iodepth > 1 else 'psync'}",
         f"iodepth={process.iodepth}",
-        "bssplit="
-        + ",".join(
-            ":".join(f"{size}/{pct}" for size, pct in zip(sizes[:nr], pcts[:nr], strict=True))
-            for sizes, pcts, nr in zip(
-                process.split_bytes, process.split_pct, process.nr_splits, strict=True
-            )
-        ),
+        _sizes(process),
     ]
+    if process.rw & RW_RANDOM:
+        random = ",".join(str(100 - pct) for pct in process.in_order_pct)
+        lines += [
+            f"percentage_random={random}",
+            f"rw_sequencer={'identical' if process.stays else 'sequential'}",
+        ]
+    if process.sizes_by_order:
+        lines.append("bs_is_seq_rand=1")
+    if process.distribution:
+        lines.append(f"random_distribution={process.distribution}")
     if process.norandommap:
         lines.append("norandommap")
     if process.thinktime_ns:
@@ -221,7 +245,7 @@ def run_of(
     alone: float,
 ) -> Run:
     """The simulator's kind of result from what a rig brought back."""
-    trace = block_trace(result)
+    trace = block_trace(result, ramp_of_all(processes))
     return fio_run(
         fio_jobs(result.files["fio.json"].decode()),
         trace,

@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from streamsched.blocktrace import BlockTrace, parse
 from streamsched.compare import ALONE_POLICY, Comparison, stand_in
 from streamsched.errors import StreamschedError, UsageError
-from streamsched.fiorun import fio_jobs, fio_run
+from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import Process
 from streamsched.kernelhost import process_section
 from streamsched.policies import check_spec
@@ -137,8 +137,8 @@ class _Result:
     metrics: str
 
 
-def _serve_fio(parameters: Sequence[str], job: str, what: str) -> _Result:
-    """Run fio with @job against a server of its own."""
+def _serve_fio(parameters: Sequence[str], job: str, what: str, skip_ns: int = 0) -> _Result:
+    """Run fio with @job against a server of its own; its first @skip_ns are not in the trace."""
     if not shutil.which("fio"):
         raise StreamschedError("fio is missing: install the Debian package fio")
     with tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
@@ -159,7 +159,7 @@ def _serve_fio(parameters: Sequence[str], job: str, what: str) -> _Result:
             said = (done.stdout + done.stderr).strip().splitlines() or ["it said nothing"]
             raise StreamschedError(f"{what}: fio failed over NBD: {said[-1]}")
         with (folder / "log").open() as log:
-            trace = parse(log_lines(log))
+            trace = parse(log_lines(log), skip_ns=skip_ns)
         return _Result((folder / "fio.json").read_text(), trace, (folder / "metrics").read_text())
 
 
@@ -226,7 +226,10 @@ def compare_on_nbd(
             progress.advance(task)
             for setup in setups:
                 result = _serve_fio(
-                    _parameters(setup, description), job_file.read_text(), job_file.name
+                    _parameters(setup, description),
+                    job_file.read_text(),
+                    job_file.name,
+                    ramp_of_all(processes),
                 )
                 counters = _counters(result.metrics, result.trace)
                 jobs = fio_jobs(result.fio)

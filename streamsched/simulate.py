@@ -299,6 +299,12 @@ class Simulation:
         """One more process."""
         if lib.sim_add_job(self.sim, ffi.new("struct sim_job *", process.params())):
             raise StreamschedError(f"{process.name}: its pool of threads is out of range")
+        if not process.distribution:
+            return
+        for direction in (0, 1):
+            table = process.distribution.table(direction, process.units, process.align_bytes)
+            if table and lib.sim_set_places(self.sim, direction, *table, len(table[0])):
+                raise StreamschedError(f"{process.name}: its zones are not in order")
 
     def log(self, rows: int) -> None:
         """Keep a row for each of the first @rows requests."""

@@ -50,8 +50,9 @@ def test_process_is_struct_sim_job(root: Path) -> None:
     assert body
     plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
     fields = re.findall(r"(\w+)(?:\[\w+\])*;", plain)
-    # The weight is not the process's but its owner's: sim_weigh().
-    assert [field.name for field in dataclasses.fields(Process)] == [*fields, "weight"]
+    # The weight is not the process's but its owner's: sim_weigh(). A distribution is a table.
+    ours = [field.name for field in dataclasses.fields(Process)]
+    assert ours == [*fields, "weight", "distribution"]
     splits = re.search(r"#define SIM_MAX_SPLITS (\d+)", header)
     assert splits and int(splits.group(1)) == fio_values.MAX_SPLITS
     assert "SIM_RW_READ = 1," in header and "SIM_RW_RANDOM = 4," in header
@@ -205,6 +206,43 @@ def test_rw(rw: str, bits: int, read_pct: int) -> None:
         (["zonemode=strided", "zonesize=8k", "zonerange=1m"], "zone_range", M),
         (["zonemode=strided", "zonesize=8k", "zoneskip=1m"], "zone_skip", M),
         (["zonemode=strided", "zonesize=8k", "offset=1m"], "size", DISK - M),
+        (["rw=read:-8k"], "seq_skip", -8 * K),
+        (["rw=read:-8k"], "io_bytes", M),
+        (["rw=randread:8"], "random_every", 8),
+        (["rw=randread:8", "rw_sequencer=identical"], "stays", True),
+        (["rw=randread", "percentage_random=70"], "in_order_pct", (30, 30)),
+        (["rw=randrw", "percentage_random=70,20"], "in_order_pct", (30, 80)),
+        (["rw=randrw", "percentage_random=,20"], "in_order_pct", (0, 80)),
+        (["bs=4k,64k", "bs_is_seq_rand=1"], "sizes_by_order", True),
+        (["rate=1m"], "rate", (M, M)),
+        (["rate=1m,"], "rate", (M, 0)),
+        (["rate=,500k"], "rate", (0, 500 * K)),
+        (["rate=1m,500k,250k"], "rate", (M, 500 * K)),
+        (["rate_iops=100", "bs=8k,16k"], "rate", (800 * K, 1600 * K)),
+        (["rate_iops=100,", "bsrange=8k-64k"], "rate", (800 * K, 0)),
+        (["rate_iops=,100", "bsrange=8k-64k"], "rate_unit", (8 * K, 8 * K)),
+        (["rate=1m", "rate_process=poisson"], "rate_poisson", True),
+        (["rate=1m", "rate_ignore_thinktime=1"], "rate_forgives", True),
+        (["ramp_time=2"], "ramp_ns", 2 * 10**9),
+        (["ramp_time=500ms"], "ramp_ns", 500 * 10**6),
+        (["io_submit_mode=offload", "iodepth=8", "direct=1"], "iodepth", 8),
+        (["filesize=2m"], "size", 2 * M),
+        (["filesize=2m"], "io_bytes", M),
+        (["filesize=2m", "io_size=3m"], "io_bytes", 3 * M),
+        (["filesize=2m", "size=50%"], "io_bytes", M),
+        (["filename=x", "directory=/mnt"], "size", M),
+        (["rw=randread", "random_distribution=zipf:0.9"], "places", 1),
+        (["rw=randread", "random_distribution=zipf"], "scattered", True),
+        (["rw=randread", "random_distribution=zipf"], "norandommap", True),
+        (["rw=randread", "random_distribution=zipf:0.9"], "scattered_alike", False),
+        (["rw=randread", "random_distribution=zipf:0.9:0.25"], "scattered_alike", True),
+        (["rw=randread", "random_distribution=zipf:0.9:0.25"], "places_shift", 64),
+        (["rw=randread", "random_distribution=normal:10"], "places", 2),
+        (["rw=randread", "random_distribution=normal:10"], "normal_spread", 26),
+        (["rw=randread", "random_distribution=normal:10:0.25"], "places_shift", 192),
+        (["rw=randread", "random_distribution=zoned:50/5:50/"], "scattered", False),
+        (["rw=randread", "random_distribution=random"], "norandommap", False),
+        (["rw=read", "random_distribution=zipf:0.9"], "norandommap", False),
         ([], "weight", None),
         (["owner_weight=2"], "weight", 2),
     ],
@@ -276,7 +314,8 @@ def test_bytes_need_no_capacity() -> None:
 def test_params_are_what_cffi_takes() -> None:
     params = job().params()
     assert params["name"] == b"a" and params["split_bytes"] == ((4096,), (4096,))
-    assert [*params, "weight"] == [field.name for field in dataclasses.fields(Process)]
+    ours = [field.name for field in dataclasses.fields(Process)]
+    assert [*params, "weight", "distribution"] == ours
 
 
 @pytest.mark.parametrize("weight", ["0", "1001", "-1", "1.5"])
@@ -354,6 +393,8 @@ def test_file_errors(tmp_path: Path) -> None:
 
 SIZES = "write bytes with k, m, g or t"
 SECTORS = "is not a multiple of the disk's 512-byte sectors; write one that is"
+DISTRIBUTIONS = "random, zipf, pareto, normal, zoned, zoned_abs"
+NO_LEAST = "a process is not ended for being slow; leave it out"
 PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
 
 
@@ -398,13 +439,15 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
         ("rw=foo", f'"foo" is not a pattern; write {PATTERNS}'),
         ("rw=READ", f'"READ" is not a pattern; write {PATTERNS}'),
         ("rw=trim", f"the simulated disk has no trim; write {PATTERNS}"),
-        ("rw=read:-8k", "going backwards is not supported; write read or read:12k"),
+        (
+            "rw=read:-2k",
+            "goes backwards by less than a block, or blocks have several sizes; with bs=4k write "
+            "read:-8k",
+        ),
+        ("rw=randread:0", '"0" is not a number of blocks; write randread:8, say'),
+        ("--bs=4k", "a job file has no dashes; write bs"),
         ("rw=read:", '"" is not a number; write a number of bytes with k, m, g or t'),
         ("rw=read:100", "skips a part of a 512-byte sector; skip whole ones"),
-        (
-            "rw=randread:8",
-            "several blocks in order at each random position are not supported; write randread",
-        ),
         ("rwmixread=101", "is out of range; write 0 to 100"),
         ("iodepth=0", "is out of range; write 1 to 4096"),
         ("numjobs=0", "is out of range; write 1 to 4096"),
@@ -421,7 +464,54 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
         ("thinktime=fast", '"fast" is not a number; write a time with us, ms, s, m, h or d'),
         ("startdelay=1-3", "a range of times is not supported; write one time"),
         ("runtime=999999999d", '"999999999d" is too long; the most is 106751d'),
-        ("ramp_time=5", "only 0 is supported; statistics count from the start"),
+        ("ramp_time=5x", '"x" is not a unit of time; write us, ms, s, m, h or d'),
+        ("wait_for=a", "a job cannot wait for itself; name one above"),
+        ("wait_for=b", "no job above has this name"),
+        ("rate_min=1m", '"rate_min" of fio is not supported; ' + NO_LEAST),
+        ("rate=fast", '"fast" is not a number; write a number of bytes with k, m, g or t'),
+        ("rate=,", "has no number; write one or two"),
+        ("rate_iops=many", '"many" is not a whole number; write one such as 4'),
+        ("rate_process=normal", '"normal" is not one of them; write linear, poisson'),
+        ("percentage_random=101", "is out of range; write 0 to 100"),
+        ("random_distribution=zip", f'"zip" is not a distribution; write {DISTRIBUTIONS}'),
+        (
+            "random_distribution=zipf:1",
+            "zipf of 1 is out of range; write above 0, not 1, as in zipf:1.2",
+        ),
+        ("random_distribution=zipf:-1", '"-1" is not a number; write one such as 1.2'),
+        (
+            "random_distribution=pareto:1",
+            "pareto of 1 is out of range; write between 0 and 1",
+        ),
+        (
+            "random_distribution=normal:100",
+            "a deviation of 100 is out of range; write 0 to below 100 percent",
+        ),
+        ("random_distribution=zipf:2:3", "the center 3 is out of range; write 0 to 1"),
+        (
+            "random_distribution=zoned:50/10:40/90",
+            "the percentages of requests add up to 90; make them 100",
+        ),
+        (
+            "random_distribution=zoned:50/60:50/60",
+            "the percentages of the size add up to 120; make them at most 100",
+        ),
+        (
+            "random_distribution=zoned_abs:100",
+            '"100" has no size; write one, as in zoned_abs:60/10g:40/90g',
+        ),
+        (
+            "directory=/mnt",
+            "without a filename fio makes a file there for each job, and here is one disk; write "
+            "filename=, and offset= if each shall have its own part",
+        ),
+        ("filesize=512k", "is less than size=1048576; write io_size instead"),
+        ("io_submit_mode=later", '"later" is not one of them; write inline, offload'),
+        ("verify=crc32c", "only 0 is supported; the simulated disk has no contents; leave it out"),
+        (
+            "iodepth_batch_submit=8",
+            "only 1 is supported; requests are sent one by one; leave it out",
+        ),
         ("nrfiles=2", "only 1 is supported; one file: the disk"),
         ("sync=1", "only none is supported; no O_SYNC; write fsync=1"),
         (
@@ -440,7 +530,10 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
         ("iodeth=4", 'unknown key "iodeth"; the nearest known one is "iodepth"'),
         ("start_delay=4", 'unknown key "start_delay"; the nearest known one is "startdelay"'),
         ("BS=4k", 'unknown key "BS"; the nearest known one is "bs"'),
-        ("rate=1m", '"rate" of fio is not supported; give the process a thinktime instead'),
+        (
+            "flow=1",
+            '"flow" of fio is not supported; give the process a thinktime or a rate instead',
+        ),
         (
             "read_iolog=x",
             '"read_iolog" of fio is not supported; traces are replayed by `streamsched replay`',
@@ -676,6 +769,54 @@ def test_wrong_tunable(text: str, unit: Unit, message: str) -> None:
     assert str(caught.value) == message
 
 
+# Who shares what.
+
+
+@pytest.mark.parametrize(
+    ("text", "both"),
+    [
+        ("[r]\nsize=1m\nnumjobs=4\n", "clones of r all work at byte 0"),
+        ("[r]\nsize=1m\n[s]\nsize=2m\n", "r and s both work at byte 0"),
+        ("[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n", f"r and s both work at byte {M}"),
+        ("[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n", "r and s both work at byte 0"),
+        ("[r]\nsize=1m\nnumjobs=4\nfilename=x\n", None),
+        ("[r]\nsize=1m\nnumjobs=4\noffset_increment=1m\n", None),
+        ("[r]\nsize=1m\n[s]\nsize=2m\noffset=1m\n", None),
+    ],
+)
+def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
+    notes: list[str] = []
+    jobs(text, notes=notes)
+    assert [note.partition(" of the only disk")[0] for note in notes] == (
+        [f"a.fio: {both}"] if both else []
+    )
+
+
+def test_whom_a_job_waits_for_is_clear() -> None:
+    waits = "[b]\nsize=1m\nwait_for=a\n"
+    assert [p.wait_for for p in jobs("[a]\nsize=1m\nnumjobs=2\n" + waits)] == ["", "", "a"]
+    with pytest.raises(UsageError, match=r"line 5: wait_for=x: no job above .*; above are a$"):
+        jobs("[a]\nsize=1m\n" + waits.replace("=a", "=x"))
+    with pytest.raises(UsageError, match=r"line 7: wait_for=a: several jobs above"):
+        jobs("[a]\nsize=1m\n[a]\nsize=1m\n" + waits)
+
+
+def test_zones_come_back_as_written() -> None:
+    for text in ("zoned:60/10:40/90", "zoned:60/10:40/90,50/50:50/50", "zoned_abs:100/65536"):
+        assert str(job("rw=randrw", f"random_distribution={text}").distribution) == text
+
+
+def test_zones_are_within_the_region() -> None:
+    with pytest.raises(UsageError, match=r"line 4: .*zones end at byte 2097152 of a region of"):
+        job("rw=randread", "random_distribution=zoned_abs:50/1m:50/1m")
+    with pytest.raises(UsageError, match="a zone holds no block of 65536 bytes; make it larger"):
+        job("rw=randread", "bs=64k", "random_distribution=zoned:50/1:50/99")
+    with pytest.raises(UsageError, match="does not go with zonemode=strided"):
+        job("rw=randread", "random_distribution=zipf", "zonemode=strided", "zonesize=64k")
+    with pytest.raises(UsageError, match="rate is set as well"):
+        job("rate=1m", "rate_iops=5")
+
+
 # A real fio does the same.
 
 
@@ -733,6 +874,8 @@ def visits(process: Process) -> Iterator[tuple[int, int]]:
                 position, zone_end, in_zone = zone, zone + process.zone_range, 0
             elif position >= zone_end:
                 position = zone
+        elif position < process.offset:  # backwards
+            position = process.offset + process.size + process.seq_skip
         elif position >= process.offset + process.size:
             position = process.offset
 
@@ -755,6 +898,9 @@ def visits(process: Process) -> Iterator[tuple[int, int]]:
         "size=64k\nrw=read:12k\nio_size=50%",
         "size=64k\nrw=read:4k\nio_size=50%",
         "size=64k\nrw=read:12k\nloops=2",
+        "size=64k\nrw=read:-8k",
+        "size=64k\nrw=read:-12k\nbs=8k\nio_size=128k",
+        "filesize=100m\nsize=64k",
         "size=16k\nio_size=26k\noffset=1m",
         "size=64k\nio_size=50%\nloops=2",
         "size=64k\nnumber_ios=5",
@@ -797,6 +943,13 @@ def test_fio_goes_where_we_go(lines: str, tmp_path: Path) -> None:
         "rw=randread\nsize=100%\nbs=1m\noffset=3333k",
         "rw=randread\nsize=64k\nbs=8k\nba=512",
         "rw=randread\nsize=1m\nio_size=32k\nloops=2",
+        "rw=randread\nsize=1m\nrandom_distribution=zipf:1.2",
+        "rw=randread\nsize=1m\nrandom_distribution=pareto:0.3",
+        "rw=randread\nsize=1m\nrandom_distribution=normal:10",
+        "rw=randread\nsize=222k\nrandom_distribution=zoned:50/5:50/",
+        "rw=randread\nsize=1m\nrandom_distribution=zoned_abs:50/64k:50/512k",
+        "rw=randread\nsize=100%\nbs=1m\nnorandommap\npercentage_random=50",
+        "rw=randread:8\nsize=100%\nbs=1m\nnorandommap",
         "rw=randrw\nsize=62k\nrwmixread=80",
         "rw=randread\nsize=1m\nrandseed=17\nnumber_ios=9",
         "rw=randread\nsize=64k\nzonemode=strided\nzonesize=8k\nzonerange=64k\nzoneskip=64k",
