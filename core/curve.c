@@ -40,8 +40,6 @@ static const struct {
 #define LEARN_WEIGHT 64
 /* A bucket with fewer samples than this is not believed. */
 #define LEARN_BELIEVE 4
-/* A sequential request this many times as slow was no transfer alone. */
-#define LATE_TRANSFER 8
 /* Rebuild the points after this many samples. */
 #define LEARN_BATCH 32
 
@@ -381,17 +379,11 @@ void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 	if (!curve->learning)
 		return;
 	if (!distance_sectors) {
-		/*
-		 * A sequential request is all transfer, but where the sector
-		 * had just passed: a revolution taken for the transfer of so
-		 * few would leave nothing for positioning.
-		 */
+		/* A sequential request is all transfer. */
 		u64 ps = div_u64(service_ns * 1000, nr_sectors);
-		u32 weight;
+		u32 weight = min_t(u32, ++curve->transfer_samples,
+				   LEARN_WEIGHT);
 
-		if (ps > LATE_TRANSFER * curve->transfer_ps)
-			return;
-		weight = min_t(u32, ++curve->transfer_samples, LEARN_WEIGHT);
 		if (curve->transfer_samples == 1)
 			curve->transfer_ps = ps;
 		else if (ps > curve->transfer_ps)

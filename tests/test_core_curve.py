@@ -306,15 +306,6 @@ def test_learning_the_rate_of_transfer(curve: Curve) -> None:
     assert curve.at(0) == 0
 
 
-def test_a_revolution_is_no_transfer(curve: Curve) -> None:
-    """The next sector had just passed. Far requests still cost what they cost, and heads move."""
-    curve.learn(0, 8, 8 * MS)
-    for _ in range(40):
-        curve.learn(400_000_000, 8, 8 * MS)
-    assert curve.c.mean_random_ns > 4 * MS
-    assert not curve.c.flat
-
-
 def test_what_was_learned_is_a_table_that_would_be_taken(core: Core) -> None:
     """Distances ascend and times never fall, whatever the completions said."""
     dice = random.Random(3)
