@@ -108,6 +108,27 @@ static inline bool compat_rotational(struct request_queue *q)
 #endif
 }
 
+/*
+ * 6.15: a queue's scheduler changes under a lock of its own, and later on its
+ * files in debugfs go only after it. Whoever reads one must not wait for the
+ * lock: in between, who held it waited for those who read.
+ */
+static inline bool compat_elevator_trylock(struct request_queue *q)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+	return true;
+#else
+	return mutex_trylock(&q->elevator_lock);
+#endif
+}
+
+static inline void compat_elevator_unlock(struct request_queue *q)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	mutex_unlock(&q->elevator_lock);
+#endif
+}
+
 /* Whether another request or bio may be joined to @rq. */
 static inline bool compat_rq_mergeable(const struct request *rq)
 {

@@ -9,6 +9,8 @@
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
+#include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
@@ -18,10 +20,8 @@ static const char *const class_name[IOSCHED_CLASSES] = {
 	[IOSCHED_CLASS_IDLE] = "idle",
 };
 
-static int counters_show(void *data, struct seq_file *m)
+static void show_counters(struct iosched_data *sd, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct iosched_data *sd = q->elevator->elevator_data;
 	bool plain = false;
 	int i;
 
@@ -50,7 +50,6 @@ static int counters_show(void *data, struct seq_file *m)
 		m,
 		"aged %llu returned %llu waiting %d plain %d async_depth %u\n",
 		sd->aged, sd->returned, sd->waiting, plain, sd->async_depth);
-	return 0;
 }
 
 /* One line for each stream of the kind that is asked for. */
@@ -85,26 +84,18 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 		}
 }
 
-static int streams_show(void *data, struct seq_file *m)
+static void show_established(struct iosched_data *sd, struct seq_file *m)
 {
-	struct request_queue *q = data;
-
-	show_streams(q->elevator->elevator_data, m, true);
-	return 0;
+	show_streams(sd, m, true);
 }
 
-static int parents_show(void *data, struct seq_file *m)
+static void show_parents(struct iosched_data *sd, struct seq_file *m)
 {
-	struct request_queue *q = data;
-
-	show_streams(q->elevator->elevator_data, m, false);
-	return 0;
+	show_streams(sd, m, false);
 }
 
-static int waits_show(void *data, struct seq_file *m)
+static void show_waits(struct iosched_data *sd, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct iosched_data *sd = q->elevator->elevator_data;
 	int i;
 
 	seq_puts(m, "wait_below_us reads writes\n");
@@ -118,8 +109,36 @@ static int waits_show(void *data, struct seq_file *m)
 			   READ_ONCE(sd->wait_histogram[SS_READ][i]),
 			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
 	}
-	return 0;
 }
+
+/*
+ * The file outlives its scheduler for a moment when another one is chosen:
+ * then there may be none, or one that is not ours.
+ */
+static int show(struct request_queue *q, struct seq_file *m,
+		void (*of)(struct iosched_data *sd, struct seq_file *m))
+{
+	int ret = -EBUSY;
+
+	if (!compat_elevator_trylock(q))
+		return ret;
+	if (q->elevator && q->elevator->type->elevator_owner == THIS_MODULE) {
+		of(q->elevator->elevator_data, m);
+		ret = 0;
+	}
+	compat_elevator_unlock(q);
+	return ret;
+}
+
+#define SHOW(name, of)                                                         \
+	static int name##_show(void *queue, struct seq_file *m)                \
+	{                                                                      \
+		return show(queue, m, of);                                     \
+	}
+SHOW(counters, show_counters)
+SHOW(streams, show_established)
+SHOW(parents, show_parents)
+SHOW(waits, show_waits)
 
 const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
 	{ "counters", 0400, counters_show },

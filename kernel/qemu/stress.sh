@@ -194,7 +194,8 @@ tune() {
 		done
 		pick deadline noop cscan sptf linus
 		set_file "$queue/iosched/inner" "$REPLY" && note "$1" inner
-		for file in /sys/kernel/debug/block/"$1"/{sched/*,hctx*/sched_tags}; do
+		# Only ours: in Linux 7.2 mq-deadline's are read when it is gone.
+		for file in /sys/kernel/debug/block/"$1"/{sched/{counters,streams,parents,waits},hctx*/sched_tags}; do
 			{ value=$(<"$file"); } 2>/dev/null
 		done
 		random 1 8
