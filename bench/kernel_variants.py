@@ -22,6 +22,7 @@ from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import compare_on_kernel, parse_policies
 from streamsched.kerneltable import (
     DISK,
+    NOBODY,
     PATHS,
     PROGRAMS,
     QUEUE_DEPTH,
@@ -97,15 +98,6 @@ def crypt() -> None:
                     path="crypt",
                     crypt_options=options,
                 )
-
-
-# In the streamer's place: nobody who streams.
-NOBODY = """
-import os, signal
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-signal.pause()
-"""
 
 
 def alone() -> None:

@@ -99,7 +99,7 @@ static void arrived_locked(struct ss_array_member *member,
 			ss_array_note_pending(member, array->turn, rq);
 		return;
 	}
-	if (member->sched->curve.flat || !ss_request_is_sync(rq) ||
+	if (member->sched->curve.flat || !ss_request_is_awaited(rq) ||
 	    ss_array_virtual_place(member, rq, &begin, &end))
 		return;
 	ss_array_drop_broken(member, now_ns);

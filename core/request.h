@@ -26,6 +26,9 @@
 /* Nobody wants its data: it is to bring the head there (core/array.h). */
 #define SS_PLACING 0x04
 
+/* Metadata read before anybody asks for it: nobody waits for it so far. */
+#define SS_AHEAD 0x08
+
 /* The owner of a request is an opaque number; this one means "not known". */
 #define SS_OWNER_NONE 0
 
@@ -33,7 +36,7 @@ struct ss_request {
 	u64 sector; /* first sector, in 512-byte sectors */
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
-	u8 flags; /* SS_SYNC, SS_META, SS_PLACING */
+	u8 flags; /* SS_SYNC, SS_META, SS_PLACING, SS_AHEAD */
 	/* The core's: of the member of an array when it came; 0: unknown. */
 	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
@@ -85,6 +88,13 @@ static inline struct ss_request *ss_first_but(const struct list_head *fifo,
 static inline bool ss_request_is_sync(const struct ss_request *rq)
 {
 	return rq->direction == SS_READ || (rq->flags & SS_SYNC);
+}
+
+/* Does somebody wait for @rq, or will as soon as it is sent? */
+static inline bool ss_request_is_awaited(const struct ss_request *rq)
+{
+	return rq->direction == SS_READ ? !(rq->flags & SS_AHEAD) :
+					  rq->flags & SS_SYNC;
 }
 
 #endif

@@ -350,7 +350,7 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	if (sched->curve.learning)
 		sched->alone_continues = continues_recent(sched, rq);
 	sched->nr_in_flight++;
-	sched->nr_async_in_flight += !ss_request_is_sync(rq);
+	sched->nr_async_in_flight += !ss_request_is_awaited(rq);
 	sched->head_sector = ss_request_end(rq);
 	if (sched->coordinator)
 		sched->coordinator->ops->dispatched(sched->coordinator, rq,
@@ -367,7 +367,7 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(!sched->nr_in_flight);
 	sched->nr_in_flight--;
-	sched->nr_async_in_flight -= !ss_request_is_sync(rq);
+	sched->nr_async_in_flight -= !ss_request_is_awaited(rq);
 	sched->counters.completions++;
 	if (sched->alone == rq && !came_from_cache(sched, rq, now_ns))
 		ss_curve_learn(&sched->curve, rq->sector - rq->from_sector,

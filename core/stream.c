@@ -276,7 +276,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	if (s) {
 		list_del(&rq->member_node);
 		s->nr_pending--;
-	} else if (!is_flat(policy) && ss_request_is_sync(rq)) {
+	} else if (!is_flat(policy) && ss_request_is_awaited(rq)) {
 		s = stream_new(policy, rq);
 	}
 	if (s) {
@@ -286,10 +286,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
-	if (rq->direction == SS_READ)
+	if (!ss_request_is_awaited(rq))
+		all->nr_async++;
+	else if (rq->direction == SS_READ)
 		all->nr_async = 0;
-	else
-		all->nr_async += !(rq->flags & SS_SYNC);
 	if (rq->direction == SS_READ || established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
@@ -399,7 +399,7 @@ static inline void completed_alone(const struct ss_policy *policy,
 	bool due;
 
 	all->last_completion_ns = now_ns;
-	if (sched->nr_async_in_flight || !ss_request_is_sync(rq))
+	if (sched->nr_async_in_flight || !ss_request_is_awaited(rq))
 		all->async_ns = now_ns;
 	due = ss_trial_settled(&all->trial, rq, moving_ns,
 			       !sched->nr_pending && !sched->nr_in_flight,
@@ -424,7 +424,7 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 	/* With others in it still, it was busy since the last one. */
 	if (policy->sched->nr_in_flight && !is_alone(all))
 		mean_add(&all->busy_ns, took_ns, BUSY_MEMORY);
-	if (policy->sched->nr_async_in_flight || !ss_request_is_sync(rq))
+	if (policy->sched->nr_async_in_flight || !ss_request_is_awaited(rq))
 		all->async_ns = now_ns;
 	if (!is_flat(policy)) {
 		if (rq == all->went_first)

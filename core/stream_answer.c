@@ -11,6 +11,11 @@
 /* A turn of answers, with stream_time_slice=auto: wait_target by 1 + this. */
 #define ANSWER_TURNS 3
 
+static bool is_awaited_read(const struct ss_request *rq)
+{
+	return rq->direction == SS_READ && ss_request_is_awaited(rq);
+}
+
 /* For so long answers may go first one after the other: a turn of theirs. */
 static u64 answers_turn_ns(const struct ss_policy *policy)
 {
@@ -50,7 +55,7 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 	u64 most_ns = answer_ns(policy);
 
 	if (!most_ns || all->share.idle_ns || sched->nr_in_flight ||
-	    !sched->nr_pending || rq->direction != SS_READ || is_alone(all) ||
+	    !sched->nr_pending || !is_awaited_read(rq) || is_alone(all) ||
 	    is_flat(policy) || is_led(sched, now_ns) ||
 	    !ss_answer_due(&all->answer))
 		return;
@@ -68,7 +73,7 @@ void ss_stream_answer_came(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 	u64 choice_ns, own_ns;
 
-	if (!all->answer.open || rq->direction != SS_READ)
+	if (!all->answer.open || !is_awaited_read(rq))
 		return;
 	choice_ns = inner_cost_ns(policy, now_ns);
 	own_ns = ss_sched_cost_ns(policy->sched, rq);

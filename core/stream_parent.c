@@ -91,7 +91,7 @@ static inline struct stream *last_parent(const struct ss_policy *policy,
 	if (list_empty(&all->parents) || s->end_sector != rq->sector ||
 	    s->state != STREAM_COMPLETED ||
 	    s->completed_ns != all->last_completion_ns || sched->nr_in_flight ||
-	    !ss_request_is_sync(rq))
+	    !ss_request_is_awaited(rq))
 		return NULL;
 	*cost_ns = now_ns - s->completed_ns + sched->curve.point[0].time_ns;
 	return *cost_ns < s->patience_ns ? s : NULL;
@@ -153,7 +153,7 @@ static noinline struct stream *any_parent(const struct ss_policy *policy,
 	}
 	all->next_broken_ns = next_broken_ns;
 	/* Asked last, for it differs from one request to the next. */
-	if (!nr || !ss_request_is_sync(rq))
+	if (!nr || !ss_request_is_awaited(rq))
 		return NULL;
 	if (nr > 1)
 		return nearest_parent(policy, rq, now_ns, cost_ns);
@@ -181,7 +181,8 @@ static struct stream *find_pending_parent(const struct ss_policy *policy,
 							    rq->sector);
 	struct stream *s;
 
-	if (!before || !ss_request_is_sync(before) || !ss_request_is_sync(rq))
+	if (!before || !ss_request_is_awaited(before) ||
+	    !ss_request_is_awaited(rq))
 		return NULL;
 	s = before->stream;
 	if (s)

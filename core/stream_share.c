@@ -27,7 +27,7 @@ static bool is_of_others(const struct stream_state_all *all,
 {
 	const struct stream *s = rq->stream;
 
-	return ss_request_is_sync(rq) &&
+	return ss_request_is_awaited(rq) &&
 	       (!s || !is_established(all, s) || s->share_nr == all->share.nr);
 }
 
@@ -94,7 +94,7 @@ void ss_stream_share_dispatched(struct stream_state_all *all,
 				const struct ss_request *rq, u64 now_ns)
 {
 	/* None came; an old write that goes before that ends nobody's turn. */
-	bool in_vain = all->share.idle_ns || ss_request_is_sync(rq);
+	bool in_vain = all->share.idle_ns || ss_request_is_awaited(rq);
 
 	all->share.idle_ns = 0;
 	if ((in_vain && !is_of_others(all, rq)) ||

@@ -84,7 +84,7 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 	struct ss_request *heir = ss_sched_pending_before(policy->sched,
 							  ss_request_end(rq));
 
-	if (heir && !heir->stream && ss_request_is_sync(heir)) {
+	if (heir && !heir->stream && ss_request_is_awaited(heir)) {
 		heir->stream = s;
 		heir->stream_size = rq->stream_size;
 		list_add_tail(&heir->member_node, &s->members);

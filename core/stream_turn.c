@@ -41,7 +41,7 @@ static struct ss_request *oldest_awaited(const struct stream_state_all *all,
 	struct ss_request *rq;
 
 	list_for_each_entry(rq, &all->age, age_node)
-		if (rq->stream != s && ss_request_is_sync(rq))
+		if (rq->stream != s && ss_request_is_awaited(rq))
 			return rq;
 	return NULL;
 }
@@ -163,7 +163,7 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 	 * Write-back comes faster than any disk writes, and then all of it is
 	 * late. As in Linux, where a batch is not ended for it, no turn is.
 	 */
-	if (!ss_request_is_sync(rq) && all->held && !is_alone(all) &&
+	if (!ss_request_is_awaited(rq) && all->held && !is_alone(all) &&
 	    now_ns < slice_end_ns(policy, all->held))
 		return NULL;
 	/* It is next, and sent now it would be served no sooner. */
@@ -172,7 +172,7 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 		return NULL;
 	/* With a target of its own, the framework knows better what is late. */
 	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
-	    ss_request_is_sync(rq) &&
+	    ss_request_is_awaited(rq) &&
 	    now_ns < rq->arrival_ns + policy->value[STREAM_WAIT_TARGET])
 		return NULL;
 	return rq;
@@ -366,9 +366,9 @@ struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 	struct ss_decision choice = ss_stream_turn_choice(policy, now_ns, skip);
 
-	if (choice.verdict == SS_DISPATCH && !ss_request_is_sync(choice.rq) &&
-	    now_ns < all->apart_until_ns && !is_alone(all) &&
-	    !overdue(policy, now_ns))
+	if (choice.verdict == SS_DISPATCH &&
+	    !ss_request_is_awaited(choice.rq) && now_ns < all->apart_until_ns &&
+	    !is_alone(all) && !overdue(policy, now_ns))
 		return ss_wait(SS_FOREVER);
 	return choice;
 }
@@ -402,7 +402,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
 	struct ss_counters *counters = &policy->sched->counters;
-	bool to_others = ss_request_is_sync(rq) &&
+	bool to_others = ss_request_is_awaited(rq) &&
 			 !(s && is_established(all, s));
 	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
 	bool timeout = false;

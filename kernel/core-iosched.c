@@ -61,6 +61,22 @@ static void leave_lists(struct iosched_data *sd, struct request *rq)
 		q->last_merge = NULL;
 }
 
+/* Those of core/request.h of a read or a write with @opf. */
+static u8 flags_of(blk_opf_t opf)
+{
+	u8 flags = op_is_sync(opf) ? SS_SYNC : 0;
+
+	if (opf & REQ_META)
+		flags |= SS_META;
+	/*
+	 * ext4 reads the maps of its groups ahead so, and XFS its trees. What
+	 * is read ahead of a file is not meant: its reader comes for it soon.
+	 */
+	if ((opf & REQ_META) && (opf & REQ_RAHEAD))
+		flags |= SS_AHEAD;
+	return flags;
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
@@ -74,10 +90,7 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	ss->flags = 0;
 	/* A discard is waited for too, but moves no head. */
 	if (op == REQ_OP_READ || op == REQ_OP_WRITE) {
-		if (op_is_sync(rq->cmd_flags))
-			ss->flags |= SS_SYNC;
-		if (rq->cmd_flags & REQ_META)
-			ss->flags |= SS_META;
+		ss->flags = flags_of(rq->cmd_flags);
 		if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
 			ss->flags |= SS_PLACING;
 	}
@@ -411,17 +424,17 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 				 struct bio *bio)
 {
 	struct iosched_data *sd = q->elevator->elevator_data;
-	u8 flags = (op_is_sync(bio->bi_opf) ? SS_SYNC : 0) |
-		   (bio->bi_opf & REQ_META ? SS_META : 0);
 	struct ss_request *found;
 	struct request *into;
 
 	if (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE)
 		return ELEVATOR_NO_MERGE;
 	/* The block layer has looked for one to put it behind. */
-	found = ss_sched_find_front(
-		sd->class[class_of(bio->bi_ioprio)].sched, bio_end_sector(bio),
-		bio_op(bio) == REQ_OP_WRITE ? SS_WRITE : SS_READ, flags);
+	found = ss_sched_find_front(sd->class[class_of(bio->bi_ioprio)].sched,
+				    bio_end_sector(bio),
+				    bio_op(bio) == REQ_OP_WRITE ? SS_WRITE :
+								  SS_READ,
+				    flags_of(bio->bi_opf));
 	if (!found)
 		return ELEVATOR_NO_MERGE;
 	into = container_of(found, struct iosched_rq, ss)->rq;

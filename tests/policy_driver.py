@@ -59,12 +59,14 @@ class Driver:
         sync: bool = False,
         meta: bool = False,
         placing: bool = False,
+        ahead: bool = False,
     ) -> Any:
         rq = self.ffi.new("struct ss_request *")
         rq.owner, rq.sector, rq.nr_sectors = owner, sector, sectors
         rq.direction = self.lib.SS_WRITE if write else self.lib.SS_READ
         rq.flags = (self.lib.SS_SYNC if sync else 0) | (self.lib.SS_META if meta else 0)
         rq.flags |= self.lib.SS_PLACING if placing else 0
+        rq.flags |= self.lib.SS_AHEAD if ahead else 0
         self.keep.append(rq)
         return rq
 

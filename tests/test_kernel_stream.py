@@ -20,7 +20,7 @@ import pytest
 import stream_guest
 from rig_driver import VARIANT, in_rig, need_rig
 
-from streamsched import hddemu, rig
+from streamsched import hddemu, kerneltable, rig
 from streamsched.compare import compare
 from streamsched.diskfile import load_disk
 from streamsched.errors import UsageError
@@ -451,6 +451,20 @@ def test_requeues(disk: str) -> None:
 
 def test_a_disk_is_torn_out_under_load() -> None:
     in_rig(stream_guest.removal)
+
+
+def test_what_a_file_system_reads_ahead_takes_no_turns() -> None:
+    """After a mount ext4 reads the maps of all its groups: whoever reads a file loses nothing."""
+    need_rig()
+    work = kerneltable.PROGRAMS["love-1"]
+    head = f"TREE={kerneltable.source_tree()}\n"
+    alone, beside_maps = (
+        kerneltable.program_cell(
+            "love-1", work, "direct", DISK, policy, head, streamer=kerneltable.NOBODY
+        )
+        for policy in parse_policies("none,stream")
+    )
+    assert beside_maps.seconds <= 1.03 * alone.seconds
 
 
 def test_discards() -> None:

@@ -129,19 +129,57 @@ def test_a_stream_that_begins_in_their_turn_is_of_it(core: Core) -> None:
     assert max(stream.longest_ms, other.longest_ms) < TARGET_MS + 2 * FAR_MS
 
 
-def streaming(core: Core, inner: str = "deadline", nr_writes: int = 0) -> Driver:
-    """The slice of a stream is over, and whoever seeks has had one request done."""
+def streaming(
+    core: Core, inner: str = "deadline", nr_writes: int = 0, ahead: bool = False
+) -> Driver:
+    """The slice of a stream is over, and whoever seeks has had one request done.
+
+    Nobody waits for that one if it is read @ahead.
+    """
     d = Driver(core, f"stream:{inner}", stream_time_slice=0)
     stream = one_after_the_other(HERE)
     for _ in range(6):
         d.serve(d.send(STREAM, next(stream), 128))
     for at in range(nr_writes):
         d.send(OTHER, 5000 + 1000 * at, write=True)
-    seek = d.send(OTHER, 1_900_000_000)
+    seek = d.send(OTHER, 1_900_000_000, ahead=ahead)
     while True:
         d.send(STREAM, next(stream), 128)
         if d.serve() == seek:
             return d
+
+
+def test_what_is_read_ahead_begins_no_turn(core: Core) -> None:
+    """Metadata that nobody waits for yet; the stream is there again."""
+    d = streaming(core, ahead=True)
+    d.send(OTHER, 900_000_000, ahead=True)
+    assert d.dispatch().owner == STREAM
+
+
+def test_whoever_is_waited_for_goes_before_what_is_read_ahead(core: Core) -> None:
+    """That is nearer, and came first."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    stream = one_after_the_other(HERE)
+    for _ in range(6):
+        d.serve(d.send(STREAM, next(stream), 128))
+    ahead = d.send(OTHER, 900_000_000, ahead=True)
+    seek = d.send(OTHER + 1, 1_900_000_000)
+    while True:
+        d.send(STREAM, next(stream), 128)
+        rq = d.serve()
+        assert rq != ahead
+        if rq == seek:
+            break
+    assert d.choose()[0] == "wait"
+
+
+def test_what_is_read_ahead_is_not_of_the_turn(core: Core) -> None:
+    d = streaming(core)
+    d.send(OTHER, 500_000_000, ahead=True)
+    verdict, *rest = d.choose()
+    assert verdict == "wait" and rest[0] - d.now < 30
+    theirs = d.send(OTHER, 900_000_000)
+    d.dispatch(theirs)
 
 
 def test_async_writes_are_not_of_the_turn(core: Core) -> None:
