@@ -651,3 +651,41 @@ def test_data_is_right_whatever_happens(
     assert done.returncode == 0, done.stdout[-6000:]
     print(done.stdout)
     assert done.stdout.endswith("failures: 0\n")
+
+
+SWITCHED_AND_LOOKED_AT = """#!/bin/bash
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+modprobe null_blk nr_devices=1
+modprobe stream-iosched
+modprobe bfq
+look() {
+	while [ ! -e /tmp/enough ]; do
+		for file in /sys/kernel/debug/block/nullb0/sched/{counters,streams,parents,waits}; do
+			{ seen=$(<"$file"); } 2>/dev/null && echo >>/tmp/seen
+		done
+	done
+}
+look & look &
+end=$((SECONDS + 30))
+until [ $SECONDS -ge $end ]; do
+	for next in stream none stream mq-deadline stream bfq; do
+		echo $next >/sys/block/nullb0/queue/scheduler || exit 1
+	done
+done
+touch /tmp/enough
+wait
+[ "$(wc -l </tmp/seen)" -gt 20 ] || exit 2
+echo all done
+"""
+
+
+@pytest.mark.long
+@every_kernel
+def test_debugfs_is_read_while_the_scheduler_changes(
+    suite: str, package: Path, shared: Path, tmp_path: Path
+) -> None:
+    """Since Linux 6.17 such a file is there for a moment longer than what it tells of."""
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    done = boot(SWITCHED_AND_LOOKED_AT)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n")
