@@ -996,11 +996,13 @@ def _usage_sentence(error: Exception) -> str:
 def main() -> None:
     """Entry point: errors are one sentence and an exit code, never a traceback."""
 
-    def stopped(_number: int, _frame: object) -> None:
-        # As for Ctrl-C: rigs and servers that were started are stopped, files are whole.
-        sys.exit(128 + signal.SIGTERM)
+    def stopped(number: int, _frame: object) -> None:
+        # As for Ctrl-C: rigs, servers and workers that were started are stopped, files are whole.
+        sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, stopped)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGHUP, stopped)
     try:
         if len(sys.argv) == 1:
             sys.argv.append("--help")

@@ -11,8 +11,10 @@ are the processes, if there are at most MAX_ALONE of them.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,8 @@ from streamsched import tracefile
 from streamsched.errors import UsageError
 from streamsched.jobfile import Process
 from streamsched.simulate import Run, Setup, run_jobs, run_trace, trace_owners
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 # The policy that a process has the disk to itself under; any would do.
 ALONE_POLICY = "noop"
@@ -116,6 +120,12 @@ def _begin_worker(parts: Any) -> None:
     # The parent decides what an interrupt means, and ends a worker also while it computes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # A parent that is killed cannot: its workers would wait for it for ever, for they hold the
+    # other end of their own pipe. The kernel tells them; not those that began too late for that.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)
 
 
 def _work(index: int, task: Task) -> Run:

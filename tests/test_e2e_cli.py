@@ -640,6 +640,41 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
     assert done.returncode not in (0, 2)
 
 
+def gone(pid: int) -> bool:
+    """Whether the process has ended; who is to wait for it may be nobody."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_no_worker_outlives_the_command(number: signal.Signals, to: Path, endless: Path) -> None:
+    command = ("run", endless, "--policy", "noop,sptf", "--jobs", "2", "--to", to)
+    with subprocess.Popen(
+        [str(COMMAND), *map(str, command)], stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        try:
+            while process.poll() is None and len(children.read_text().split()) < 2:
+                time.sleep(0.05)
+            time.sleep(0.5)  # to have said what they want to be told
+            workers = [int(pid) for pid in children.read_text().split()]
+            process.send_signal(number)
+            code = process.wait(timeout=60)
+            assert len(workers) == 2
+            assert code == (-number if number == signal.SIGKILL else 128 + number)
+            until = time.monotonic() + 20
+            while not all(map(gone, workers)) and time.monotonic() < until:
+                time.sleep(0.05)
+            assert [pid for pid in workers if not gone(pid)] == []
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert list(to.parent.iterdir()) == []
+
+
 def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
     """Exit code, output and errors of a run that gets Ctrl-C @after_s after its first worker came.
 
