@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
+import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -993,6 +995,42 @@ def _usage_sentence(error: Exception) -> str:
     return f"{message}; `{command} --help` lists what there is"
 
 
+class _Stdout(io.TextIOWrapper):
+    """Standard output, whose errors are told from those of other files."""
+
+    def write(self, text: str) -> int:
+        with _printing():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _printing():
+            super().flush()
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # who reads has had enough
+        raise
+    except OSError as error:
+        # What is still held would be tried again at the end, with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise StreamschedError(f"standard output: {error.strerror}") from None
+
+
+def _watch_stdout() -> None:
+    out = sys.stdout
+    if type(out) is io.TextIOWrapper:  # none if it is closed, another where it is captured
+        sys.stdout = _Stdout(
+            out.detach(),
+            out.encoding,
+            out.errors,
+            line_buffering=out.line_buffering,
+            write_through=out.write_through,
+        )
+
+
 def main() -> None:
     """Entry point: errors are one sentence and an exit code, never a traceback."""
 
@@ -1003,10 +1041,14 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stopped)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(signal.SIGHUP, stopped)
+    _watch_stdout()
     try:
         if len(sys.argv) == 1:
             sys.argv.append("--help")
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        sys.exit(code)
     except StreamschedError as error:
         print(f"streamsched: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

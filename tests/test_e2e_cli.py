@@ -640,6 +640,18 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
     assert done.returncode not in (0, 2)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["policies"], ["run", str(JOB), "--output", "json"]]
+)
+def test_a_full_disk_is_said(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=120
+        )
+    why = b"streamsched: standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, why)
+
+
 def gone(pid: int) -> bool:
     """Whether the process has ended; who is to wait for it may be nobody."""
     try:
