@@ -44,6 +44,7 @@ from streamsched.workloads import WORKLOADS, shipped_jobs
 DEFAULT_DISK = "wd5000aaks"
 DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
 WIDTH = 120
+FLAG = ""  # what follows an option that takes no value; typer would say <bool>
 
 app = typer.Typer(
     name="streamsched",
@@ -361,7 +362,7 @@ def run(
     if not workload and not Path(job).suffix and Path(job).name == job and not Path(job).exists():
         if job in shipped_jobs():
             raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
-        raise unknown("workload", job, WORKLOADS)
+        raise unknown("workload or job file", job, [*WORKLOADS, *shipped_jobs()])
     if workload:
         if on is not Host.sim:
             raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
@@ -547,15 +548,24 @@ def replay(
         str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Skip and count records that cannot be read.")
+        bool,
+        typer.Option(
+            "--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."
+        ),
     ] = False,
     wrap: Annotated[
-        bool, typer.Option("--wrap", help="Fold positions beyond the disk's end back onto it.")
+        bool,
+        typer.Option(
+            "--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."
+        ),
     ] = False,
     profile: ProfileOption = None,
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
-    output: OutputOption = Output.table,
+    output: Annotated[
+        Output,
+        typer.Option("--output", metavar="<table|json|csv>", help="How to print the results."),
+    ] = Output.table,
     to: ToOption = None,
     jobs: JobsOption = 0,
 ) -> None:
@@ -765,7 +775,10 @@ VariantOption = Annotated[
     ),
 ]
 NoModulesOption = Annotated[
-    bool, typer.Option("--no-modules", help="Do not compile and load stream-iosched and hdd-emu.")
+    bool,
+    typer.Option(
+        "--no-modules", metavar=FLAG, help="Do not compile and load stream-iosched and hdd-emu."
+    ),
 ]
 MemoryOption = Annotated[
     int, typer.Option("--memory", min=64, max=1 << 20, help="The kernel's memory, in MB.")
@@ -776,7 +789,10 @@ MemoryOption = Annotated[
 def rig_build(
     variant: VariantOption = "base",
     update: Annotated[
-        bool, typer.Option("--update", help="Look for a newer version of the kernel's source.")
+        bool,
+        typer.Option(
+            "--update", metavar=FLAG, help="Look for a newer version of the kernel's source."
+        ),
     ] = False,
 ) -> None:
     """Build the kernel, once for each version and configuration; print its folder."""
@@ -840,7 +856,8 @@ def calibrate(
         typer.Option("--to", help="Write the description to this .toml file, whole or not at all."),
     ] = None,
     fast: Annotated[
-        bool, typer.Option("--fast", help="In less than a minute, and only roughly.")
+        bool,
+        typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
     ] = False,
 ) -> None:
     """Measure a disk by reading it: its description, and the curve for the scheduler."""
@@ -879,7 +896,10 @@ def auto_(
     rule: RuleOption = Rule.workload,
     queue_depth: DepthOption = 32,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."
+        ),
     ] = False,
     jobs: JobsOption = 0,
 ) -> None:
@@ -967,7 +987,10 @@ def _version(value: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Compare disk schedulers, stream scheduling among them, in virtual time."""

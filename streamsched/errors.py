@@ -29,8 +29,9 @@ class Interrupted(StreamschedError):
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    lower = {one.lower(): one for one in names}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    hint = f"did you mean {lower[near[0]]!r}?" if near else f"there are: {', '.join(names)}"
     return UsageError(f"unknown {what} {name!r}; {hint}")
 
 

@@ -330,7 +330,11 @@ def attach_command(
     device: DeviceArgument,
     update: Annotated[
         bool,
-        typer.Option("--update", help="Attached already: take over what its members have become."),
+        typer.Option(
+            "--update",
+            metavar="",
+            help="Attached already: take over what its members have become.",
+        ),
     ] = False,
 ) -> None:
     """Have the members' schedulers work together from now on."""

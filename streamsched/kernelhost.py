@@ -67,7 +67,7 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
             if not _SETTING.fullmatch(pair):
                 raise UsageError(
                     f'policy "{spec}": "{pair}" is not of the form SETTING=VALUE, '
-                    "as in bfq:low_latency=0"
+                    f"as in {'stream:inner=deadline' if name == 'stream' else 'bfq:low_latency=0'}"
                 )
         split = tuple(tuple(pair.split("=", 1)) for pair in own)
         policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
@@ -16,6 +16,15 @@ WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
 AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
+
+# Schedulers of a kernel, under whose names many know what the core has too.
+LISTED = "`streamsched policies` lists those that are here"
+KERNELS_OWN = {
+    "none": "noop is like it",
+    "mq-deadline": "deadline is like it",
+    "kyber": LISTED,
+    "bfq": LISTED,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,14 +120,26 @@ def check_spec(spec: str) -> list[Policy]:
                 f'policy "{spec}": a name is missing beside the colon; '
                 "write both, as in stream:deadline"
             )
+        if name in KERNELS_OWN:
+            raise UsageError(
+                f'policy "{spec}": {name} is of the kernel, there only with `run --on kernel`; '
+                f"{KERNELS_OWN[name]}"
+            )
         if name not in known:
-            raise unknown("policy", name, known)
+            raise unknown("policy", name, [*known, AUTO])
         found.append(known[name])
     why = ffi.new("char[256]")
     sched = ffi.new("struct ss_sched *")
     if lib.ss_sched_init(sched, spec.encode(), 1 << 20, why, len(why)):
-        raise UsageError(_text(why))
+        # Of one name alone the core says what is missing.
+        raise UsageError(_text(why) + (f"; {_what_wraps_what(known)}" if len(found) > 1 else ""))
     return found
+
+
+def _what_wraps_what(known: Mapping[str, Policy]) -> str:
+    outer = [f"{name}:POLICY" for name, policy in known.items() if policy.flags & WRAPPER]
+    inner = [name for name, policy in known.items() if policy.flags & WORK_CONSERVING]
+    return f"write {' or '.join(outer)} with one of {', '.join(inner)}"
 
 
 def _weight(option: str, text: str) -> int:

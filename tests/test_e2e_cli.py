@@ -27,6 +27,10 @@ EVENT = b"8,0 1 1 0.5 697 Q R 1000 + 8 [x]\n"
 PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8 [x]\n"
 PAPERS_LAST_SECTOR = 976_773_167
 
+WRAPPING = (
+    "write nwcs:POLICY or stream:POLICY with one of noop, deadline, cscan, sptf, linus, stride, wfq"
+)
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -86,29 +90,48 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--policy", "stream:anticipatory"],
-            'policy "stream:anticipatory": only a work-conserving policy can be wrapped',
+            'policy "stream:anticipatory": only a work-conserving policy can be wrapped; '
+            + WRAPPING,
         ),
         (
             ["--policy", "stream:cfq"],
-            'policy "stream:cfq": only a work-conserving policy can be wrapped',
+            'policy "stream:cfq": only a work-conserving policy can be wrapped; ' + WRAPPING,
         ),
         (
             ["--policy", "stream:stream:deadline"],
-            'policy "stream:stream:deadline": only a work-conserving policy can be wrapped',
+            'policy "stream:stream:deadline": only a work-conserving policy can be wrapped; '
+            + WRAPPING,
         ),
         (
             ["--policy", "nwcs:noop:x"],
             "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
-            "anticipatory, cooperative, cfq, nwcs, stream",
+            "anticipatory, cooperative, cfq, nwcs, stream, auto",
         ),
-        (["--policy", "nwcs:noop:sptf"], 'policy "nwcs:noop:sptf": this policy wraps no other'),
+        (
+            ["--policy", "nwcs:noop:sptf"],
+            'policy "nwcs:noop:sptf": this policy wraps no other; ' + WRAPPING,
+        ),
         (
             ["--policy", "nwcs:stream:noop"],
-            'policy "nwcs:stream:noop": only a work-conserving policy can be wrapped',
+            'policy "nwcs:stream:noop": only a work-conserving policy can be wrapped; ' + WRAPPING,
         ),
         (["--policy", "stream:deadlin"], "unknown policy 'deadlin'; did you mean 'deadline'?"),
-        (["--policy", "deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
-        (["--policy", "noop,deadline:noop"], 'policy "deadline:noop": this policy wraps no other'),
+        (
+            ["--policy", "noop,deadline:noop"],
+            'policy "deadline:noop": this policy wraps no other; ' + WRAPPING,
+        ),
+        (["--policy", "NOOP"], "unknown policy 'NOOP'; did you mean 'noop'?"),
+        (["--policy", "atuo"], "unknown policy 'atuo'; did you mean 'auto'?"),
+        (
+            ["--policy", "stream:mq-deadline"],
+            'policy "stream:mq-deadline": mq-deadline is of the kernel, there only with '
+            "`run --on kernel`; deadline is like it",
+        ),
+        (
+            ["--policy", "bfq"],
+            'policy "bfq": bfq is of the kernel, there only with `run --on kernel`; '
+            "`streamsched policies` lists those that are here",
+        ),
         (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (
@@ -292,6 +315,11 @@ def test_a_group_alone_prints_its_help(group: str) -> None:
     assert done.stderr == (
         f"streamsched: name a command; `streamsched {group} --help` lists what there is\n"
     )
+
+
+def test_a_misspelt_job_file_without_its_folder() -> None:
+    why = why_refused("run", "pra-read")
+    assert why == "unknown workload or job file 'pra-read'; did you mean 'par-read'?"
 
 
 def test_a_job_file_is_not_named_like_a_workload() -> None:
@@ -802,6 +830,24 @@ def test_help_of_a_command(command: str) -> None:
 def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:
     text = re.sub(r"[│\s]+", " ", streamsched(command, "--help").stdout)
     assert [word for word in words if word not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("replay", ["--skip-bad", "--wrap"]),
+        ("auto", ["--dry-run"]),
+        ("calibrate", ["--fast"]),
+    ],
+)
+def test_what_takes_no_value_is_shown_with_none(command: str, flags: list[str]) -> None:
+    text = streamsched(command, "--help").stdout
+    for flag in flags:
+        assert re.search(rf"{flag} +[A-Z][a-z]+ ", text), text
+
+
+def test_help_of_replay_has_only_its_own_forms() -> None:
+    assert "fio-json" not in streamsched("replay", "--help").stdout
 
 
 def test_help_names_the_commands() -> None:

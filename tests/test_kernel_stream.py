@@ -516,7 +516,8 @@ def test_module_in_use_stays() -> None:
     [
         ("strem", "unknown kernel scheduler 'strem'; did you mean 'stream'?"),
         ("", "--policy is empty"),
-        ("bfq:low_latency", '"low_latency" is not of the form SETTING=VALUE'),
+        ("bfq:low_latency", '"low_latency" is not of the form SETTING=VALUE, as in bfq:low'),
+        ("stream:cscan", '"cscan" is not of the form SETTING=VALUE, as in stream:inner='),
     ],
 )
 def test_policies_that_are_refused(text: str, message: str) -> None:
