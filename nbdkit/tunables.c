@@ -89,13 +89,19 @@ int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 		const char *text)
 {
 	char least[32], most[32];
+	bool no_unit;
 	u64 value;
 
 	if (!parse_value(row, text, &value)) {
 		show_value(row, row->min, least, sizeof(least));
 		show_value(row, row->max, most, sizeof(most));
-		nbdkit_error("%s=%s: must be within %s to %s%s%s", row->name,
-			     text, least, most, row->word ? " or " : "",
+		/* 500 is within 10ms to 60s, some would say. */
+		no_unit = row->unit == SS_UNIT_NS && *text &&
+			  !text[strspn(text, "0123456789")];
+		nbdkit_error("%s=%s: %smust be within %s to %s%s%s", row->name,
+			     text,
+			     no_unit ? "has no unit (ns, us, ms, s); " : "",
+			     least, most, row->word ? " or " : "",
 			     row->word ? row->word : "");
 		return -1;
 	}

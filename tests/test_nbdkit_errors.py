@@ -43,7 +43,10 @@ REFUSED = {
     "tunable": (["{0}", "stream_treshold=4"], 'did you mean "stream_threshold"?'),
     "parameter": (["{0}", "queue_depth=4"], 'did you mean "queue-depth"?'),
     "range": (["{0}", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
-    "no unit": (["{0}", "wait_target=500"], "must be within 10ms to 60s"),
+    "no unit": (
+        ["{0}", "wait_target=500"],
+        "wait_target=500: has no unit (ns, us, ms, s); must be within 10ms to 60s",
+    ),
     "of another": (["{0}", "quantum=4"], "a tunable of cfq, which policy=stream:deadline"),
     "size's unit": (["emulate=ssd", "size=5X"], "size=5X: must be a size in bytes"),
     "size of a file": (["{0}", "size=1M"], "size: only with emulate="),
