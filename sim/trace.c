@@ -248,8 +248,11 @@ enum trace_step trace_other_device(struct trace_reader *reader,
 {
 	char name[TRACE_MAX_NAME];
 
-	if (reader->selected)
+	if (reader->selected) {
+		if (!reader->passed_over[0])
+			name_device(reader, record, reader->passed_over);
 		return TRACE_SKIP;
+	}
 	if (!reader->have_device) {
 		reader->have_device = true;
 		reader->device = record->device;
@@ -267,14 +270,19 @@ enum trace_step trace_other_device(struct trace_reader *reader,
 int trace_select_device(struct trace_reader *reader, const char *device)
 {
 	if (!reader->ops->parse_device) {
-		trace_fail_always(reader,
-				  "this format does not tell devices apart");
+		trace_fail_always(
+			reader,
+			"this format does not tell devices apart; leave out --device");
 		return -1;
 	}
 	if (!reader->ops->parse_device(device, &reader->device)) {
 		trace_fail_always(
-			reader, "no device of this format is spelled \"%.60s\"",
-			device);
+			reader,
+			"no device of this format is spelled \"%.60s\"; %s",
+			device,
+			reader->ops->parse_device == trace_parse_major_minor ?
+				"write its two numbers, as in 8,0" :
+				"write it as it is in the trace");
 		return -1;
 	}
 	reader->have_device = true;
@@ -417,6 +425,11 @@ static enum trace_step no_requests(struct trace_reader *reader)
 {
 	if (!reader->offset)
 		return trace_fail_always(reader, "the trace is empty");
+	if (reader->selected && reader->passed_over[0])
+		return trace_fail_always(
+			reader,
+			"the trace holds no requests of device %s; it does of %s",
+			reader->device_name, reader->passed_over);
 	if (reader->selected)
 		return trace_fail_always(
 			reader, "the trace holds no requests of device %s",

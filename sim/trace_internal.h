@@ -120,6 +120,8 @@ struct trace_reader {
 	/* The one device whose requests are given back. */
 	bool have_device;
 	bool selected;
+	char passed_over
+		[TRACE_MAX_NAME]; /* a device that is not selected, or "" */
 	u64 device;
 	char device_name[TRACE_MAX_NAME];
 

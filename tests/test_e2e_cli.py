@@ -618,7 +618,7 @@ def test_device_selects(tmp_path: Path, to: Path) -> None:
     assert replayed(trace, "--device", "8,16")["disk_requests"] == 2
     assert replayed(trace, "--device", "8,0")["disk_requests"] == 1
     said = why_refused("replay", trace, "--device", "8,32", to=to)
-    assert said == f"{trace}: the trace holds no requests of device 8,32"
+    assert said == f"{trace}: the trace holds no requests of device 8,32; it does of 8,0"
 
 
 @pytest.mark.parametrize("bad", [1, 3])

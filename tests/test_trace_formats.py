@@ -472,8 +472,11 @@ def test_one_device_of_several(name: str, lines: bytes, device: str) -> None:
 
 
 def test_device_that_cannot_be() -> None:
-    assert parse(b"", "vscsi", device="1").why == "this format does not tell devices apart"
-    why = 'no device of this format is spelled "sda"'
+    assert (
+        parse(b"", "vscsi", device="1").why
+        == "this format does not tell devices apart; leave out --device"
+    )
+    why = 'no device of this format is spelled "sda"; write its two numbers, as in 8,0'
     assert parse(b"", "blkparse", device="sda").why == why
 
 
