@@ -217,6 +217,8 @@ def _why_not(error: OSError, info: DeviceInfo) -> str:
     if error.errno == errno.EBUSY:
         return f"in use: {_in_use(info.path, info.folder)}"
     if error.errno in (errno.EACCES, errno.EPERM):
+        if os.geteuid() == 0:
+            return "no permission to read it, not even as root; is this a container without it?"
         return "no permission to read it; run this as root"
     if error.errno == errno.EINVAL:
         return "it cannot be read past the page cache (O_DIRECT); name a disk"

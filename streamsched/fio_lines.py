@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
@@ -61,6 +62,8 @@ class Section:
 
 def read_text(path: Path, what: str) -> str:
     """The text of a file, or one sentence about why not."""
+    if not what:
+        raise UsageError("the job file's name is empty; name a file that can be read")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -68,6 +71,11 @@ def read_text(path: Path, what: str) -> str:
         raise UsageError(f"{what}: {error.strerror}; name a file that can be read") from None
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{what} has more than {MAX_FILE_BYTES} bytes; is it a job file?")
+    if data.startswith(codecs.BOM_UTF8):  # not to be seen in what would be said of it
+        raise UsageError(
+            f"{what}, line 1: begins with a byte order mark, at which fio stops, too; "
+            "save it without"
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import errno
 import functools
 import math
 import os
@@ -796,6 +797,20 @@ try {CALIBRATE} /dev/{DISK} --to x.txt
 grep . /sys/block/{DISK}/queue/scheduler /sys/block/{DISK}/queue/read_ahead_kb | cmp - before
 [ "$(ls *.toml 2>/dev/null)" = "" ]
 """
+
+
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [
+        (0, "no permission to read it, not even as root; is this a container without it?"),
+        (1000, "no permission to read it; run this as root"),
+    ],
+)
+def test_who_may_not_read_a_disk(user: int, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    refused = PermissionError(errno.EPERM, "Operation not permitted")
+    info: Any = None  # only asked who uses the disk
+    assert devices._why_not(refused, info) == why
 
 
 @pytest.mark.e2e

@@ -438,6 +438,7 @@ HEAD = "[r]\nrw=read\n"
         ("[global]\nrw=read\n", ": has no job"),
         ("rw=read\n", "line 1"),
         ("[r\nrw=read\n", "line 1"),
+        ("\ufeff" + HEAD, "line 1: begins with a byte order mark, at which fio stops, too; save"),
     ],
     ids=[
         "key",
@@ -450,6 +451,7 @@ HEAD = "[r]\nrw=read\n"
         "global",
         "no section",
         "bracket",
+        "mark",
     ],
 )
 def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
@@ -469,6 +471,8 @@ def test_job_file_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
     ):
         why = why_refused("run", path, to=to)
         assert why.startswith(f"{path}: ") and reason in why
+    why = "the job file's name is empty; name a file that can be read"
+    assert why_refused("run", "", to=to) == why
     binary = tmp_path / "binary.fio"
     binary.write_bytes(b"\x00\xff\xfe[r]")
     assert str(binary) in why_refused("run", binary, to=to)
