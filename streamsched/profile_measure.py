@@ -260,12 +260,14 @@ def table(profile: Profile) -> Table:
         "by request size"
     )
     result.add_column("policy", no_wrap=True)
+    # Padded here: to the right, rich would not leave the room of a mark that is not there.
+    width = max(len(f"{value:.2f}") for values in profile.curves.values() for value in values)
     for size in profile.sizes_bytes:
-        result.add_column(format_bytes(size), justify="right", no_wrap=True)
+        result.add_column(f"{format_bytes(size):>{width}} ", no_wrap=True)
     best = [max(column) for column in zip(*profile.curves.values(), strict=True)]
     for spec in profile.policies:
         cells = [
-            f"{value:.2f}{'*' if value == most else ' '}"
+            f"{value:{width}.2f}{'*' if value == most else ' '}"
             for value, most in zip(profile.curves[spec], best, strict=True)
         ]
         result.add_row(spec, *cells)

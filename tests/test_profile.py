@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from streamsched.profile_measure import (
     measure,
     name_of,
     processes_of,
+    table,
 )
 from streamsched.simulate import Setup, run_jobs
 
@@ -80,6 +82,22 @@ def test_every_workload_is_there_for_both_kinds_of_owners() -> None:
 def test_stream_is_best_for_readers_in_sequence() -> None:
     merits = relative_merits(Selection(small_profile(), "none"))
     assert merits[0]["stream:deadline"] > 0.99 > 0.2 > merits[0]["noop"]
+
+
+def test_the_table_lines_up_beside_its_marks() -> None:
+    """The best of a size is marked; the figures of the others stand where its figures do."""
+    profile = small_profile()
+    console = Console(width=120, color_system=None)
+    with console.capture() as captured:
+        console.print(table(profile))
+    lines = captured.get().splitlines()
+    rows = [line for line in lines if any(line.split()[:1] == [spec] for spec in POLICIES)]
+    points = [[at for at, char in enumerate(row) if char == "."] for row in rows]
+    assert len(rows) == len(POLICIES) and len(points[0]) == len(SIZES_KIB)
+    assert all(one == points[0] for one in points)
+    assert "*" in captured.get()
+    head = next(line for line in lines if line.split()[:1] == ["policy"])
+    assert [end.end() for end in re.finditer(r"\b\d+[km]\b", head)] == [at + 3 for at in points[0]]
 
 
 def test_measuring_again_gives_the_same() -> None:
