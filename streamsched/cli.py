@@ -723,7 +723,7 @@ def compare_all(
     chosen = list(dict.fromkeys(works or comparison.workloads()))
     table = comparison.measure(chosen, _jobs(jobs), Console(stderr=True))
     if to is None:
-        sys.stdout.write(comparison.markdown(table))
+        sys.stdout.write(comparison.printed(table))
     else:
         write_whole(to, comparison.document(table))
 

@@ -186,6 +186,18 @@ their disks.
 """
 
 
+LEGEND = f"""\
+Efficiency (1.0: as one after the other, alone) / longest wait of a request in s. The highest
+efficiency of a line is bold; "auto" is {STREAM} with stream_time_slice=auto.
+
+"""
+
+
+def printed(table: Table) -> str:
+    """What is printed where there is no document around it."""
+    return LEGEND + markdown(table)
+
+
 def document(table: Table) -> str:
     """docs/COMPARISON.md."""
     return HEAD + markdown(table)
