@@ -24,7 +24,7 @@ from streamsched.auto import Goal, Rule
 from streamsched.compare import Comparison, Trace, compare
 from streamsched.diskfile import Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError, unknown
-from streamsched.files import write_whole
+from streamsched.files import is_no_file, write_whole
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import (
     AUTO,
@@ -262,9 +262,16 @@ def _check_to(path: Path | None) -> None:
         return
     if path.is_dir():
         raise UsageError(f"--to {path}: cannot write it: Is a directory")
-    if not path.parent.is_dir():
+    if path.is_block_device():
+        raise UsageError(f"--to {path}: is a disk, which would be overwritten; name a file")
+    if is_no_file(path):
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"--to {path}: cannot write it: Permission denied")
+        return
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
         raise UsageError(f"--to {path}: cannot write it: there is no directory {path.parent}")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"--to {path}: cannot write it: {path.parent} is not writable")
 
 

@@ -385,6 +385,41 @@ def test_results_that_cannot_be_written_are_refused_before_the_work(
     assert time.monotonic() - began < 20
 
 
+def test_what_is_no_file_is_written_to_and_stays(to: Path) -> None:
+    """Root's `--to /dev/null` must not leave a file in its place."""
+    os.mkfifo(to)
+    with subprocess.Popen(["cat", str(to)], stdout=subprocess.PIPE) as reader:
+        done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
+        if to.is_fifo():
+            out, _ = reader.communicate(timeout=60)
+        else:
+            reader.kill()
+            out = b""
+    assert to.is_fifo()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads(out)["complete"] is True
+    assert list(to.parent.iterdir()) == [to]
+
+
+def test_a_disk_is_not_written_to() -> None:
+    disks = [path for path in Path("/dev").iterdir() if path.is_block_device()]
+    if not disks:
+        pytest.skip("this machine shows no disk")
+    why = f"--to {disks[0]}: is a disk, which would be overwritten; name a file"
+    # Refused for its options otherwise: no test may write to a disk.
+    assert why_refused("run", JOB, "--policy", "", "--to", disks[0]) == why
+
+
+def test_a_link_is_followed(to: Path) -> None:
+    real = to.with_name("real.json")
+    real.write_text("old")
+    to.symlink_to(real.name)
+    done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
+    assert done.returncode == 0
+    assert to.is_symlink()
+    assert json.loads(real.read_text())["complete"] is True
+
+
 def test_results_are_written_whole(to: Path) -> None:
     to.write_text("old")
     done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
