@@ -303,6 +303,7 @@ def _show(comparison: Comparison, output: str, to: Path | None, work: str, title
         else:
             write_whole(to, text)
     if comparison.interrupted:
+        print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)
 
 

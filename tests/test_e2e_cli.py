@@ -782,7 +782,7 @@ def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
 def test_ctrl_c_leaves_the_finished_rows() -> None:
     names = ["noop", "deadline", "cscan", "sptf"]
     command = ("run", LONG, "--policy", ",".join(names), "--jobs", "1", "--output", "json")
-    after_s, code, out = 3.0, -1, ""
+    after_s, code, out, err = 3.0, -1, "", ""
     # Sooner if it was over by then, later if nothing was finished.
     for _ in range(12):
         code, out, err = interrupted(after_s, *command)
@@ -791,6 +791,7 @@ def test_ctrl_c_leaves_the_finished_rows() -> None:
             break
         after_s *= 0.6 if code == 0 else 1.4
     assert code == 130
+    assert err.splitlines()[-1] == "streamsched: interrupted; what was finished is all there is"
     document = json.loads(out)
     assert document["complete"] is False
     finished = [run["policy"] for run in document["runs"]]
