@@ -118,13 +118,14 @@ class Workload:
         )
         return dataclasses.replace(self, processes=longer)
 
-    def ratio(self) -> float:
+    def ratio(self, **tunables: int) -> float:
         """Throughput under stream over that under the inner policy, for the same work."""
-        stream = self.run(f"stream:{self.inner}")
+        stream = self.run(f"stream:{self.inner}", **tunables)
         return self.run(self.inner).duration_ns / stream.duration_ns
 
-    def run(self, policy: str) -> Run:
-        return run_jobs(self.setup(policy), list(self.processes))
+    def run(self, policy: str, **tunables: int) -> Run:
+        setup = dataclasses.replace(self.setup(policy), tunables=tuple(tunables.items()))
+        return run_jobs(setup, list(self.processes))
 
 
 def disk_of(name: str) -> Disk:
@@ -239,22 +240,36 @@ WORKLOADS, BATCHES = 1000, 8
 KEPT = 0.97
 LEAST = 0.92
 MISSED = {228, 234, 533, 822, 941, 982}
+# With stream_time_slice=auto the wait target comes first, and nothing is tried.
+AUTO = 0
+AUTO_LEAST = 0.27
+AUTO_MISSED = {
+    *(14, 91, 124, 129, 155, 163, 188, 234, 245, 264, 294, 336, 362, 371, 417, 424, 485),
+    *(492, 533, 562, 586, 592, 636, 638, 649, 697, 839, 866, 873, 877, 929, 938, 968, 970),
+}
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_stream_costs_no_throughput(batch: int) -> None:
     seeds = range(batch, WORKLOADS, BATCHES)
-    ratios = {seed: workload(seed).lasting().ratio() for seed in seeds}
+    lasting = {seed: workload(seed).lasting() for seed in seeds}
+    ratios = {seed: one.ratio() for seed, one in lasting.items()}
+    check(ratios, MISSED, LEAST)
+    ratios = {seed: one.ratio(stream_time_slice=AUTO) for seed, one in lasting.items()}
+    check(ratios, AUTO_MISSED, AUTO_LEAST)
+
+
+def check(ratios: dict[int, float], missed: set[int], least: float) -> None:
     low = {seed: round(ratio, 3) for seed, ratio in ratios.items() if ratio < KEPT}
-    assert low.keys() <= MISSED, {seed: low[seed] for seed in low.keys() - MISSED}
-    assert min(ratios.values()) >= LEAST, low
+    assert low.keys() <= missed, {seed: low[seed] for seed in low.keys() - missed}
+    assert min(ratios.values()) >= least, low
     # It is there to gain, and does.
-    assert sum(ratio > 1.5 for ratio in ratios.values()) > len(seeds) / 6
+    assert sum(ratio > 1.5 for ratio in ratios.values()) > len(ratios) / 6
 
 
-# These lose less than the inner policy's own throughput varies when its processes begin up to 20 ms
-# earlier or later: over such beginnings they keep it.
-BY_CHANCE, DRAWS = {228, 822, 941, 982}, 6
+# These lose no more than their throughput varies when their processes begin up to 20 ms earlier or
+# later: over such beginnings they keep it.
+BY_CHANCE, DRAWS = {228, 822, 941}, 6
 
 
 @pytest.mark.parametrize("seed", sorted(BY_CHANCE))
@@ -274,9 +289,30 @@ def test_some_miss_it_by_when_their_processes_begin(seed: int) -> None:
     assert inner_ns / stream_ns >= KEPT
 
 
+def test_one_misses_it_by_the_paper_s_slice() -> None:
+    """982: two readers, one of whom the drive by itself keeps waiting for longer than a slice.
+
+    It reads each file once and then has it in memory, so however long it lasts the loss is one.
+    """
+    one = workload(982).lasting()
+    assert one.ratio() < KEPT < 1 < one.ratio(stream_time_slice=250 * MS)
+    lost_ns = [
+        each.run(f"stream:{one.inner}").duration_ns - each.run(one.inner).duration_ns
+        for each in (one, one.more(4))
+    ]
+    assert all(600 * MS < lost < 650 * MS for lost in lost_ns)
+
+
+def test_one_misses_it_while_the_drive_writes() -> None:
+    """533: a reader beside a writer. Once that has ended nothing more is lost."""
+    one = workload(533).lasting()
+    assert one.ratio() < KEPT < one.more(4).ratio() < one.more(8).ratio()
+
+
 def test_how_many_do_not_keep_it() -> None:
-    """The figure of docs/ARCHITECTURE.md."""
+    """The figures of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
+    assert len(AUTO_MISSED) == 34
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:
