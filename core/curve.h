@@ -25,6 +25,8 @@
 /* Times are looked up by steps of 2^18 ns. */
 #define SS_CURVE_TIMES 128
 #define SS_CURVE_STEP_SHIFT 18
+/* Mean sizes are kept in parts of a sector. */
+#define SS_CURVE_SIZE_SHIFT 8
 
 struct ss_curve_point {
 	u64 distance_sectors;
@@ -39,9 +41,14 @@ struct ss_curve_segment {
 	struct ss_ratio slope; /* ns per sector; NO_SLOPE: to be divided */
 };
 
-/* What learning knows about one range of distances. */
+/*
+ * What learning knows about one range of distances: what its requests took as
+ * a whole, and their size, so that a better rate of transfer corrects all that
+ * was learned before.
+ */
 struct ss_curve_bucket {
 	u64 mean_ns;
+	u64 mean_size; /* sectors << SS_CURVE_SIZE_SHIFT */
 	u32 samples;
 };
 
@@ -63,7 +70,6 @@ struct ss_curve {
 	bool learning;
 	struct ss_curve_bucket bucket[SS_CURVE_BUCKETS];
 	u64 transfer_ps; /* per sector, 10^-12 s; from sequential requests */
-	u32 transfer_samples;
 	u32 unseen; /* samples since the points were last rebuilt */
 };
 

@@ -344,11 +344,14 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	sched->counters.dispatches++;
 	sched->counters.seeks += rq->sector != sched->head_sector;
 	sched->alone = NULL;
-	if (!sched->nr_in_flight && rq->direction == SS_READ &&
-	    rq->sector >= sched->head_sector && sched->curve.learning)
-		sched->alone = rq;
-	if (sched->curve.learning)
+	if (sched->curve.learning) {
+		if (sched->head_known && !sched->nr_in_flight &&
+		    rq->direction == SS_READ &&
+		    rq->sector >= sched->head_sector)
+			sched->alone = rq;
 		sched->alone_continues = continues_recent(sched, rq);
+		sched->head_known = true;
+	}
 	sched->nr_in_flight++;
 	sched->nr_async_in_flight += !ss_request_is_awaited(rq);
 	sched->head_sector = ss_request_end(rq);
@@ -385,6 +388,8 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 		       u64 now_ns)
 {
 	sched->alone = NULL;
+	/* It may not have come where it was sent. */
+	sched->head_known = false;
 	ss_sched_completed(sched, rq, now_ns);
 }
 
