@@ -44,6 +44,8 @@ static const struct {
 #define LEARN_BELIEVE 4
 /* So many times as long as the others of its distance took: a mishap. */
 #define LATE 4
+/* A flat curve is doubted by so many requests at a time. */
+#define DOUBT_BATCH 64
 /* Rebuild the points after this many samples. */
 #define LEARN_BATCH 32
 
@@ -453,4 +455,34 @@ void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 		curve->unseen = 0;
 		learn_rebuild(curve);
 	}
+}
+
+void ss_curve_forget(struct ss_curve *curve)
+{
+	struct ss_ratio backward = curve->dearer[true];
+
+	ss_curve_init_generic(curve, curve->span_sectors);
+	curve->dearer[true] = backward;
+}
+
+/*
+ * On a flat curve nobody is waited for, so that of several readers hardly any
+ * request is alone in the disk: if it was learned to be flat from what a cache
+ * held, nothing would ever be learned again. But a device without a head is
+ * busy for no longer with each of many than with one alone.
+ */
+void ss_curve_doubt(struct ss_curve *curve, u32 nr_sectors, u64 busy_ns)
+{
+	u64 moving_ns = div_u64(curve->transfer_ps * nr_sectors, 1000);
+	bool holds;
+
+	curve->too_slow += busy_ns >
+			   FLAT_BELOW_NS + 2 * (curve->most_ns + moving_ns);
+	if (++curve->doubted < DOUBT_BATCH)
+		return;
+	holds = 2 * curve->too_slow < DOUBT_BATCH;
+	curve->doubted = 0;
+	curve->too_slow = 0;
+	if (!holds)
+		ss_curve_forget(curve);
 }

@@ -71,10 +71,15 @@ struct ss_curve {
 	struct ss_curve_bucket bucket[SS_CURVE_BUCKETS];
 	u64 transfer_ps; /* per sector, 10^-12 s; from sequential requests */
 	u32 unseen; /* samples since the points were last rebuilt */
+	u32 doubted; /* requests that were compared with a flat curve, ... */
+	u32 too_slow; /* ... and those of them that contradict it */
 };
 
 /* The start for learning: a generic 7200 rpm disk of @span_sectors. */
 void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
+
+/* Learn anew; what backward distances cost more stays. */
+void ss_curve_forget(struct ss_curve *curve);
 
 /*
  * Use @nr points, distances strictly ascending from 0 and times never falling,
@@ -147,5 +152,12 @@ static inline u64 ss_curve_reach_sectors(const struct ss_curve *curve,
  */
 void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 		    u32 nr_sectors, u64 service_ns);
+
+/*
+ * A read kept the disk busy for @busy_ns, with others in it or not. Where the
+ * curve was learned to be flat and half of them take much longer than it says,
+ * it is learned anew.
+ */
+void ss_curve_doubt(struct ss_curve *curve, u32 nr_sectors, u64 busy_ns);
 
 #endif

@@ -362,6 +362,17 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	note_idleness(sched, now_ns);
 }
 
+/* Reads alone: what drives do with writes is not positioning. */
+static noinline void doubt_flat(struct ss_sched *sched,
+				const struct ss_request *rq, u64 now_ns)
+{
+	if (rq->direction == SS_READ && !sched->nr_async_in_flight)
+		ss_curve_doubt(&sched->curve, rq->nr_sectors,
+			       now_ns - max_t(u64, sched->busy_since_ns,
+					      rq->dispatch_ns));
+	sched->busy_since_ns = now_ns;
+}
+
 void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 			u64 now_ns)
 {
@@ -376,6 +387,8 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 		ss_curve_learn(&sched->curve, rq->sector - rq->from_sector,
 			       rq->nr_sectors, now_ns - rq->dispatch_ns);
 	sched->alone = NULL;
+	if (sched->curve.flat && sched->curve.learning)
+		doubt_flat(sched, rq, now_ns);
 	if (policy->ops->completed)
 		policy->ops->completed(policy, rq, now_ns);
 	if (sched->coordinator)

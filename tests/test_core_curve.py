@@ -441,6 +441,54 @@ def test_nor_after_an_error(core: Core) -> None:
     assert learned_from(driver) == 1
 
 
+def busy(core: Core, ms: float, nr: int, *, write: bool = False) -> Driver:
+    """Far requests alone, in 0.07 ms; then @nr of @ms, each with seven others in the disk."""
+    driver = Driver(core, "noop")
+    dice = random.Random(4)
+
+    def send(*, write: bool = False) -> None:
+        driver.send(0, dice.randrange(2**31 - 8), write=write)
+
+    for _ in range(100):
+        send()
+        driver.serve(ms=0.07)
+    assert driver.sched.curve.flat
+    for _ in range(8):
+        send(write=write)
+        driver.dispatch()
+    for _ in range(nr):
+        driver.later(ms).complete()
+        send(write=write)
+        driver.dispatch()
+    return driver
+
+
+def test_a_flat_curve_that_does_not_hold_is_learned_anew(core: Core) -> None:
+    """Nothing is alone in the disk any more, to learn from: heads that move show all the same."""
+    assert not busy(core, 4, 64).sched.curve.flat
+
+
+def test_a_flat_curve_that_holds_stays(core: Core) -> None:
+    """Also where a few requests take long, or writes, which a drive may put off and then do."""
+    assert busy(core, 0.07, 1_000).sched.curve.flat
+    driver = busy(core, 0.07, 0)
+    for i in range(1_000):
+        driver.later(10 if i % 3 == 0 else 0.07).complete()
+        driver.send(0, i * 1_000_000)
+        driver.dispatch()
+    assert driver.sched.curve.flat
+    assert busy(core, 4, 1_000, write=True).sched.curve.flat
+
+
+def test_learning_anew_keeps_what_backward_costs(curve: Curve) -> None:
+    curve.backward(200)
+    teach(curve, slow_disk, 1_000)
+    curve.lib.ss_curve_forget(curve.c)
+    fresh = Curve((curve.ffi, curve.lib))
+    fresh.backward(200)
+    assert curve.bytes() == fresh.bytes()
+
+
 def test_what_was_learned_is_a_table_that_would_be_taken(core: Core) -> None:
     """Distances ascend and times never fall, whatever the completions said."""
     dice = random.Random(3)
