@@ -26,7 +26,7 @@
 /* Nobody wants its data: it is to bring the head there (core/array.h). */
 #define SS_PLACING 0x04
 
-/* Metadata read before anybody asks for it: nobody waits for it so far. */
+/* Metadata that nobody needs soon, read ahead: nobody waits for it. */
 #define SS_AHEAD 0x08
 
 /* The owner of a request is an opaque number; this one means "not known". */

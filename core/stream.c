@@ -196,7 +196,8 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 	const struct ss_policy *inner = inner_of(policy);
 
-	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE)
+	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
+	    !is_flat(policy))
 		return ss_stream_choose_apart(policy, now_ns, skip);
 	if (all->held || all->share.open || all->answer.open || all->answered ||
 	    (is_alone(all) &&
@@ -290,7 +291,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		all->nr_async++;
 	else if (rq->direction == SS_READ)
 		all->nr_async = 0;
-	if (rq->direction == SS_READ || established)
+	if ((rq->direction == SS_READ && ss_request_is_awaited(rq)) ||
+	    established)
 		all->apart_until_ns = now_ns + ASYNC_APART;
 	if (s && s == all->held)
 		all->away = false;

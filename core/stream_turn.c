@@ -18,6 +18,11 @@
  * anticipatory scheduler read for 500 ms and wrote for 125 ms by turns.
  */
 #define ASYNC_SLICES 4
+/*
+ * What nobody waits for goes after so long at the end of a turn, where the
+ * inner policy has no word for that: as deadline's write_expire.
+ */
+#define ASYNC_EXPIRY (5 * SS_SEC)
 
 static struct ss_request *oldest_other(const struct stream_state_all *all,
 				       const struct stream *s)
@@ -161,9 +166,13 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 
 	/*
 	 * Write-back comes faster than any disk writes, and then all of it is
-	 * late. As in Linux, where a batch is not ended for it, no turn is.
+	 * late. As in Linux, where a batch is not ended for it, no turn is. Nor
+	 * for what is read ahead; but without a target the inner policy's word
+	 * counts: behind that one a read may be late that somebody waits for.
 	 */
 	if (!ss_request_is_awaited(rq) && all->held && !is_alone(all) &&
+	    (rq->direction == SS_WRITE ||
+	     policy->value[STREAM_TIME_SLICE] == SLICE_AUTO) &&
 	    now_ns < slice_end_ns(policy, all->held))
 		return NULL;
 	/* It is next, and sent now it would be served no sooner. */
@@ -190,10 +199,15 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 	bool target = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
 	struct ss_request *oldest = target ? oldest_awaited(all, s) :
 					     oldest_other(all, s);
-	struct ss_request *own = NULL;
+	struct ss_request *own = NULL, *first;
 	struct ss_decision choice;
 	u64 patience;
 
+	/* No inner policy that expires nothing shall keep it for ever. */
+	first = oldest_other(all, s);
+	if (target && !inner->ops->expired &&
+	    now_ns > first->arrival_ns + ASYNC_EXPIRY)
+		return first;
 	/*
 	 * With a target, whoever has used up half of it is next: in a steady
 	 * rotation that is always the oldest, so the order is the one in which

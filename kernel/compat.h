@@ -109,9 +109,9 @@ static inline bool compat_rotational(struct request_queue *q)
 }
 
 /*
- * 6.15: a queue's scheduler changes under a lock of its own, and later on its
- * files in debugfs go only after it. Whoever reads one must not wait for the
- * lock: in between, who held it waited for those who read.
+ * 6.15: a queue's scheduler changes under a lock of its own, and from 6.16 on
+ * its files in debugfs go only after it. Whoever reads one must not wait for
+ * the lock: in between, who held it waited for those who read.
  */
 static inline bool compat_elevator_trylock(struct request_queue *q)
 {

@@ -69,10 +69,11 @@ static u8 flags_of(blk_opf_t opf)
 	if (opf & REQ_META)
 		flags |= SS_META;
 	/*
-	 * ext4 reads the maps of its groups ahead so, and XFS its trees. What
-	 * is read ahead of a file is not meant: its reader comes for it soon.
+	 * So ext4 reads the maps of its groups ahead. What XFS reads ahead has
+	 * no REQ_PRIO, and what is read ahead of a file is no metadata: for
+	 * either somebody comes soon.
 	 */
-	if ((opf & REQ_META) && (opf & REQ_RAHEAD))
+	if (!(~opf & (REQ_META | REQ_PRIO | REQ_RAHEAD)))
 		flags |= SS_AHEAD;
 	return flags;
 }
@@ -416,8 +417,10 @@ static void iosched_requeue_request(struct request *rq)
 static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
 				struct bio *bio)
 {
+	u8 differ = flags_of(rq->cmd_flags) ^ flags_of(bio->bi_opf);
+
 	/* What somebody waits for and what nobody does go different ways. */
-	return op_is_sync(rq->cmd_flags) == op_is_sync(bio->bi_opf);
+	return !(differ & (SS_SYNC | SS_AHEAD));
 }
 
 static int iosched_request_merge(struct request_queue *q, struct request **rq,
@@ -526,9 +529,12 @@ static void iosched_requests_merged(struct request_queue *q, struct request *rq,
 					 iosched_now_ns());
 		}
 	}
-	if (is_pending(slot))
-		grow(sd, slot, blk_rq_pos(rq),
-		     blk_rq_pos(rq) + blk_rq_sectors(rq));
+	if (!is_pending(slot))
+		return;
+	grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(rq) + blk_rq_sectors(rq));
+	/* Somebody waits for the whole when he does for a part. */
+	if (!(flags_of(next->cmd_flags) & SS_AHEAD))
+		slot->ss.flags &= ~SS_AHEAD;
 }
 
 static struct request *iosched_former_request(struct request_queue *q,
@@ -779,7 +785,7 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct iosched_data *sd = data->q->elevator->elevator_data;
 
-	if (!op_is_write(opf) && op_is_sync(opf))
+	if (!op_is_write(opf) && op_is_sync(opf) && !(flags_of(opf) & SS_AHEAD))
 		return;
 	/* Not computed here: older kernels ask before they know the hctx. */
 	data->shallow_depth = READ_ONCE(sd->shallow_depth);

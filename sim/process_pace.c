@@ -84,7 +84,10 @@ bool process_pace(struct sim *sim, struct sim_process *p)
 	if (p->in_flight && !p->job.offload)
 		return false;
 	at = next[dir];
-	if (p->job.runtime_ns && !p->ramping)
+	/* A rate begins anew when the ramp is over. */
+	if (p->ramping)
+		at = min_t(u64, at, p->begin_ns + p->job.ramp_ns);
+	else if (p->job.runtime_ns)
 		at = min_t(u64, at, p->begin_ns + p->job.runtime_ns);
 	process_run_at(sim, p, at);
 	return false;

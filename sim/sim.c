@@ -546,6 +546,10 @@ static void sum_up(const struct sim *sim, struct sim_result *result)
 		add_counters(&sim->disk[i].past, result);
 		add_counters(&sim->disk[i].sched.counters, result);
 		result->idle_ns -= sim->disk[i].flush_idle_ns;
+		/* What has gone on since before a ramp's end counts in part. */
+		if (sim->disk[i].busy_from_ns != U64_MAX)
+			result->busy_ns += sim->now_ns -
+					   sim->disk[i].busy_from_ns;
 	}
 	if (sim->array)
 		sim_array_result(sim->array, result);
@@ -578,14 +582,8 @@ static void leave_out(struct sim_result *result, const struct sim_result *past)
 
 void sim_begin_statistics(struct sim *sim, void *unused)
 {
-	u32 i;
-
 	(void)unused;
 	sum_up(sim, &sim->left_out);
-	for (i = 0; i < sim->nr_disks; i++)
-		if (sim->disk[i].busy_from_ns != U64_MAX)
-			sim->left_out.busy_ns += sim->now_ns -
-						 sim->disk[i].busy_from_ns;
 	/* Whoever watches (a chooser of schedulers) has seen these. */
 	sim->completed_before = sim->response.count;
 	sim->response_before_ns = sim->response.sum_ns;

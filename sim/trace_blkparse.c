@@ -110,14 +110,9 @@ static bool scan_rwbs(struct trace_line *line, struct trace_event *event,
 			event->flags |= SS_SYNC;
 		else if (word[i] == 'M')
 			event->flags |= SS_META;
-		else if (word[i] == 'A')
-			event->flags |= SS_AHEAD;
-		else if (!memchr("FEB", word[i], 3))
+		else if (!memchr("FAEB", word[i], 4))
 			return line_bad(line, begin, FORM_WORD, noun);
 	}
-	/* What is read ahead of a file is waited for, or will be soon. */
-	if (!(event->flags & SS_META))
-		event->flags &= (u8)~SS_AHEAD;
 	return true;
 }
 

@@ -17,7 +17,6 @@
 #define TC_SYNC (1U << 19)
 #define TC_PC (1U << 25) /* a command of its own, not a read or write */
 #define TC_NOTIFY (1U << 26)
-#define TC_AHEAD (1U << 27)
 #define TC_META (1U << 28)
 #define TC_DISCARD (1U << 29)
 #define TC_DRIVER (1U << 30)
@@ -191,8 +190,6 @@ static inline enum trace_step add_event(struct trace_reader *reader,
 	event->direction = action & TC_WRITE ? SS_WRITE : SS_READ;
 	event->flags = (action & TC_SYNC ? SS_SYNC : 0) |
 		       (action & TC_META ? SS_META : 0);
-	if ((action & TC_META) && (action & TC_AHEAD))
-		event->flags |= SS_AHEAD;
 	return TRACE_REQUEST;
 }
 

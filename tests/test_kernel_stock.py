@@ -684,7 +684,7 @@ echo all done
 def test_debugfs_is_read_while_the_scheduler_changes(
     suite: str, package: Path, shared: Path, tmp_path: Path
 ) -> None:
-    """Since Linux 6.17 such a file is there for a moment longer than what it tells of."""
+    """Since Linux 6.16 such a file is there for a moment longer than what it tells of."""
     boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
     done = boot(SWITCHED_AND_LOOKED_AT)
     assert done.returncode == 0, done.stdout[-6000:]

@@ -178,6 +178,23 @@ def test_the_disks_statistics_begin_with_the_first_process() -> None:
     assert abs(run.duration_ns - 5 * S) < 100 * MS
 
 
+def test_a_rate_begins_anew_after_the_ramp() -> None:
+    """Also for who would have slept for longer: a block is 16 s of this rate."""
+    rows, _ = played(f"[a]\n{DIRECT}size=128k\nrate=4k\nramp_time=1\n")
+    assert sent(rows) == [0, S, 17 * S]
+
+
+def test_what_is_under_way_at_the_ramps_end_counts_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever somebody asks: the disk was never busy for less than nothing."""
+    monkeypatch.setattr("streamsched.simulate.EVENTS_PER_CALL", 1)
+    text = "[a]\ndirect=1\nrw=randread\nbs=4k\nsize=100m\nruntime=1\nramp_time=35ms\n"
+    (process,) = parse_jobs(text, capacity_bytes=S, environ={})
+    with Simulation(Setup(disk=PAPERS, policy="noop")) as simulation:
+        simulation.add(process)
+        busy = [simulation.result(["a"]).busy_ns for _ in simulation.steps()]
+    assert max(busy) <= S + 10 * MS
+
+
 def test_a_ramp_changes_nothing_for_those_without() -> None:
     text = "[a]\ndirect=1\nrw=randread\nbs=4k\nsize=1g\nnumber_ios=100\n"
     plain, run = played(text)

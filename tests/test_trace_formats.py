@@ -26,7 +26,7 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError
 
 DATA = Path(__file__).parent / "data" / "traces"
-SYNC, META, AHEAD = 0x01, 0x02, 0x08
+SYNC, META = 0x01, 0x02
 
 EVENT = "IIQQIIIIIHH"
 MAGIC = 0x65617407
@@ -188,18 +188,6 @@ GOOD: dict[str, list[tuple[Any, ...]]] = {
         (12_345_678, None, 0, 1, "R", 0, 0, 3),
     ],
 }
-
-
-def test_metadata_that_is_read_ahead() -> None:
-    """Only of metadata it is said: a file's readahead is its reader's own."""
-    kinds = {b"RM": META, b"RAM": META | AHEAD, b"RMA": META | AHEAD, b"RA": 0, b"RSA": SYNC}
-    for kind, flags in kinds.items():
-        text = good("blkparse").replace(b" RM ", b" " + kind + b" ")
-        assert parse(text, "blkparse").requests[2].flags == flags
-    ahead, meta, read = 1 << 27, 1 << 28, 1 << 16
-    for extra, flags in ((0, 0), (ahead, 0), (meta, META), (meta | ahead, META | AHEAD)):
-        (request,) = parse(event(5, 8, 8, QUEUE | read | extra), "blktrace").requests
-        assert request.flags == flags
 
 
 @pytest.mark.parametrize("name", GOOD)

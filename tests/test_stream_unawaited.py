@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What nobody waits for: write-back, and metadata that is read ahead of its need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from policy_driver import Driver
+
+Core = tuple[Any, Any]
+
+MS = 1_000_000
+NEXT_MS, FAR_MS = 0.7, 13.0  # what the disk needs for what goes on at the head, and else
+APART = 200_000_000  # sectors
+STREAM, OTHER, NOBODY = 1, 2, 100
+KINDS = pytest.mark.parametrize("kind", ({"write": True}, {"ahead": True}), ids=("write", "ahead"))
+
+
+def readers(d: Driver, nr: int) -> Iterator[Any]:
+    """@nr sequential readers that send at once when they are served; what is served."""
+    at = [n * APART for n in range(nr)]
+    head = -1
+    for owner in range(nr):
+        d.send(owner, at[owner], 128)
+    while True:
+        verdict, *rest = d.choose()
+        if verdict == "wait":
+            d.at(rest[0])
+            continue
+        rq = d.dispatch()
+        d.later(NEXT_MS if rq.sector == head else FAR_MS)
+        head = rq.sector + rq.nr_sectors
+        d.complete(rq)
+        yield rq
+        if rq.owner < nr:
+            at[rq.owner] += 128
+            d.later(0.01)
+            d.send(rq.owner, at[rq.owner], 128)
+
+
+@KINDS
+@pytest.mark.parametrize("inner", ("noop", "cscan", "linus", "deadline", "sptf"))
+def test_it_goes_at_last(core: Core, inner: str, kind: dict[str, bool]) -> None:
+    """Also where the inner policy expires nothing, and streams take turns all the time."""
+    d = Driver(core, f"stream:{inner}", stream_time_slice=0)
+    served = readers(d, 4)
+    while d.now < 2000:
+        next(served)
+    begun = d.now
+    d.send(NOBODY, 1_900_000_000, **kind)
+    while next(served).owner != NOBODY:
+        assert d.now < begun + 6000
+
+
+def test_behind_it_a_late_read_is_late(core: Core) -> None:
+    """With a slice that is set the inner policy's word on age counts for reads (rule 4)."""
+    d = Driver(core, "stream:deadline", stream_time_slice=5000 * MS)
+    served = readers(d, 2)
+    before = next(served).owner
+    while before == next(served).owner or d.now < 5000:  # until a turn begins
+        pass
+    begun = d.now
+    d.send(NOBODY, 1_800_000_000, ahead=True)
+    read = d.send(OTHER, 1_900_000_000)
+    while next(served) != read:
+        assert d.now < begun + 500 + 3 * FAR_MS
+
+
+def test_what_is_read_ahead_ends_no_turn_of_a_target(core: Core) -> None:
+    """deadline calls it late after 0.5 s; nobody waits, so it goes with the turn's end."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0, wait_target=2000 * MS)
+    served = readers(d, 1)
+    while d.now < 100:
+        next(served)
+    begun = d.now
+    d.send(NOBODY, 1_800_000_000, ahead=True)
+    while next(served).owner != NOBODY:
+        pass
+    assert d.now > begun + 1500
+
+
+@pytest.mark.parametrize(("ahead", "verdict"), ((True, "dispatch"), (False, "wait")))
+def test_who_keeps_write_back_apart(core: Core, ahead: bool, verdict: str) -> None:
+    """Few writes are in the disk beside a reader; what is read ahead is nobody's."""
+    d = Driver(core, "stream:noop")
+    d.serve(d.send(OTHER, 1_000_000, ahead=ahead), FAR_MS)
+    for at in range(6):
+        d.send(NOBODY, 2_000_000 + 1000 * at, write=True)
+    for _ in range(4):
+        d.dispatch()
+    assert d.choose()[0] == verdict
+
+
+def test_nothing_is_kept_apart_on_a_disk_without_a_head(core: Core) -> None:
+    ffi, lib = core
+    d = Driver(core, "stream:noop")
+    points = ffi.new("struct ss_curve_point[]", [(0, 100_000), (2**31 - 1, 100_000)])
+    assert lib.ss_curve_set(ffi.addressof(d.sched.curve), points, 2, 2**31) == 0
+    assert d.sched.curve.flat
+    for at in range(10):
+        d.send(NOBODY, 2_000_000 + 1000 * at, write=True)
+        d.send(OTHER, 1_000_000 + 1000 * at)
+    for _ in range(20):
+        d.dispatch()
