@@ -35,11 +35,17 @@ static const struct {
 
 /* Sequential: no positioning. A generic disk's track: 1 MiB. */
 #define GENERIC_TRACK_SECTORS 2048
+#define GENERIC_PS 3000000 /* for a sector: 170 MB/s */
+#define GENERIC_RANDOM_NS 12000000
 
 /* New samples count for at least 1/LEARN_WEIGHT: the curve follows changes. */
 #define LEARN_WEIGHT 64
 /* A bucket with fewer samples than this is not believed. */
 #define LEARN_BELIEVE 4
+/* So many times as long as the others of its distance took: a mishap. */
+#define LATE 4
+/* A flat curve is doubted by so many requests at a time. */
+#define DOUBT_BATCH 64
 /* Rebuild the points after this many samples. */
 #define LEARN_BATCH 32
 
@@ -171,7 +177,7 @@ void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
 	memset(curve, 0, sizeof(*curve));
 	ss_curve_set_backward(curve, 150);
 	curve->span_sectors = max_t(u64, span_sectors, 1);
-	curve->transfer_ps = 3000000; /* 170 MB/s */
+	curve->transfer_ps = GENERIC_PS;
 	curve->point[nr++] = (struct ss_curve_point){ 0, 0 };
 	curve->point[nr++] = (struct ss_curve_point){
 		GENERIC_TRACK_SECTORS, generic[0].time_us * 1000ULL
@@ -280,6 +286,33 @@ static u64 bucket_distance(u32 bucket)
 	return low + (low >> 1);
 }
 
+/* What @size of a bucket takes to move at @ps for a sector. */
+static u64 moved_ns(u64 ps, u64 size)
+{
+	return mul_u64_u64_div_u64(ps, size, 1000 << SS_CURVE_SIZE_SHIFT);
+}
+
+/*
+ * What the requests of a bucket took beside their transfer. Of a small
+ * sequential request most is what any request costs: what is larger than they
+ * were is taken to move at the generic rate at least, or nothing would be left
+ * for positioning.
+ */
+static u64 seen_ns_of(const struct ss_curve *curve, u32 bucket)
+{
+	const struct ss_curve_bucket *seen = &curve->bucket[bucket];
+	u64 ps = curve->transfer_ps, size = seen->mean_size, moving_ns = 0;
+	u64 known_size = curve->bucket[0].mean_size;
+
+	if (ps > GENERIC_PS && size > known_size) {
+		moving_ns = moved_ns(GENERIC_PS, size - known_size);
+		size = known_size;
+	}
+	moving_ns += moved_ns(ps, size);
+	return bucket && seen->mean_ns > moving_ns ? seen->mean_ns - moving_ns :
+						     0;
+}
+
 /*
  * What was seen, made to never fall with distance: neighbours that contradict
  * each other share their mean, each as heavy as its samples are many (pool
@@ -301,7 +334,7 @@ static void smooth_seen(const struct ss_curve *curve, u32 nr,
 
 		if (weight < LEARN_BELIEVE)
 			continue;
-		pool[pools].sum_ns = curve->bucket[bucket].mean_ns * weight;
+		pool[pools].sum_ns = seen_ns_of(curve, bucket) * weight;
 		pool[pools].weight = weight;
 		pool[pools++].first = bucket;
 		while (pools > 1 &&
@@ -370,42 +403,86 @@ static void learn_rebuild(struct ss_curve *curve)
 	curve_summarise(curve);
 }
 
+/* @mean moves to @sample, which is one of @samples. */
+static void move_mean(u64 *mean, u64 sample, u32 samples)
+{
+	if (sample > *mean)
+		*mean += div_u64(sample - *mean, samples);
+	else
+		*mean -= div_u64(*mean - sample, samples);
+}
+
+/*
+ * The longest that a request is believed to take. What goes beyond it was a
+ * retry, or a drive that had to wake up, or, where it went on, a head that was
+ * not there. It grows with what is learned: slow disks are believed, too.
+ */
+static u64 believed_ns(const struct ss_curve *curve, u64 distance_sectors,
+		       u32 nr_sectors, u64 mean_ns)
+{
+	u64 ps = max_t(u64, curve->transfer_ps, GENERIC_PS);
+	u64 position_ns = 0;
+
+	if (distance_sectors)
+		position_ns = max_t(u64, curve->mean_random_ns,
+				    GENERIC_RANDOM_NS);
+	return div_u64(ps * nr_sectors, 1000) +
+	       max_t(u64, position_ns, LATE * mean_ns);
+}
+
 void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 		    u32 nr_sectors, u64 service_ns)
 {
 	struct ss_curve_bucket *bucket;
-	u64 transfer_ns;
 
 	if (!curve->learning)
 		return;
-	if (!distance_sectors) {
-		/* A sequential request is all transfer. */
-		u64 ps = div_u64(service_ns * 1000, nr_sectors);
-		u32 weight = min_t(u32, ++curve->transfer_samples,
-				   LEARN_WEIGHT);
-
-		if (curve->transfer_samples == 1)
-			curve->transfer_ps = ps;
-		else if (ps > curve->transfer_ps)
-			curve->transfer_ps += div_u64(ps - curve->transfer_ps,
-						      weight);
-		else
-			curve->transfer_ps -= div_u64(curve->transfer_ps - ps,
-						      weight);
-	}
-	transfer_ns = div_u64(curve->transfer_ps * nr_sectors, 1000);
-	service_ns = service_ns > transfer_ns ? service_ns - transfer_ns : 0;
 	bucket = &curve->bucket[learn_bucket(distance_sectors)];
+	service_ns = min_t(u64, service_ns,
+			   believed_ns(curve, distance_sectors, nr_sectors,
+				       bucket->mean_ns));
 	if (bucket->samples < LEARN_WEIGHT)
 		bucket->samples++;
-	if (service_ns > bucket->mean_ns)
-		bucket->mean_ns += div_u64(service_ns - bucket->mean_ns,
-					   bucket->samples);
-	else
-		bucket->mean_ns -= div_u64(bucket->mean_ns - service_ns,
-					   bucket->samples);
+	move_mean(&bucket->mean_ns, service_ns, bucket->samples);
+	move_mean(&bucket->mean_size, (u64)nr_sectors << SS_CURVE_SIZE_SHIFT,
+		  bucket->samples);
+	/* A sequential request is all transfer. */
+	if (!distance_sectors && bucket->samples >= LEARN_BELIEVE)
+		curve->transfer_ps = div64_u64((bucket->mean_ns * 1000)
+						       << SS_CURVE_SIZE_SHIFT,
+					       bucket->mean_size);
 	if (++curve->unseen >= LEARN_BATCH) {
 		curve->unseen = 0;
 		learn_rebuild(curve);
 	}
+}
+
+void ss_curve_forget(struct ss_curve *curve)
+{
+	struct ss_ratio backward = curve->dearer[true];
+
+	ss_curve_init_generic(curve, curve->span_sectors);
+	curve->dearer[true] = backward;
+}
+
+/*
+ * On a flat curve nobody is waited for, so that of several readers hardly any
+ * request is alone in the disk: if it was learned to be flat from what a cache
+ * held, nothing would ever be learned again. But a device without a head is
+ * busy for no longer with each of many than with one alone.
+ */
+void ss_curve_doubt(struct ss_curve *curve, u32 nr_sectors, u64 busy_ns)
+{
+	u64 moving_ns = div_u64(curve->transfer_ps * nr_sectors, 1000);
+	bool holds;
+
+	curve->too_slow += busy_ns >
+			   FLAT_BELOW_NS + 2 * (curve->most_ns + moving_ns);
+	if (++curve->doubted < DOUBT_BATCH)
+		return;
+	holds = 2 * curve->too_slow < DOUBT_BATCH;
+	curve->doubted = 0;
+	curve->too_slow = 0;
+	if (!holds)
+		ss_curve_forget(curve);
 }

@@ -25,6 +25,8 @@
 /* Times are looked up by steps of 2^18 ns. */
 #define SS_CURVE_TIMES 128
 #define SS_CURVE_STEP_SHIFT 18
+/* Mean sizes are kept in parts of a sector. */
+#define SS_CURVE_SIZE_SHIFT 8
 
 struct ss_curve_point {
 	u64 distance_sectors;
@@ -39,9 +41,14 @@ struct ss_curve_segment {
 	struct ss_ratio slope; /* ns per sector; NO_SLOPE: to be divided */
 };
 
-/* What learning knows about one range of distances. */
+/*
+ * What learning knows about one range of distances: what its requests took as
+ * a whole, and their size, so that a better rate of transfer corrects all that
+ * was learned before.
+ */
 struct ss_curve_bucket {
 	u64 mean_ns;
+	u64 mean_size; /* sectors << SS_CURVE_SIZE_SHIFT */
 	u32 samples;
 };
 
@@ -63,12 +70,16 @@ struct ss_curve {
 	bool learning;
 	struct ss_curve_bucket bucket[SS_CURVE_BUCKETS];
 	u64 transfer_ps; /* per sector, 10^-12 s; from sequential requests */
-	u32 transfer_samples;
 	u32 unseen; /* samples since the points were last rebuilt */
+	u32 doubted; /* requests that were compared with a flat curve, ... */
+	u32 too_slow; /* ... and those of them that contradict it */
 };
 
 /* The start for learning: a generic 7200 rpm disk of @span_sectors. */
 void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
+
+/* Learn anew; what backward distances cost more stays. */
+void ss_curve_forget(struct ss_curve *curve);
 
 /*
  * Use @nr points, distances strictly ascending from 0 and times never falling,
@@ -141,5 +152,12 @@ static inline u64 ss_curve_reach_sectors(const struct ss_curve *curve,
  */
 void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,
 		    u32 nr_sectors, u64 service_ns);
+
+/*
+ * A read kept the disk busy for @busy_ns, with others in it or not. Where the
+ * curve was learned to be flat and half of them take much longer than it says,
+ * it is learned anew.
+ */
+void ss_curve_doubt(struct ss_curve *curve, u32 nr_sectors, u64 busy_ns);
 
 #endif

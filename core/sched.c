@@ -344,11 +344,14 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	sched->counters.dispatches++;
 	sched->counters.seeks += rq->sector != sched->head_sector;
 	sched->alone = NULL;
-	if (!sched->nr_in_flight && rq->direction == SS_READ &&
-	    rq->sector >= sched->head_sector && sched->curve.learning)
-		sched->alone = rq;
-	if (sched->curve.learning)
+	if (sched->curve.learning) {
+		if (sched->head_known && !sched->nr_in_flight &&
+		    rq->direction == SS_READ &&
+		    rq->sector >= sched->head_sector)
+			sched->alone = rq;
 		sched->alone_continues = continues_recent(sched, rq);
+		sched->head_known = true;
+	}
 	sched->nr_in_flight++;
 	sched->nr_async_in_flight += !ss_request_is_awaited(rq);
 	sched->head_sector = ss_request_end(rq);
@@ -357,6 +360,17 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 						    now_ns);
 	policy->ops->dispatched(policy, rq, now_ns);
 	note_idleness(sched, now_ns);
+}
+
+/* Reads alone: what drives do with writes is not positioning. */
+static noinline void doubt_flat(struct ss_sched *sched,
+				const struct ss_request *rq, u64 now_ns)
+{
+	if (rq->direction == SS_READ && !sched->nr_async_in_flight)
+		ss_curve_doubt(&sched->curve, rq->nr_sectors,
+			       now_ns - max_t(u64, sched->busy_since_ns,
+					      rq->dispatch_ns));
+	sched->busy_since_ns = now_ns;
 }
 
 void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
@@ -373,6 +387,8 @@ void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 		ss_curve_learn(&sched->curve, rq->sector - rq->from_sector,
 			       rq->nr_sectors, now_ns - rq->dispatch_ns);
 	sched->alone = NULL;
+	if (sched->curve.flat && sched->curve.learning)
+		doubt_flat(sched, rq, now_ns);
 	if (policy->ops->completed)
 		policy->ops->completed(policy, rq, now_ns);
 	if (sched->coordinator)
@@ -385,6 +401,8 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 		       u64 now_ns)
 {
 	sched->alone = NULL;
+	/* It may not have come where it was sent. */
+	sched->head_known = false;
 	ss_sched_completed(sched, rq, now_ns);
 }
 

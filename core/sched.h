@@ -63,7 +63,9 @@ struct ss_sched {
 	u32 nr_async_in_flight; /* those of them that nobody waits for */
 	u32 nr_pending_dir[SS_DIRECTIONS];
 	u64 head_sector; /* where the last dispatched request ends */
+	bool head_known; /* by learning: there was one that left it there */
 	u64 now_ns; /* of the last event */
+	u64 busy_since_ns; /* on a flat curve: the last completion */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
 	struct ss_request
 		*alone; /* in flight with nothing else, to learn from */
@@ -175,6 +177,7 @@ struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
 static inline void ss_sched_head_taken(struct ss_sched *sched, u64 end_sector)
 {
 	sched->head_sector = end_sector;
+	sched->head_known = true;
 	sched->alone = NULL;
 }
 

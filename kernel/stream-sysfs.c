@@ -422,7 +422,7 @@ static void set_curve(struct stream_data *sd,
 		if (nr)
 			ss_curve_set(curve, point, nr, curve->span_sectors);
 		else
-			ss_curve_init_generic(curve, curve->span_sectors);
+			ss_curve_forget(curve);
 		curve->learning = !nr && !sd->plain;
 	}
 	spin_unlock_irqrestore(&sd->io.lock, irq);

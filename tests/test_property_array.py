@@ -133,6 +133,38 @@ def test_turns_teach_the_members_no_wrong_curve(nr: int, disk: str, members: int
     assert ArrayWorkload(0, setup, tuple(work)).ratio() >= KEPT
 
 
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("coordinated", [False, True])
+@pytest.mark.parametrize(
+    ("disk", "members", "bs", "chunk", "policy"),
+    [
+        ("st2000dm006", 8, 4, 4, "stream:sptf"),
+        ("st2000dm006", 8, 16, 4, "stream:sptf"),
+        ("st2000dm006", 5, 64, 64, "stream:deadline"),
+    ],
+)
+def test_who_reads_the_first_sector_teaches_no_wrong_curve(
+    disk: str, members: int, bs: int, chunk: int, policy: str, coordinated: bool, probed: bool
+) -> None:
+    """It waits for a revolution, as where partitions are looked for. Taken for the transfer of
+    what goes on, that left nothing for positioning: eight readers had 3 to 34 MB/s of 34 to 231
+    wherever it came to that; the rest is chance."""
+    setup = Setup(
+        disk_of(disk),
+        policy,
+        owners="none",
+        queue_depth=32,
+        array=Array("raid0", members, chunk * KIB // 512, coordinated=coordinated),
+        tunables=(("stream_time_slice", 0),),  # auto
+        curve="learned",
+    )
+    work = readers(8, bs * KIB, 256 * MIB, setup.capacity_bytes, delay=500 * MS if probed else 0)
+    if probed:
+        work.append(process(8, bs=4 * KIB, io=4 * KIB))
+    measured = dataclasses.replace(setup, curve="measured")
+    assert run_jobs(measured, work).duration_ns / run_jobs(setup, work).duration_ns > 0.6
+
+
 @pytest.mark.parametrize("seed", [83, 325, 419, 429])
 def test_members_look_for_answers_while_there_are_no_turns(seed: int) -> None:
     """As without coordination, with the kernel's slice: it is theirs to say who goes first. On
