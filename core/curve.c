@@ -414,18 +414,18 @@ static void move_mean(u64 *mean, u64 sample, u32 samples)
 
 /*
  * The longest that a request is believed to take. What goes beyond it was a
- * retry, or a drive that had to wake up, or, where it went on, a head that was
- * not there. It grows with what is learned: slow disks are believed, too.
+ * retry, or a drive that had to wake up. Who goes on may have lost a revolution,
+ * and some always do. It grows with what is learned: slow disks are believed,
+ * too.
  */
 static u64 believed_ns(const struct ss_curve *curve, u64 distance_sectors,
 		       u32 nr_sectors, u64 mean_ns)
 {
 	u64 ps = max_t(u64, curve->transfer_ps, GENERIC_PS);
-	u64 position_ns = 0;
+	u64 position_ns = GENERIC_RANDOM_NS;
 
 	if (distance_sectors)
-		position_ns = max_t(u64, curve->mean_random_ns,
-				    GENERIC_RANDOM_NS);
+		position_ns = max_t(u64, curve->mean_random_ns, position_ns);
 	return div_u64(ps * nr_sectors, 1000) +
 	       max_t(u64, position_ns, LATE * mean_ns);
 }

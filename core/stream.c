@@ -194,7 +194,6 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 					const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_policy *inner = inner_of(policy);
 
 	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
 	    !is_flat(policy))
@@ -204,9 +203,7 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 	     now_ns >= all->oldest_served_ns + alone_turn_ns(policy)))
 		return ss_stream_turn_choice(policy, now_ns, skip);
 	/* Nobody's turn, and nobody starves. */
-	if (all->nr_async >= ASYNC_BESIDE)
-		return ss_stream_inner_choice(policy, now_ns, skip);
-	return inner->ops->choose(inner, now_ns, skip);
+	return ss_stream_inner_choice(policy, now_ns, skip);
 }
 
 /* The last member has just been dispatched: it becomes a parent-to-be. */

