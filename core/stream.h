@@ -49,6 +49,8 @@ enum {
  * and may go before the next read of somebody who reads on.
  */
 #define ASYNC_BESIDE 4
+/* Where all are late, a turn lasts for so many times what a switch takes. */
+#define LATE_SWITCHES 2
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 enum stream_state {
@@ -96,6 +98,7 @@ struct stream_share {
 	bool open;
 	u32 nr; /* turns so far; 0 before the first */
 	u64 until_ns; /* its end at the latest */
+	u64 least_ns; /* not before, where these are late, too */
 	u64 idle_ns; /* since when the next request is awaited; 0: it is not */
 };
 
@@ -110,6 +113,7 @@ struct stream_state_all {
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
 	bool new_turn; /* answers have just made a stream of held */
+	bool turn_full; /* it began with several in the device */
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */

@@ -15,6 +15,9 @@
  * is lost once in a turn at most. As in CFQ, where all who seek have one slice
  * together.
  *
+ * Where these are late, too, their turn lasts as long as a stream's then does,
+ * for which late_end_ns() of stream_turn.c has the reason.
+ *
  * A stream that is established in that turn is of it.
  */
 #include "stream.h"
@@ -81,6 +84,7 @@ void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns)
 	all->share.nr++;
 	/* Where no stream is left, it shall not keep write-back waiting. */
 	all->share.until_ns = now_ns + policy->value[STREAM_WAIT_TARGET];
+	all->share.least_ns = now_ns + LATE_SWITCHES * all->switch_ns;
 }
 
 void ss_stream_share_arrived(struct stream_state_all *all,
@@ -110,6 +114,23 @@ void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns)
 		all->share.idle_ns = now_ns;
 }
 
+/* When @next, a request of a stream, ends this turn. */
+static u64 share_end_ns(const struct ss_policy *policy,
+			const struct ss_request *next, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_request *own;
+	u64 end_ns = next->arrival_ns + ss_stream_target_ns(policy);
+
+	if (now_ns < end_ns || now_ns >= all->share.least_ns)
+		return end_ns;
+	own = oldest_of_others(all);
+	if (!own ||
+	    now_ns < own->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return end_ns;
+	return all->share.least_ns;
+}
+
 struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip)
@@ -121,7 +142,7 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 	u64 end_ns = SS_FOREVER, until_ns;
 
 	if (next)
-		end_ns = next->arrival_ns + ss_stream_target_ns(policy);
+		end_ns = share_end_ns(policy, next, now_ns);
 	if (now_ns >= end_ns && next != skip)
 		return ss_dispatch(next);
 	if (now_ns >= all->share.until_ns)

@@ -24,6 +24,9 @@
  */
 #define ASYNC_EXPIRY (5 * SS_SEC)
 
+/* A device that had more than these at a turn's beginning orders by itself. */
+#define FULL 2
+
 static struct ss_request *oldest_other(const struct stream_state_all *all,
 				       const struct stream *s)
 {
@@ -109,11 +112,38 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 }
 
 /*
+ * With a target, and more work than can be done within it, all are late. If
+ * each that is late ended the turn, every request would cost a switch, and so
+ * they would stay late. So where @s's own next request is late, too, its turn
+ * is worth its way: it has its slice, is not over before the head is there,
+ * and then not before as much time went into it as into a switch. Not in a
+ * full device: that one finds short ways between many streams by itself.
+ */
+static u64 late_end_ns(const struct ss_policy *policy, const struct stream *s,
+		       u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_request *own;
+
+	if (!s->nr_pending || all->turn_full)
+		return 0;
+	own = list_first_entry(&s->members, struct ss_request, member_node);
+	if (!ss_request_is_awaited(own) ||
+	    now_ns < own->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return 0;
+	if (all->first_of_turn)
+		return SS_FOREVER;
+	return all->slice_start_ns +
+	       max_t(u64, slice_ns(policy, s), LATE_SWITCHES * all->switch_ns);
+}
+
+/*
  * When the held stream must let others go on; they are pending. Beside what
  * nobody waits for, a turn lasts for ASYNC_SLICES of the paper's slices, and
  * does not pay for the drive's work on writes.
  */
-static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
+static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s,
+			u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
 	u64 slice = slice_ns(policy, s), end = all->slice_start_ns + slice;
@@ -127,8 +157,9 @@ static u64 slice_end_ns(const struct ss_policy *policy, const struct stream *s)
 	}
 	if (!target)
 		return end;
-	return min_t(u64, end,
-		     oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
+	end = min_t(u64, end,
+		    oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET]);
+	return max_t(u64, end, late_end_ns(policy, s, now_ns));
 }
 
 /*
@@ -142,7 +173,8 @@ static inline bool turn_goes_on(const struct ss_policy *policy,
 
 	return now_ns <
 		       all->slice_start_ns + policy->value[STREAM_TIME_SLICE] ||
-	       !nr_others(policy, s) || now_ns < slice_end_ns(policy, s);
+	       !nr_others(policy, s) ||
+	       now_ns < slice_end_ns(policy, s, now_ns);
 }
 
 /*
@@ -183,7 +215,7 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 	if (!ss_request_is_awaited(rq) && all->held && !is_alone(all) &&
 	    (rq->direction == SS_WRITE ||
 	     policy->value[STREAM_TIME_SLICE] == SLICE_AUTO) &&
-	    now_ns < slice_end_ns(policy, all->held))
+	    now_ns < slice_end_ns(policy, all->held, now_ns))
 		return NULL;
 	/* It is next, and sent now it would be served no sooner. */
 	if (all->held && rq->stream == all->held && !is_alone(all) &&
@@ -197,6 +229,10 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 	else if (ss_request_is_awaited(rq))
 		late_ns = policy->value[STREAM_WAIT_TARGET];
 	if (now_ns < rq->arrival_ns + late_ns)
+		return NULL;
+	/* It is, but so is what goes on at the head. */
+	if (ss_request_is_awaited(rq) && all->held && rq->stream != all->held &&
+	    !all->away && now_ns < late_end_ns(policy, all->held, now_ns))
 		return NULL;
 	return rq;
 }
@@ -323,7 +359,7 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 	if (own && !is_behind_first(policy, own))
 		return ss_dispatch(own);
 	if (nr_others(policy, s))
-		until_ns = slice_end_ns(policy, s);
+		until_ns = slice_end_ns(policy, s, now_ns);
 	if (own)
 		return ss_wait(until_ns);
 	/* Without a child by then, the turn is over. */
@@ -495,5 +531,6 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->slice_start_ns = all->went_first == rq ? all->run_ns : now_ns;
 	all->new_turn = all->went_first == rq;
 	all->turn_behind_ns = 0;
+	all->turn_full = policy->sched->nr_in_flight > FULL;
 	all->first_of_turn = all->held ? rq : NULL;
 }

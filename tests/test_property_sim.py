@@ -242,9 +242,9 @@ LEAST = 0.92
 MISSED = {228, 234, 533, 822, 941, 982}
 # With stream_time_slice=auto the wait target comes first, and nothing is tried.
 AUTO = 0
-AUTO_LEAST = 0.27
+AUTO_LEAST = 0.65
 AUTO_MISSED = {
-    *(14, 91, 124, 129, 155, 163, 188, 234, 245, 264, 294, 336, 362, 371, 417, 424, 485),
+    *(91, 155, 163, 188, 234, 245, 264, 294, 336, 362, 371, 417, 424, 485),
     *(492, 533, 562, 586, 592, 636, 638, 649, 697, 839, 866, 873, 877, 929, 938, 968, 970),
 }
 
@@ -272,18 +272,24 @@ def check(ratios: dict[int, float], missed: set[int], least: float) -> None:
 BY_CHANCE, DRAWS = {228, 822, 941}, 6
 
 
+def begun(one: Workload, draw: int) -> Workload:
+    """Its processes begin at other times, each within 20 ms; as they are with 0."""
+    if draw == 0:
+        return one
+    dice = random.Random(draw)
+    processes = tuple(
+        dataclasses.replace(each, startdelay_ns=dice.randrange(20 * MS)) for each in one.processes
+    )
+    return dataclasses.replace(one, processes=processes)
+
+
 @pytest.mark.parametrize("seed", sorted(BY_CHANCE))
 def test_some_miss_it_by_when_their_processes_begin(seed: int) -> None:
     assert seed in MISSED
     one = workload(seed).lasting()
     inner_ns = stream_ns = 0
     for draw in range(DRAWS):
-        dice = random.Random(draw)
-        begun = tuple(
-            each if draw == 0 else dataclasses.replace(each, startdelay_ns=dice.randrange(20 * MS))
-            for each in one.processes
-        )
-        drawn = dataclasses.replace(one, processes=begun)
+        drawn = begun(one, draw)
         inner_ns += drawn.run(one.inner).duration_ns
         stream_ns += drawn.run(f"stream:{one.inner}").duration_ns
     assert inner_ns / stream_ns >= KEPT
@@ -309,10 +315,35 @@ def test_one_misses_it_while_the_drive_writes() -> None:
     assert one.ratio() < KEPT < one.more(4).ratio() < one.more(8).ratio()
 
 
+@pytest.mark.parametrize(("seed", "kept"), [(124, 1.1), (336, 0.65)])
+def test_where_all_are_late_a_turn_pays_its_way(seed: int, kept: float) -> None:
+    """128 and 256 requests outstanding, with stream_time_slice=auto. Whenever they begin.
+
+    It was 0.28 and 0.37 once all were late, which by 124's beginning they were or not.
+    """
+    one = workload(seed).lasting()
+    for draw in range(DRAWS):
+        drawn = begun(one, draw)
+        assert drawn.ratio(stream_time_slice=AUTO) >= kept
+
+
+def test_who_seeks_has_as_long_a_turn_where_all_are_late() -> None:
+    """5831: 16 readers of 8 requests each, and 16 who write here and there and wait for it.
+
+    Those waited for 2.9 to 4.3 s, and the whole took longer than under the inner policy.
+    """
+    one = workload(5831).lasting()
+    for draw in range(DRAWS):
+        drawn = begun(one, draw)
+        stream = drawn.run(f"stream:{one.inner}", stream_time_slice=AUTO)
+        assert stream.duration_ns < drawn.run(one.inner).duration_ns
+        assert stream.wait.max < 2500
+
+
 def test_how_many_do_not_keep_it() -> None:
     """The figures of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
-    assert len(AUTO_MISSED) == 34
+    assert len(AUTO_MISSED) == 31
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:
