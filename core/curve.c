@@ -414,9 +414,9 @@ static void move_mean(u64 *mean, u64 sample, u32 samples)
 
 /*
  * The longest that a request is believed to take. What goes beyond it was a
- * retry, or a drive that had to wake up. Who goes on may have lost a revolution,
- * and some always do. It grows with what is learned: slow disks are believed,
- * too.
+ * retry, or a drive that had to wake up. Who goes on may have lost a
+ * revolution, and some always do. It grows with what is learned: slow disks
+ * are believed, too.
  */
 static u64 believed_ns(const struct ss_curve *curve, u64 distance_sectors,
 		       u32 nr_sectors, u64 mean_ns)
