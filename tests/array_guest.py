@@ -54,6 +54,9 @@ def create(level: str, members: list[Emu], *more: str) -> None:
     """The md array /dev/md0 of these disks."""
     words = ["mdadm", "--create", MD, "--run", "--metadata=1.2", f"--level={level}", "--chunk=64"]
     words += ["--assume-clean", f"--raid-devices={len(members)}", *more]
+    if level not in ("0", "linear"):
+        # mdadm gives large arrays one; Linux 7.2 and mdadm 4.2 do not agree on how.
+        words.append("--bitmap=none")
     must(*words, *(str(disk.path) for disk in members))
 
 
