@@ -24,6 +24,7 @@ class Driver:
         self.why = self.ffi.new("char[160]")
         assert self.lib.ss_sched_init(self.sched, spec.encode(), 2**31, self.why, 160) == 0
         self.now_ns = 0
+        self.head = -1  # where what serve_when_chosen() served last ends; nobody knows at first
         self.pending: list[Any] = []
         self.at_disk: list[Any] = []
         self.keep: list[Any] = []  # C does not own what it links together
@@ -122,6 +123,15 @@ class Driver:
         """The disk takes what is chosen and does it in @ms."""
         rq = self.dispatch(expected)
         self.later(ms)
+        return self.complete(rq)
+
+    def serve_when_chosen(self, next_ms: float, far_ms: float) -> Any:
+        """The disk waits as long as it is told to; what goes on where it is takes @next_ms."""
+        while (decision := self.choose())[0] == "wait":
+            self.at(decision[1])
+        rq = self.dispatch()
+        self.later(next_ms if rq.sector == self.head else far_ms)
+        self.head = rq.sector + rq.nr_sectors
         return self.complete(rq)
 
     def remove(self, rq: Any) -> None:

@@ -22,7 +22,6 @@ NR, EACH = 32, 8  # readers, and how many requests of each are outstanding
 def owners_served(d: Driver) -> Iterator[Any]:
     """Readers who send the next request for each that is served; whose was served."""
     at = [n * APART for n in range(NR)]
-    head = -1
 
     def send(owner: int) -> None:
         d.send(owner, at[owner], LENGTH)
@@ -31,14 +30,7 @@ def owners_served(d: Driver) -> Iterator[Any]:
     for _, owner in itertools.product(range(EACH), range(NR)):
         send(owner)
     while True:
-        verdict, *rest = d.choose()
-        if verdict == "wait":
-            d.at(rest[0])
-            continue
-        rq = d.dispatch()
-        d.later(NEXT_MS if rq.sector == head else FAR_MS)
-        head = rq.sector + rq.nr_sectors
-        d.complete(rq)
+        rq = d.serve_when_chosen(NEXT_MS, FAR_MS)
         yield rq.owner
         d.later(0.01)
         send(rq.owner)

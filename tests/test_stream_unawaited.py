@@ -21,18 +21,10 @@ KINDS = pytest.mark.parametrize("kind", ({"write": True}, {"ahead": True}), ids=
 def readers(d: Driver, nr: int) -> Iterator[Any]:
     """@nr sequential readers that send at once when they are served; what is served."""
     at = [n * APART for n in range(nr)]
-    head = -1
     for owner in range(nr):
         d.send(owner, at[owner], 128)
     while True:
-        verdict, *rest = d.choose()
-        if verdict == "wait":
-            d.at(rest[0])
-            continue
-        rq = d.dispatch()
-        d.later(NEXT_MS if rq.sector == head else FAR_MS)
-        head = rq.sector + rq.nr_sectors
-        d.complete(rq)
+        rq = d.serve_when_chosen(NEXT_MS, FAR_MS)
         yield rq
         if rq.owner < nr:
             at[rq.owner] += 128
