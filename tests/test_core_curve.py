@@ -389,6 +389,15 @@ def test_a_later_mishap_changes_little(core: Core, mishap: Samples) -> None:
     assert off_by(curve) < 0.02
 
 
+def test_revolutions_that_are_lost_again_and_again_are_no_mishap(curve: Curve) -> None:
+    """One of eight that go on comes too late; what the others take says nothing of it."""
+    took = [8 * MS + 400 * US] + [100 * US] * 7
+    for _ in range(32):
+        for service_ns in took:
+            curve.learn(0, 8, service_ns)
+    assert curve.c.transfer_ps == pytest.approx(sum(took) / len(took) * 1000 / 8, rel=0.2)
+
+
 @pytest.mark.parametrize("first", [8 * MS, 8_000 * MS])
 def test_a_revolution_is_no_transfer(curve: Curve, first: int) -> None:
     """The next sector had just passed, and nothing goes on after that. Far requests cost what

@@ -117,3 +117,15 @@ def test_without_a_target_the_inner_policy_has_its_way(core: Core) -> None:
     ahead = d.send(NOBODY, 1_000_000, ahead=True)
     d.send(OTHER, 1_900_000_000)
     assert d.serve() == ahead
+
+
+def test_what_is_read_ahead_is_not_late_as_reads_are(core: Core) -> None:
+    """After 0.6 s few of it are in the disk beside a reader all the same."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0, answer_time=0)
+    for at in range(6):
+        d.send(NOBODY, 1_000_000 + 1000 * at, ahead=True)
+    d.later(600)
+    d.serve(d.send(OTHER, 1_900_000_000))
+    for _ in range(4):
+        d.dispatch()
+    assert d.choose()[0] == "wait"
