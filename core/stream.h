@@ -113,7 +113,7 @@ struct stream_state_all {
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
 	bool new_turn; /* answers have just made a stream of held */
-	bool turn_full; /* it began with several in the device */
+	bool turn_full; /* it began with others in the device, not one only */
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
