@@ -107,6 +107,14 @@ static const struct ss_tunable stream_tunables[] = {
 		.word_value = ANSWER_AUTO,
 		.help = "with no stream held, an empty disk waits at most so long for the next read of whoever was just served; auto: a 32nd of a random one's time with stream_time_slice=auto, else 0",
 	},
+	[STREAM_TRIALS] = {
+		.name = "trials",
+		.unit = SS_UNIT_BOOL,
+		.initial = 1,
+		.min = 0,
+		.max = 1,
+		.help = "now and then the inner policy has the disk to itself, and keeps it where that serves more",
+	},
 };
 
 /* The device's time per request: a running mean of about this many. */
@@ -152,6 +160,7 @@ static void set_sizes(const struct ss_policy *policy)
 static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
+	bool aimed;
 	u32 i;
 
 	ss_curve_set_backward(&policy->sched->curve,
@@ -166,8 +175,12 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	all->next_broken_ns = 0;
 	all->share.open = false;
 	all->share.idle_ns = 0;
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && is_alone(all))
+	aimed = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	if (is_alone(all) &&
+	    (aimed != all->trial.aimed || !policy->value[STREAM_TRIALS]))
 		trial_change(&all->trial, false, now_ns);
+	if (aimed != all->trial.aimed)
+		ss_trial_aim(&all->trial, aimed);
 }
 
 static void stream_init(struct ss_policy *policy)
@@ -323,25 +336,41 @@ static bool was_cached(const struct ss_policy *policy,
 }
 
 /*
+ * Is nothing to be tried? An array has a trial of its own, of all its members
+ * together. With a target for waits and several commands in the device the
+ * inner policy alone leaves the order to the drive, which keeps no target.
+ */
+static bool is_untried(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return !policy->value[STREAM_TRIALS] || is_led(policy->sched, now_ns) ||
+	       (all->trial.aimed &&
+		(all->busy_ns || policy->sched->nr_in_flight));
+}
+
+/*
  * @rq is done: what does that say of holding and of the inner policy alone?
- * With a target for waits, that comes first, and nothing is tried.
+ * @answer: it went first because it was one.
  */
 static void note_trial(const struct ss_policy *policy,
-		       const struct ss_request *rq, u64 moving_ns, u64 now_ns)
+		       const struct ss_request *rq, u64 moving_ns, bool answer,
+		       u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	/* An array has a trial of its own, of all its members together. */
-	bool led = is_led(sched, now_ns);
+	bool decided = is_alone(all) || all->held || all->share.open ||
+		       all->answer.open || answer;
 
-	if (led && is_alone(all))
-		trial_change(&all->trial, false, now_ns);
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO || led) {
+	if (is_untried(policy, now_ns)) {
+		if (is_alone(all))
+			trial_change(&all->trial, false, now_ns);
 		all->trial.last_ns = now_ns;
 		return;
 	}
 	ss_trial_completed(&all->trial, rq, moving_ns,
-			   !sched->nr_pending && !sched->nr_in_flight, now_ns);
+			   !sched->nr_pending && !sched->nr_in_flight, decided,
+			   now_ns);
 	if (all->held && is_alone(all)) {
 		ss_stream_turn_ends(policy);
 		all->held = NULL;
@@ -385,7 +414,8 @@ static inline bool is_left_alone(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 
 	return is_alone(all) && all->trial.settled && !is_flat(policy) &&
-	       !policy->sched->coordinator && rq != all->first_of_turn;
+	       !policy->sched->coordinator && rq != all->first_of_turn &&
+	       !(all->trial.aimed && policy->sched->nr_in_flight);
 }
 
 static inline void completed_alone(const struct ss_policy *policy,
@@ -401,7 +431,7 @@ static inline void completed_alone(const struct ss_policy *policy,
 	if (sched->nr_async_in_flight || !ss_request_is_awaited(rq))
 		all->async_ns = now_ns;
 	due = ss_trial_settled(&all->trial, rq, moving_ns,
-			       !sched->nr_pending && !sched->nr_in_flight,
+			       !sched->nr_pending && !sched->nr_in_flight, true,
 			       now_ns);
 	if (s && s->life == rq->stream_life)
 		member_completed(policy, s, rq, moving_ns, now_ns);
@@ -430,7 +460,8 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 			ss_stream_answer_done(all, took_ns, moving_ns);
 		if (!is_alone(all))
 			ss_stream_note_service(policy, rq, took_ns, moving_ns);
-		note_trial(policy, rq, moving_ns, now_ns);
+		note_trial(policy, rq, moving_ns, rq == all->went_first,
+			   now_ns);
 	}
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;

@@ -25,6 +25,7 @@ enum {
 	STREAM_TOLERANCE,
 	STREAM_BACKWARD,
 	STREAM_ANSWER,
+	STREAM_TRIALS,
 	STREAM_TUNABLES,
 };
 
@@ -113,6 +114,7 @@ struct stream_state_all {
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
 	bool new_turn; /* answers have just made a stream of held */
+	bool turn_late; /* its first request had waited beyond the target */
 	bool turn_full; /* it began with others in the device, not one only */
 	bool away; /* a request that was late took the head from held */
 	u32 threshold; /* members of an established stream */
@@ -530,6 +532,8 @@ static inline u64 answer_ns(const struct ss_policy *policy)
 /* With the inner policy alone a turn may last for this long. */
 static inline u64 alone_turn_ns(const struct ss_policy *policy)
 {
+	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO)
+		return policy->value[STREAM_WAIT_TARGET];
 	return ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
 }
 

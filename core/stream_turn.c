@@ -111,30 +111,51 @@ static u64 slice_ns(const struct ss_policy *policy, const struct stream *s)
 	return div_u64(ss_stream_target_ns(policy), max_t(u32, nr, 1));
 }
 
+/* What a switch costs, without what a full device has to do before it. */
+static u64 way_ns(const struct ss_policy *policy)
+{
+	const struct stream_state_all *all = policy->state;
+
+	if (!all->turn_full)
+		return all->switch_ns;
+	return min_t(u64, all->switch_ns, policy->sched->curve.mean_random_ns);
+}
+
+/* Has the next request of @s waited for the target? */
+static bool own_is_late(const struct ss_policy *policy, const struct stream *s,
+			u64 now_ns)
+{
+	const struct ss_request *own;
+
+	if (!s->nr_pending)
+		return false;
+	own = list_first_entry(&s->members, struct ss_request, member_node);
+	return ss_request_is_awaited(own) &&
+	       now_ns >= own->arrival_ns + policy->value[STREAM_WAIT_TARGET];
+}
+
 /*
  * With a target, and more work than can be done within it, all are late. If
  * each that is late ended the turn, every request would cost a switch, and so
- * they would stay late. So where @s's own next request is late, too, its turn
- * is worth its way: it has its slice, is not over before the head is there,
- * and then not before as much time went into it as into a switch. Not in a
- * full device: that one finds short ways between many streams by itself.
+ * they would stay late. So where the turn's first request was late already, or
+ * @s's own next one is, the turn is worth its way: it has its slice, is not
+ * over before the head is there, and then not before as much time went into it
+ * as into a switch. So many readers keep half of the disk's rate, whatever the
+ * target. Not in a full device: that one finds short ways between many streams
+ * by itself.
  */
 static u64 late_end_ns(const struct ss_policy *policy, const struct stream *s,
 		       u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	const struct ss_request *own;
 
-	if (!s->nr_pending || all->turn_full)
-		return 0;
-	own = list_first_entry(&s->members, struct ss_request, member_node);
-	if (!ss_request_is_awaited(own) ||
-	    now_ns < own->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+	if (!(all->turn_late && s == all->held) &&
+	    (all->turn_full || !own_is_late(policy, s, now_ns)))
 		return 0;
 	if (all->first_of_turn)
 		return SS_FOREVER;
 	return all->slice_start_ns +
-	       max_t(u64, slice_ns(policy, s), LATE_SWITCHES * all->switch_ns);
+	       max_t(u64, slice_ns(policy, s), LATE_SWITCHES * way_ns(policy));
 }
 
 /*
@@ -482,6 +503,31 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns)
 	all->holding = holding;
 }
 
+/*
+ * Does @rq, with which a turn begins, say that the target cannot be kept? It
+ * waited for longer, by more than the request before it takes; and by a fourth,
+ * or with as many streams as there are the target would leave less than a third
+ * of the time for what is no switch.
+ */
+static bool is_behind(const struct ss_policy *policy,
+		      const struct ss_request *rq, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 target = policy->value[STREAM_WAIT_TARGET];
+	u64 late_ns;
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO ||
+	    !ss_request_is_awaited(rq) || now_ns < rq->arrival_ns + target)
+		return false;
+	late_ns = now_ns - rq->arrival_ns - target;
+	if (late_ns > target / 4)
+		return true;
+	if (all->turn_full)
+		return all->held->nr_pending <= 1;
+	return late_ns > all->switch_ns &&
+	       2 * slice_ns(policy, all->held) < 3 * all->switch_ns;
+}
+
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			 const struct ss_request *rq, bool because_late,
 			 u64 now_ns)
@@ -533,4 +579,5 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	all->turn_behind_ns = 0;
 	all->turn_full = policy->sched->nr_in_flight > FULL;
 	all->first_of_turn = all->held ? rq : NULL;
+	all->turn_late = all->held && is_behind(policy, rq, now_ns);
 }

@@ -20,6 +20,13 @@
  * TRIAL_BACK_OFF where it had clearly lost. Where holding serves at nearly the
  * rate at which the surface passes under the head there is nothing to win,
  * and nothing is tried.
+ *
+ * With a target for waits ("aimed") turns are longer and a trial puts them out
+ * of step, so it begins later, may lose less, and nothing at all where it is to
+ * be won. There is none while the framework has decided nothing, when holding
+ * is the inner policy alone anyway. And a trial may be won by what the other
+ * mode had brought into the drive's cache: so the prices of holding are kept,
+ * and where the inner policy turns out to be dearer, holding is tried at once.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
@@ -47,6 +54,7 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_ALONE_BEGINS (60 * SS_MSEC)
 /* Pauses before a mode is tried: the shortest ones, and the longest. */
 #define TRIAL_ALONE_PAUSE (600 * SS_MSEC)
+#define TRIAL_AIMED_PAUSE (1500 * SS_MSEC)
 #define TRIAL_HOLD_PAUSE (5 * SS_SEC)
 #define TRIAL_MOST_PAUSE (30 * SS_SEC)
 #define TRIAL_BACK_OFF 4
@@ -57,6 +65,15 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_STAKE 16
 #define TRIAL_LEAST_STAKE (100 * SS_MSEC)
 #define TRIAL_MOST_STAKE (200 * SS_MSEC)
+/* With a target: before it counts, and then. */
+#define TRIAL_AIMED_FIRST_STAKE (20 * SS_MSEC)
+#define TRIAL_AIMED_STAKE (40 * SS_MSEC)
+/*
+ * The inner policy has won, and has lost so much since, beyond a part of the
+ * time: then holding is tried at once.
+ */
+#define TRIAL_REGRET (200 * SS_MSEC)
+#define TRIAL_REGRET_PART 25
 /*
  * In thousandths of a trial's time: the inner policy alone may lose this, for
  * it makes nobody wait, and holding must win this.
@@ -65,6 +82,12 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_HOLD_WINS 150
 /* From this share of the time spent transferring on there is no trial. */
 #define TRIAL_MEDIA 900
+#define TRIAL_AIMED_MEDIA 500
+/* A lost trial was clearly lost by this part of its time. */
+#define TRIAL_CLEARLY 2
+#define TRIAL_AIMED_CLEARLY 4
+/* For so long what the framework decided makes a difference, or about. */
+#define TRIAL_DECIDED (500 * SS_MSEC)
 
 /* What requests of one class cost beyond their transfer. */
 struct ss_trial_price {
@@ -78,14 +101,17 @@ struct ss_trial {
 	bool begun; /* it has lasted long enough to count */
 	bool settled; /* begun and not on trial */
 	bool idle; /* nothing was to be done since last_ns */
+	bool aimed; /* there is a target for waits */
 	u64 since_ns; /* when the mode began */
 	u64 last_ns; /* up to when time is accounted for */
 	u64 counted_ns; /* this mode's time, or this trial's */
+	u64 decided_ns; /* of which the framework made a difference */
+	u64 last_decided_ns; /* when it did last; 0: not in this mode */
 	u64 media_ns; /* of which transfer */
 	s64 loss_ns; /* against the other mode's prices */
 	s64 begun_loss_ns; /* of which before the trial counted */
 	u64 pause_ns[SS_TRIAL_MODES]; /* before this mode is tried */
-	u64 until_ns; /* of counted_ns: then the other mode is tried */
+	u64 until_ns; /* of decided_ns: then the other mode is tried */
 	u64 length_ns; /* of a trial of this mode */
 	s64 stake_ns; /* which it may lose at once */
 	struct ss_trial_price seen[SS_TRIAL_MODES][TRIAL_CLASSES];
@@ -107,12 +133,29 @@ static inline void trial_set_limits(struct ss_trial *trial)
 				       pause / TRIAL_LENGTH));
 }
 
+/* The pause before @mode is tried, as long as it has not lost a trial. */
+static inline u64 trial_first_pause(const struct ss_trial *trial, u32 mode)
+{
+	if (mode == SS_TRIAL_HOLD)
+		return TRIAL_HOLD_PAUSE;
+	return trial->aimed ? TRIAL_AIMED_PAUSE : TRIAL_ALONE_PAUSE;
+}
+
+/* There is a target for waits from now on (@aimed), or is none. */
+static inline void ss_trial_aim(struct ss_trial *trial, bool aimed)
+{
+	u32 mode;
+
+	trial->aimed = aimed;
+	for (mode = 0; mode < SS_TRIAL_MODES; mode++)
+		trial->pause_ns[mode] = trial_first_pause(trial, mode);
+	trial_set_limits(trial);
+}
+
 static inline void ss_trial_init(struct ss_trial *trial)
 {
-	trial->pause_ns[SS_TRIAL_HOLD] = TRIAL_HOLD_PAUSE;
-	trial->pause_ns[SS_TRIAL_ALONE] = TRIAL_ALONE_PAUSE;
 	trial->idle = true;
-	trial_set_limits(trial);
+	ss_trial_aim(trial, false);
 }
 
 /* The inner policy has the disk to itself. */
@@ -158,6 +201,13 @@ static inline s64 trial_price(const struct ss_trial_price *seen, u32 class)
 	return S64_MAX;
 }
 
+static inline void trial_count_anew(struct ss_trial *trial)
+{
+	trial->counted_ns = 0;
+	trial->decided_ns = 0;
+	trial->media_ns = 0;
+}
+
 /* The other mode's turn: on trial, or because this one's trial was lost. */
 static noinline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 {
@@ -174,9 +224,9 @@ static noinline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 	trial->begun = false;
 	trial->settled = false;
 	trial->since_ns = now_ns;
-	trial->counted_ns = 0;
-	trial->media_ns = 0;
+	trial->last_decided_ns = 0;
 	trial->loss_ns = 0;
+	trial_count_anew(trial);
 	trial_set_limits(trial);
 }
 
@@ -221,11 +271,11 @@ static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
 /* The mode has been settled for long: is it time for a trial? */
 static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 {
-	bool hold = trial->mode == SS_TRIAL_HOLD;
+	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
 
-	if (hold && trial->media_ns * 1000 > trial->counted_ns * TRIAL_MEDIA) {
-		trial->counted_ns = 0;
-		trial->media_ns = 0;
+	if (!ss_trial_is_alone(trial) &&
+	    trial->media_ns * 1000 > trial->counted_ns * most) {
+		trial_count_anew(trial);
 		return;
 	}
 	trial_change(trial, true, now_ns);
@@ -234,8 +284,9 @@ static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
 {
 	u64 *pause = &trial->pause_ns[trial->mode];
-	bool clearly = trial->begun &&
-		       2 * trial->loss_ns > (s64)trial->counted_ns;
+	s64 part = trial->aimed ? TRIAL_AIMED_CLEARLY : TRIAL_CLEARLY;
+	bool clearly = (trial->begun || trial->aimed) &&
+		       part * trial->loss_ns > (s64)trial->counted_ns;
 
 	*pause *= clearly || trial->mode == SS_TRIAL_HOLD ? TRIAL_BACK_OFF : 2;
 	*pause = min_t(u64, *pause, TRIAL_MOST_PAUSE);
@@ -246,61 +297,112 @@ static inline void trial_won(struct ss_trial *trial)
 {
 	trial->open = false;
 	trial->settled = true;
-	trial->counted_ns = 0;
-	trial->media_ns = 0;
-	trial->pause_ns[trial->mode] = trial->mode == SS_TRIAL_HOLD ?
-					       TRIAL_HOLD_PAUSE :
-					       TRIAL_ALONE_PAUSE;
+	trial->loss_ns = 0;
+	trial_count_anew(trial);
+	trial->pause_ns[trial->mode] = trial_first_pause(trial, trial->mode);
+}
+
+/* What the mode on trial has lost; what it won at first was in the cache. */
+static inline s64 trial_loss_ns(const struct ss_trial *trial)
+{
+	s64 before_ns = trial->begun ? trial->begun_loss_ns : 0;
+
+	return trial->loss_ns - min_t(s64, before_ns, 0);
+}
+
+/* Has the trial lost its stake? */
+static inline bool trial_is_lost(const struct ss_trial *trial)
+{
+	if (!trial->aimed || !ss_trial_is_alone(trial))
+		return trial->loss_ns > trial->stake_ns;
+	return trial_loss_ns(trial) > (s64)(trial->begun ?
+						    TRIAL_AIMED_STAKE :
+						    TRIAL_AIMED_FIRST_STAKE);
 }
 
 /* A trial is under way: has it been decided? */
 static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 {
-	bool hold = trial->mode == SS_TRIAL_HOLD;
-	s64 loss_ns, allowed;
+	s64 loss_ns, allowed = trial->aimed ? 0 : TRIAL_ALONE_LOSES;
 
-	if (trial->loss_ns > trial->stake_ns) {
+	if (trial_is_lost(trial)) {
 		trial_lost(trial, now_ns);
 		return;
 	}
 	if (!trial->begun || trial->counted_ns < trial->length_ns)
 		return;
-	/* What was won before it counted was in the drive's cache. */
-	loss_ns = trial->loss_ns - min_t(s64, trial->begun_loss_ns, 0);
-	allowed = hold ? -TRIAL_HOLD_WINS : TRIAL_ALONE_LOSES;
+	loss_ns = trial_loss_ns(trial);
+	if (trial->mode == SS_TRIAL_HOLD)
+		allowed = -TRIAL_HOLD_WINS;
 	if (loss_ns * 1000 > (s64)trial->counted_ns * allowed)
 		trial_lost(trial, now_ns);
 	else
 		trial_won(trial);
 }
 
+/* @took_ns passed in this mode; at its end the framework @decided, or not. */
+static inline void trial_count(struct ss_trial *trial, u64 took_ns,
+			       u64 transfer_ns, bool decided, u64 now_ns)
+{
+	trial->counted_ns += took_ns;
+	trial->media_ns += transfer_ns;
+	if (decided)
+		trial->last_decided_ns = now_ns;
+	if (!trial->aimed || (trial->last_decided_ns &&
+			      now_ns <= trial->last_decided_ns + TRIAL_DECIDED))
+		trial->decided_ns += took_ns;
+}
+
+/* What a request of @class lost against the other mode's price. */
+static inline s64 trial_request_loss(const struct ss_trial *trial, u32 class,
+				     u32 weight, s64 cost_ns)
+{
+	if (trial->price_ns[class] == S64_MAX)
+		return 0;
+	return cost_ns - trial->price_ns[class] * weight;
+}
+
+/* Has the inner policy lost by now what it had won the disk with? */
+static inline bool trial_is_regretted(const struct ss_trial *trial)
+{
+	u64 allowed_ns = TRIAL_REGRET + trial->counted_ns / TRIAL_REGRET_PART;
+
+	return trial->aimed && ss_trial_is_alone(trial) &&
+	       trial->loss_ns > (s64)allowed_ns;
+}
+
 /*
  * The disk has done @rq, whose data took @transfer_ns to pass its head, while
- * the mode is settled. @idle: that was the last one for now. Returns whether
- * it is time to try the other mode: then trial_due() is to be called.
+ * the mode is settled. @idle: that was the last one for now. @decided: the
+ * framework had a say in it. Returns whether it is time to try the other mode:
+ * then trial_due() is to be called.
  */
 static inline bool ss_trial_settled(struct ss_trial *trial,
 				    const struct ss_request *rq,
-				    u64 transfer_ns, bool idle, u64 now_ns)
+				    u64 transfer_ns, bool idle, bool decided,
+				    u64 now_ns)
 {
 	u64 took_ns = now_ns - trial->last_ns;
+	s64 cost_ns = (s64)took_ns - (s64)transfer_ns;
+	u32 class = trial_class(rq), weight = trial_weight(rq);
 
 	trial->last_ns = now_ns;
 	trial->idle = idle;
 	/* From before: the mode did not choose it. */
 	if (rq->dispatch_ns < trial->since_ns)
 		return false;
-	trial->counted_ns += took_ns;
-	trial->media_ns += transfer_ns;
-	trial_note(trial, trial_class(rq), trial_weight(rq),
-		   (s64)took_ns - (s64)transfer_ns);
-	return trial->counted_ns > trial->until_ns;
+	trial_count(trial, took_ns, transfer_ns, decided, now_ns);
+	trial_note(trial, class, weight, cost_ns);
+	if (ss_trial_is_alone(trial))
+		trial->loss_ns += trial_request_loss(trial, class, weight,
+						     cost_ns);
+	return trial->decided_ns > trial->until_ns || trial_is_regretted(trial);
 }
 
 /* The disk has done @rq on trial, or before the mode's prices count. */
 static noinline void trial_goes_on(struct ss_trial *trial,
 				   const struct ss_request *rq, u64 transfer_ns,
-				   bool idle, u64 now_ns)
+				   bool idle, bool decided, u64 now_ns)
 {
 	u64 took_ns = now_ns - trial->last_ns;
 	s64 cost_ns = (s64)took_ns - (s64)transfer_ns;
@@ -312,12 +414,12 @@ static noinline void trial_goes_on(struct ss_trial *trial,
 	trial->idle = idle;
 	if (rq->dispatch_ns < trial->since_ns)
 		return;
-	trial->counted_ns += took_ns;
-	trial->media_ns += transfer_ns;
+	trial_count(trial, took_ns, transfer_ns, decided, now_ns);
 	if (trial->begun)
 		trial_note(trial, class, weight, cost_ns);
-	if (trial->open && trial->price_ns[class] != S64_MAX)
-		trial->loss_ns += cost_ns - trial->price_ns[class] * weight;
+	if (trial->open)
+		trial->loss_ns += trial_request_loss(trial, class, weight,
+						     cost_ns);
 	if (!trial->begun && trial->counted_ns > begins) {
 		trial->begun = true;
 		trial->settled = !trial->open;
@@ -327,18 +429,20 @@ static noinline void trial_goes_on(struct ss_trial *trial,
 	}
 	if (trial->open)
 		trial_judge(trial, now_ns);
-	else if (trial->counted_ns > trial->until_ns)
+	else if (trial->decided_ns > trial->until_ns)
 		trial_due(trial, now_ns);
 }
 
 /* The same, whether the mode is settled or not. */
 static inline void ss_trial_completed(struct ss_trial *trial,
 				      const struct ss_request *rq,
-				      u64 transfer_ns, bool idle, u64 now_ns)
+				      u64 transfer_ns, bool idle, bool decided,
+				      u64 now_ns)
 {
 	if (!trial->settled)
-		trial_goes_on(trial, rq, transfer_ns, idle, now_ns);
-	else if (ss_trial_settled(trial, rq, transfer_ns, idle, now_ns))
+		trial_goes_on(trial, rq, transfer_ns, idle, decided, now_ns);
+	else if (ss_trial_settled(trial, rq, transfer_ns, idle, decided,
+				  now_ns))
 		trial_due(trial, now_ns);
 }
 

@@ -23,6 +23,7 @@
 	X(tolerance_factor)                                                    \
 	X(backward_cost)                                                       \
 	X(answer_time)                                                         \
+	X(trials)                                                              \
 	X(read_expire)                                                         \
 	X(write_expire)                                                        \
 	X(writes_starved)                                                      \

@@ -5,9 +5,11 @@ With n streams that take turns, a switch costing c and nobody to wait longer
 than W, at most one switch happens in W / (n - 1), so that no scheduler passes
 an efficiency of about 1 - c (n - 1) / W. With stream_time_slice=auto the
 framework aims for that. Here it is tried with 2 to 16 readers, buffered and
-direct, with think times, owners hidden; c is what the run itself measured: all
-positioning, divided by the switches. (The first request after a switch often
-comes out of the drive's cache and the next one pays, so all of it counts.)
+direct, with think times, owners hidden; c is measured in a second run of each
+that makes no trials (the tunable trials=0): all positioning, divided by the
+switches. (The first request after a switch often comes out of the drive's
+cache and the next one pays, so all of it counts. In a trial the drive serves
+several readers from there, and the head has not moved for each.)
 """
 
 from __future__ import annotations
@@ -117,11 +119,13 @@ def _processes(case: Case, disk: Disk) -> tuple[Process, ...]:
     return tuple(parse_jobs(text, "frontier", capacity_bytes=capacity))
 
 
-def _tasks(case: Case, disk: Disk) -> Task:
+def _task(case: Case, disk: Disk, *, trials: bool = True) -> Task:
+    tunables: list[tuple[str, int]]
     if case.target_ms:
         tunables = [("stream_time_slice", 0), ("wait_target", case.target_ms * 1_000_000)]
     else:
         tunables = [("stream_time_slice", case.slice_ms * 1_000_000)]
+    tunables.append(("trials", int(trials)))
     setup = Setup(disk, POLICY, owners="none", tunables=tuple(tunables))
     return Task(f"{case.readers} readers", setup, _processes(case, disk))
 
@@ -131,10 +135,10 @@ def _alone_tasks(case: Case, disk: Disk) -> list[Task]:
     return [Task("alone", setup, (process,)) for process in _processes(case, disk)]
 
 
-def _point(case: Case, run: Run, alone: Sequence[Run]) -> Point:
+def _point(case: Case, run: Run, untried: Run, alone: Sequence[Run]) -> Point:
     rates = {number: one.bytes / one.seconds for number, one in enumerate(alone)}
     efficiency = Comparison((run,), rates).efficiency(run) or 0.0
-    switch_ms = run.position_ns / max(run.switches, 1) / 1e6
+    switch_ms = untried.position_ns / max(untried.switches, 1) / 1e6
     frontier = 1.0
     if case.target_ms:
         frontier = max(0.0, 1 - switch_ms * (case.readers - 1) / case.target_ms)
@@ -146,19 +150,19 @@ def measure(cases: Sequence[Case], jobs: int, console: Console) -> list[Point]:
     disk = load_disk(DISK)
     keys = list(dict.fromkeys((c.direct, c.think_us, c.readers) for c in cases))
     alone = {key: _alone_tasks(Case(*key), disk) for key in keys}
-    tasks = [_tasks(case, disk) for case in cases]
+    tasks = [_task(case, disk, trials=trials) for trials in (True, False) for case in cases]
     flat = [task for key in keys for task in alone[key]]
     results, interrupted = run_tasks([*tasks, *flat], jobs, console, together="frontier")
     if interrupted:
         raise Interrupted("interrupted before there was a result")
     runs = [run for run in results if run]
-    rest = runs[len(cases) :]
+    runs, untried, rest = runs[: len(cases)], runs[len(cases) : len(tasks)], runs[len(tasks) :]
     by_key: dict[tuple[bool, int, int], list[Run]] = {}
     for key in keys:
         by_key[key], rest = rest[: len(alone[key])], rest[len(alone[key]) :]
     return [
-        _point(case, run, by_key[case.direct, case.think_us, case.readers])
-        for case, run in zip(cases, runs[: len(cases)], strict=True)
+        _point(case, run, without, by_key[case.direct, case.think_us, case.readers])
+        for case, run, without in zip(cases, runs, untried, strict=True)
     ]
 
 
