@@ -43,7 +43,7 @@
 /* A number that is halved again and again is kept in these parts of one. */
 #define ENOUGH_PART 16
 /* A child may take so much longer than it has paid to wait for such, as 2^n. */
-#define ENOUGH_SLACK 2
+#define ENOUGH_SLACK 3
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 

@@ -427,7 +427,7 @@ struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 	u64 cost_ns, least_ns;
 
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || !s ||
-	    s->nr_pending || all->away || all->share.open ||
+	    s->nr_pending || all->away || all->share.open || all->busy_ns ||
 	    policy->sched->coordinator || is_flat(policy) || is_alone(all) ||
 	    now_ns >= slice_end_ns(policy, s, now_ns))
 		return NULL;
@@ -437,8 +437,7 @@ struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 	least_ns = ss_curve_service_ns(&policy->sched->curve, s->end_sector,
 				       choice.rq->sector);
 	list_for_each_entry(rq, &all->age, age_node) {
-		if (rq == skip || rq->direction != SS_READ ||
-		    !ss_request_is_awaited(rq))
+		if (rq == skip || !ss_request_is_awaited(rq))
 			continue;
 		cost_ns = ss_curve_service_ns(&policy->sched->curve,
 					      s->end_sector, rq->sector);
