@@ -45,6 +45,9 @@
  *   (stream_share.c).
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
+ * - With stream_time_slice=auto a turn is a place's: where its stream has no
+ *   child, whoever is nearer than the inner policy's choice goes on in it; and
+ *   a child is awaited for as long as that has paid, by when children came.
  */
 #include "policies.h"
 #include "stream.h"
@@ -258,6 +261,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	bool established = false, near = false;
 	u64 oldest_ns;
 
+	/* Asked before anything changes, as choose() did. */
 	if (all->held && s != all->held && rq != all->answered &&
 	    policy->sched->nr_in_flight == 1)
 		near = ss_stream_near(policy, now_ns, NULL) == rq;

@@ -84,7 +84,7 @@ struct stream {
 	u32 life; /* how many streams this was before */
 	u64 service_ns; /* what positioning to it would cost */
 	u64 widest_ns; /* positioning between members, the most; not jumps */
-	u64 slowest_ns; /* a member came so long after the one before, the most */
+	u64 slowest_ns; /* the longest that a member was waited for */
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
@@ -283,7 +283,7 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns);
 
 /*
  * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
- * if it is of one.
+ * if it is of one. @near: it goes on in the same turn.
  */
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			 const struct ss_request *rq, bool because_late,

@@ -38,7 +38,7 @@
 #define GROWING (200 * SS_MSEC)
 /* The first span of children, in ns: a power of two, about 65 us. */
 #define SPAN_SHIFT 16
-/* How long to wait is found anew after so many outcomes; then half is forgotten. */
+/* After so many outcomes the time is found anew; then half is forgotten. */
 #define ENOUGH_MEMORY 32
 /* A number that is halved again and again is kept in these parts of one. */
 #define ENOUGH_PART 16

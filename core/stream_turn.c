@@ -346,8 +346,7 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 	struct ss_request *late, *own = NULL;
 	u64 until_ns = SS_FOREVER, hold_end_ns;
 
-	if (
-	    !ss_stream_waiting_pays(policy, s, now_ns))
+	if (!ss_stream_waiting_pays(policy, s, now_ns))
 		return ss_nothing();
 	if (s->nr_pending)
 		own = list_first_entry(&s->members, struct ss_request,
@@ -416,6 +415,22 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 	return inner_choice(policy, now_ns, skip);
 }
 
+/*
+ * May whoever is near go on in this turn? Others have a turn, too, at the end
+ * of its slice. Where the device had several commands it orders by itself.
+ */
+static bool near_may_go_on(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s = all->held;
+
+	return policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && s &&
+	       !s->nr_pending && !all->away && !all->share.open &&
+	       !all->turn_full && !policy->sched->coordinator &&
+	       !is_flat(policy) && !is_alone(all) &&
+	       now_ns < slice_end_ns(policy, s, now_ns);
+}
+
 struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 				  const struct ss_request *skip)
 {
@@ -426,10 +441,7 @@ struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 	struct ss_decision choice;
 	u64 cost_ns, least_ns;
 
-	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || !s ||
-	    s->nr_pending || all->away || all->share.open || all->busy_ns ||
-	    policy->sched->coordinator || is_flat(policy) || is_alone(all) ||
-	    now_ns >= slice_end_ns(policy, s, now_ns))
+	if (!near_may_go_on(policy, now_ns))
 		return NULL;
 	choice = inner->ops->choose(inner, now_ns, skip);
 	if (choice.verdict != SS_DISPATCH)
@@ -478,11 +490,11 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 		return decision;
 	if (decision.verdict == SS_WAIT)
 		return wait_until(policy, decision.until_ns, now_ns);
-	near = policy->sched->nr_in_flight ?
-		       NULL :
-		       ss_stream_near(policy, now_ns, skip);
-	if (near)
-		return ss_dispatch(near);
+	if (!policy->sched->nr_in_flight) {
+		near = ss_stream_near(policy, now_ns, skip);
+		if (near)
+			return ss_dispatch(near);
+	}
 	return ss_stream_inner_choice(policy, now_ns, skip);
 }
 
@@ -552,6 +564,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 		}
 	}
 	if (near && s) {
+		/* It is the same turn, and answers in it are of it, too. */
 		all->held = s;
 		all->run_ns = all->slice_start_ns;
 		return;

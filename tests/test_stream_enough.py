@@ -16,6 +16,8 @@ NEXT_MS, FAR_MS = 0.7, 10.0  # what the disk needs for what goes on at the head,
 HERE, FAR = 1000, 400_000_000  # sectors
 RUN = 15  # reads of A before it pauses
 PAUSE_MS = 40.0
+# A child that comes at once is of the first span, 65 us; it is awaited for eight times that.
+QUICK_MS = 0.6
 # In so many runs every length of stream has had more outcomes than it is looked at after.
 ENOUGH_RUNS = 32
 # Most of it is over before the inner policy alone is tried, with a slice that is set.
@@ -60,12 +62,12 @@ def test_at_first_as_long_as_the_alternative_takes(core: Core) -> None:
 
 def test_where_children_come_at_once_a_late_one_is_not_awaited(core: Core) -> None:
     waited = waits(disk(core), 0.01, ENOUGH_RUNS)
-    assert 0 < waited[-1] < 0.3
+    assert 0 < waited[-1] < QUICK_MS
 
 
 def test_where_children_take_their_time_it_is_awaited(core: Core) -> None:
     waited = waits(disk(core), 3.0, ENOUGH_RUNS)
-    assert 6 <= waited[-1]
+    assert waited[-1] >= 6
 
 
 def test_a_slow_reader_is_awaited_beside_quick_ones(core: Core) -> None:
@@ -81,5 +83,5 @@ def test_a_slow_reader_is_awaited_beside_quick_ones(core: Core) -> None:
 
 def test_with_a_slice_that_is_set_as_in_the_paper(core: Core) -> None:
     """As long as the alternative takes, and half as long again."""
-    assert waits(disk(core), 0.01, BEFORE_TRIALS)[-1] < 0.3
+    assert waits(disk(core), 0.01, BEFORE_TRIALS)[-1] < QUICK_MS
     assert waits(disk(core, 124_000_000), 0.01, BEFORE_TRIALS)[-1] > 10
