@@ -45,6 +45,9 @@
  *   (stream_share.c).
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
+ * - With stream_time_slice=auto a turn is a place's: where its stream has no
+ *   child, whoever is nearer than the inner policy's choice goes on in it; and
+ *   a child is awaited for as long as that has paid, by when children came.
  */
 #include "policies.h"
 #include "stream.h"
@@ -195,6 +198,8 @@ static void stream_init(struct ss_policy *policy)
 	INIT_LIST_HEAD(&all->waiting);
 	INIT_LIST_HEAD(&all->age);
 	ss_trial_init(&all->trial);
+	for (i = 0; i < NR_SCORES; i++)
+		all->score[i].enough_ns = U64_MAX;
 	for (i = 0; i < NR_STREAMS; i++) {
 		INIT_LIST_HEAD(&all->stream[i].members);
 		list_add_tail(&all->stream[i].node, &all->free);
@@ -266,9 +271,13 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	/* Of interest only where it would end a turn. */
 	bool late = all->held && s != all->held &&
 		    overdue(policy, now_ns) == rq;
-	bool established = false;
+	bool established = false, near = false;
 	u64 oldest_ns;
 
+	/* Asked before anything changes, as choose() did. */
+	if (all->held && s != all->held && rq != all->answered &&
+	    policy->sched->nr_in_flight == 1)
+		near = ss_stream_near(policy, now_ns, NULL) == rq;
 	if (all->answer.open)
 		ss_answer_close(&all->answer, U64_MAX, now_ns);
 	if (rq == all->answered) {
@@ -308,7 +317,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		all->away = false;
 	else if (all->held || (established && !is_alone(all)) ||
 		 all->turn_expected_ns)
-		ss_stream_pass_turn(policy, s, rq, late, now_ns);
+		ss_stream_pass_turn(policy, s, rq, late, near, now_ns);
 	else
 		nobodys_turn(all);
 	all->holding = false;

@@ -36,6 +36,11 @@ enum {
 #define NR_STREAMS 256
 /* Scores by length of stream: threshold, twice that, four times, ... */
 #define NR_SCORES 6
+/*
+ * When children came: in so many spans after their parent was done, each twice
+ * as long as all before it and all but the last ended.
+ */
+#define NR_SPANS 10
 /* Below this many the curve is not believed; it is no exact thing. */
 #define TRUTH_DOUBT 500
 /*
@@ -80,6 +85,7 @@ struct stream {
 	u32 life; /* how many streams this was before */
 	u64 service_ns; /* what positioning to it would cost */
 	u64 widest_ns; /* positioning between members, the most; not jumps */
+	u64 slowest_ns; /* the longest that a member was waited for */
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
@@ -92,6 +98,13 @@ struct score {
 	u64 lost_ns;
 	u32 children; /* how often, in thousandths */
 	u32 misses;
+	/* When it ended, for how long to wait; numbers in sixteenths: */
+	u64 enough_ns; /* after so long waiting more loses; or U64_MAX */
+	u32 nr_seen; /* outcomes since that was found */
+	u32 missed; /* no child came in time */
+	u64 missed_ns; /* waiting for these, sum */
+	u32 came[NR_SPANS];
+	s64 came_won_ns[NR_SPANS]; /* less what was lost */
 };
 
 /* The turn of all that are no streams; see stream_share.c. */
@@ -181,9 +194,9 @@ void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 
 /* ---- stream_score.c ---- */
 
-/* A child came, or none did: what waiting won, or cost. */
-void ss_stream_score_add(const struct ss_policy *policy, const struct stream *s,
-			 u64 won_ns, u64 lost_ns);
+/* No child of @s came in time. */
+void ss_stream_score_miss(const struct ss_policy *policy,
+			  const struct stream *s);
 
 /*
  * A child of @nr_sectors came that cost @cost_ns, of which @wait_ns was
@@ -194,6 +207,13 @@ void ss_stream_score_add(const struct ss_policy *policy, const struct stream *s,
 void ss_stream_score_child(const struct ss_policy *policy,
 			   const struct stream *s, u32 nr_sectors, u64 cost_ns,
 			   u64 wait_ns);
+
+/*
+ * Until when the head stays for a child of @s, which has completed: not longer
+ * than it has paid, or than this stream's own members have taken.
+ */
+u64 ss_stream_hold_end_ns(const struct ss_policy *policy,
+			  const struct stream *s);
 
 /* Is the head to be held for a child of @s, by what such streams have won? */
 bool ss_stream_waiting_pays(const struct ss_policy *policy,
@@ -238,6 +258,13 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 					  const struct ss_request *skip);
 
 /*
+ * The turn's stream has no child, and its slice is not over: what goes on in
+ * its stead, being nearer than the inner policy's choice; or NULL.
+ */
+struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
+				  const struct ss_request *skip);
+
+/*
  * What goes next, or until when the head stays, where the inner policy does not
  * decide from the first: a turn, a request that starves or an answer.
  */
@@ -258,11 +285,11 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns);
 
 /*
  * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
- * if it is of one.
+ * if it is of one. @near: it goes on in the same turn.
  */
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			 const struct ss_request *rq, bool because_late,
-			 u64 now_ns);
+			 bool near, u64 now_ns);
 
 /* With stream_time_slice=auto: the longest wait to aim for, less some slack. */
 u64 ss_stream_target_ns(const struct ss_policy *policy);
@@ -410,7 +437,7 @@ static inline void stream_breaks(const struct ss_policy *policy,
 	struct stream_state_all *all = policy->state;
 
 	if (is_established(all, s))
-		ss_stream_score_add(policy, s, 0, s->patience_ns);
+		ss_stream_score_miss(policy, s);
 	stream_free(all, s);
 }
 
@@ -441,6 +468,7 @@ static inline struct stream *stream_new(const struct ss_policy *policy,
 	s->end_sector = ss_request_end(rq);
 	set_size(all, s, rq->stream_size);
 	s->widest_ns = 0;
+	s->slowest_ns = 0;
 	s->share_nr = 0;
 	s->state = STREAM_PENDING;
 	rq->stream = s;

@@ -255,6 +255,7 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	u64 wait_ns = waited_ns(parent, now_ns);
 
 	note_gap(policy, parent, cost_ns - wait_ns);
+	parent->slowest_ns = max_t(u64, parent->slowest_ns, wait_ns);
 	if (is_established(all, parent)) {
 		if (!is_alone(all))
 			ss_stream_score_child(policy, parent, rq->nr_sectors,

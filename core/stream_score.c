@@ -8,7 +8,9 @@
  */
 #include "stream.h"
 
+#include <linux/bitops.h>
 #include <linux/kernel.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 
 /* The score forgets by 1/SCORE_MEMORY at each outcome. */
@@ -34,17 +36,24 @@
  * known. Not longer: those that are new, too, wait meanwhile.
  */
 #define GROWING (200 * SS_MSEC)
+/* The first span of children, in ns: a power of two, about 65 us. */
+#define SPAN_SHIFT 16
+/* After so many outcomes the time is found anew; then half is forgotten. */
+#define ENOUGH_MEMORY 32
+/* A number that is halved again and again is kept in these parts of one. */
+#define ENOUGH_PART 16
+/* A child may take so much longer than it has paid to wait for such, as 2^n. */
+#define ENOUGH_SLACK 3
 /* So much more than twice the curve's time makes a child doubtful. */
 #define CHILD_DOUBT_NS (2 * SS_MSEC)
 
-void ss_stream_score_add(const struct ss_policy *policy, const struct stream *s,
-			 u64 won_ns, u64 lost_ns)
+/* A child came, or none did: what waiting won, or cost. */
+static void score_add(const struct ss_policy *policy, const struct stream *s,
+		      u64 won_ns, u64 lost_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct score *score = &all->score[s->rank];
 
-	if (is_alone(all))
-		return;
 	score->won_ns += won_ns - score->won_ns / SCORE_MEMORY;
 	score->lost_ns += lost_ns - score->lost_ns / SCORE_MEMORY;
 	score->children -= score->children / SCORE_MEMORY;
@@ -55,11 +64,92 @@ void ss_stream_score_add(const struct ss_policy *policy, const struct stream *s,
 		score->misses += 1000;
 }
 
+/*
+ * How long is it worth to wait? Up to the end of each span in turn: what those
+ * won that came till then, less what all others would have cost.
+ */
+static u64 enough_ns(const struct score *score)
+{
+	u64 missed_ns = div_u64(score->missed_ns, max_t(u32, score->missed, 1));
+	u64 end_ns, until_ns = U64_MAX;
+	u32 i, late = 0;
+	s64 won_ns = 0, sum_ns, most_ns = S64_MIN;
+
+	for (i = 0; i < NR_SPANS; i++)
+		late += score->came[i];
+	for (i = 0; i < NR_SPANS; i++) {
+		end_ns = 1ULL << (SPAN_SHIFT + i);
+		won_ns += score->came_won_ns[i];
+		late -= score->came[i];
+		sum_ns = won_ns - (s64)(late * end_ns) -
+			 (s64)(score->missed * min_t(u64, end_ns, missed_ns));
+		if (sum_ns <= most_ns)
+			continue;
+		most_ns = sum_ns;
+		until_ns = end_ns << ENOUGH_SLACK;
+	}
+	return until_ns;
+}
+
+/* After each outcome. */
+static void look_at_spans(struct score *score)
+{
+	u32 i;
+
+	if (++score->nr_seen < ENOUGH_MEMORY)
+		return;
+	score->nr_seen = 0;
+	score->enough_ns = enough_ns(score);
+	score->missed /= 2;
+	score->missed_ns /= 2;
+	for (i = 0; i < NR_SPANS; i++) {
+		score->came[i] /= 2;
+		score->came_won_ns[i] /= 2;
+	}
+}
+
+void ss_stream_score_miss(const struct ss_policy *policy,
+			  const struct stream *s)
+{
+	struct stream_state_all *all = policy->state;
+	struct score *score = &all->score[s->rank];
+
+	if (is_alone(all))
+		return;
+	score->missed += ENOUGH_PART;
+	score->missed_ns += ENOUGH_PART * s->patience_ns;
+	look_at_spans(score);
+	score_add(policy, s, 0, s->patience_ns);
+}
+
+/* A child came after @wait_ns. */
+static void span_add(struct score *score, u64 wait_ns, s64 won_ns)
+{
+	u32 span = min_t(u32, fls64(wait_ns >> SPAN_SHIFT), NR_SPANS - 1);
+
+	score->came[span] += ENOUGH_PART;
+	score->came_won_ns[span] += ENOUGH_PART * won_ns;
+	look_at_spans(score);
+}
+
+u64 ss_stream_hold_end_ns(const struct ss_policy *policy,
+			  const struct stream *s)
+{
+	const struct stream_state_all *all = policy->state;
+	u64 enough = max_t(u64, all->score[s->rank].enough_ns,
+			   2 * s->slowest_ns);
+
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO ||
+	    enough >= s->patience_ns)
+		return s->broken_ns;
+	return s->completed_ns + enough;
+}
+
 void ss_stream_score_child(const struct ss_policy *policy,
 			   const struct stream *s, u32 nr_sectors, u64 cost_ns,
 			   u64 wait_ns)
 {
-	const struct stream_state_all *all = policy->state;
+	struct stream_state_all *all = policy->state;
 	u64 moving_ns = transfer_ns(policy->sched, nr_sectors);
 	/* While it is waited for, the drive reads ahead into its cache. */
 	u64 own_ns = cost_ns - wait_ns + max_t(u64, wait_ns, moving_ns);
@@ -85,7 +175,8 @@ void ss_stream_score_child(const struct ss_policy *policy,
 	} else {
 		lost_ns = own_ns - instead_ns;
 	}
-	ss_stream_score_add(policy, s, won_ns, lost_ns);
+	span_add(&all->score[s->rank], wait_ns, (s64)won_ns - (s64)lost_ns);
+	score_add(policy, s, won_ns, lost_ns);
 }
 
 static bool is_unknown(const struct score *score)

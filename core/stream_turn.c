@@ -365,7 +365,7 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 {
 	const struct stream_state_all *all = policy->state;
 	struct ss_request *late, *own = NULL;
-	u64 until_ns = SS_FOREVER;
+	u64 until_ns = SS_FOREVER, hold_end_ns;
 
 	if (!ss_stream_waiting_pays(policy, s, now_ns))
 		return ss_nothing();
@@ -389,9 +389,10 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 						     ss_nothing();
 	if (s->state == STREAM_IN_FLIGHT)
 		return ss_wait(until_ns);
-	if (is_broken(s, now_ns))
+	hold_end_ns = ss_stream_hold_end_ns(policy, s);
+	if (now_ns >= hold_end_ns)
 		return ss_nothing();
-	return ss_wait(min_t(u64, until_ns, s->broken_ns));
+	return ss_wait(min_t(u64, until_ns, hold_end_ns));
 }
 
 /*
@@ -435,13 +436,59 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 	return inner_choice(policy, now_ns, skip);
 }
 
+/*
+ * May whoever is near go on in this turn? Others have a turn, too, at the end
+ * of its slice. Where the device had several commands it orders by itself.
+ */
+static bool near_may_go_on(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s = all->held;
+
+	return policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && s &&
+	       !s->nr_pending && !all->away && !all->share.open &&
+	       !all->turn_full && !policy->sched->coordinator &&
+	       !is_flat(policy) && !is_alone(all) &&
+	       now_ns < slice_end_ns(policy, s, now_ns);
+}
+
+struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
+				  const struct ss_request *skip)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream *s = all->held;
+	struct ss_request *rq, *nearest = NULL;
+	struct ss_decision choice;
+	u64 cost_ns, least_ns;
+
+	if (!near_may_go_on(policy, now_ns))
+		return NULL;
+	choice = inner->ops->choose(inner, now_ns, skip);
+	if (choice.verdict != SS_DISPATCH)
+		return NULL;
+	least_ns = ss_curve_service_ns(&policy->sched->curve, s->end_sector,
+				       choice.rq->sector);
+	list_for_each_entry(rq, &all->age, age_node) {
+		if (rq == skip || !ss_request_is_awaited(rq))
+			continue;
+		cost_ns = ss_curve_service_ns(&policy->sched->curve,
+					      s->end_sector, rq->sector);
+		if (cost_ns >= least_ns)
+			continue;
+		least_ns = cost_ns;
+		nearest = rq;
+	}
+	return nearest;
+}
+
 struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 					 u64 now_ns,
 					 const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
 	struct ss_decision decision;
-	struct ss_request *late;
+	struct ss_request *late, *near;
 
 	if (all->held && !is_flat(policy) && !is_alone(all)) {
 		decision = ss_stream_held_choose(policy, all->held, now_ns);
@@ -464,6 +511,11 @@ struct ss_decision ss_stream_turn_choice(const struct ss_policy *policy,
 		return decision;
 	if (decision.verdict == SS_WAIT)
 		return wait_until(policy, decision.until_ns, now_ns);
+	if (!policy->sched->nr_in_flight) {
+		near = ss_stream_near(policy, now_ns, skip);
+		if (near)
+			return ss_dispatch(near);
+	}
 	return ss_stream_inner_choice(policy, now_ns, skip);
 }
 
@@ -492,7 +544,8 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns)
 	 * coordinator of several disks counts by itself what it holds.
 	 */
 	holding = !policy->sched->coordinator && !is_flat(policy) &&
-		  !is_alone(all) && !all->away && !is_broken(s, now_ns) &&
+		  !is_alone(all) && !all->away &&
+		  now_ns < ss_stream_hold_end_ns(policy, s) &&
 		  ss_stream_waiting_pays(policy, s, now_ns) &&
 		  !overdue(policy, now_ns) && turn_goes_on(policy, s, now_ns);
 	if (holding && !all->holding) {
@@ -530,7 +583,7 @@ static bool is_behind(const struct ss_policy *policy,
 
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			 const struct ss_request *rq, bool because_late,
-			 u64 now_ns)
+			 bool near, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
@@ -542,7 +595,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 
 	if (held) {
 		if (all->holding &&
-		    now_ns >= held->completed_ns + held->patience_ns) {
+		    now_ns >= ss_stream_hold_end_ns(policy, held)) {
 			timeout = true;
 			counters->timeouts++;
 			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
@@ -555,6 +608,12 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 			ss_sched_tell(policy->sched, SS_EVENT_SLICE_ENDED,
 				      held->end_sector, held->size);
 		}
+	}
+	if (near && s) {
+		/* It is the same turn, and answers in it are of it, too. */
+		all->held = s;
+		all->run_ns = all->slice_start_ns;
+		return;
 	}
 	/*
 	 * A lone request that was late interrupts; a stream takes its turn.
