@@ -36,6 +36,7 @@ from streamsched.policies import (
     check_spec,
     parse_settings,
     parse_weights,
+    refuse_twice,
 )
 from streamsched.profile import POLICIES as PROFILE_POLICIES
 from streamsched.simulate import Setup
@@ -185,6 +186,7 @@ def _specs(policy: str) -> list[str]:
         raise UsageError("--policy is empty; name at least one, as in noop,stream:deadline")
     for spec in specs:
         check_spec(spec)
+    refuse_twice(policy, specs)
     return specs
 
 
@@ -964,7 +966,7 @@ def profile_(
     specs = list(PROFILE_POLICIES) if policy is None else _specs(policy)
     if AUTO in specs:
         raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
-    if len(set(specs)) < 2:
+    if len(specs) < 2:
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
     if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
@@ -972,7 +974,7 @@ def profile_(
     described = load_disk(disk)
     found = profile_measure.measure(
         described,
-        list(dict.fromkeys(specs)),
+        specs,
         queue_depth=queue_depth,
         jobs=_jobs(jobs),
         console=Console(stderr=True),

@@ -25,6 +25,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
+from streamsched.policies import refuse_twice
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
 # Of the module historic-iosched, which is for the rig only.
@@ -73,6 +74,7 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
         policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]
     if not policies:
         raise UsageError("--policy is empty; name at least one, as in mq-deadline,stream")
+    refuse_twice(text, [policy.label for policy in policies])
     return policies
 
 

@@ -136,6 +136,13 @@ def check_spec(spec: str) -> list[Policy]:
     return found
 
 
+def refuse_twice(option: str, specs: Sequence[str]) -> None:
+    """Refuse a list that names a policy twice: time is virtual, its rows would be the same."""
+    for spec in specs:
+        if specs.count(spec) > 1:
+            raise UsageError(f"--policy {option}: {spec} stands there twice; leave one of them out")
+
+
 def _what_wraps_what(known: Mapping[str, Policy]) -> str:
     outer = [f"{name}:POLICY" for name, policy in known.items() if policy.flags & WRAPPER]
     inner = [name for name, policy in known.items() if policy.flags & WORK_CONSERVING]

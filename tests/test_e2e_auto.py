@@ -181,7 +181,7 @@ def test_a_profile_without_these_owners(tmp_path: Path) -> None:
         (["nosuch"], "no disk is called 'nosuch'"),
         (["ssd", "--policy", "nop,cscan", "--to", "x"], "unknown policy 'nop'"),
         (["ssd", "--policy", "auto,noop", "--to", "x"], "--policy auto: it chooses by a profile"),
-        (["ssd", "--policy", "noop,noop", "--to", "x"], "--policy: name at least two; of one"),
+        (["ssd", "--policy", "noop", "--to", "x"], "--policy: name at least two; of one"),
         (["ssd", "--policy", "noop,cscan"], "--policy: name a file with --to; what is kept has"),
         (["ssd", "--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands"),
         (["ssd", "--to", "/nowhere/x.json"], "--to /nowhere/x.json: cannot write it"),

@@ -133,6 +133,10 @@ def endless(tmp_path: Path) -> Path:
             "`streamsched policies` lists those that are here",
         ),
         (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
+        (
+            ["--policy", "noop,sptf, noop"],
+            "--policy noop,sptf, noop: noop stands there twice; leave one of them out",
+        ),
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (
             ["--policy", "stream:"],
@@ -299,6 +303,10 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
         (
             ["--on", "kernel", "--policy", ""],
             "--policy is empty; name at least one, as in mq-deadline,stream",
+        ),
+        (
+            ["--on", "kernel", "--policy", "bfq,bfq:low_latency=0,bfq"],
+            "--policy bfq,bfq:low_latency=0,bfq: bfq stands there twice; leave one of them out",
         ),
     ],
     ids=str,
