@@ -10,7 +10,7 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
 from streamsched.fio_options import MAX_WEIGHT
 from streamsched.jobfile import Process
-from streamsched.units import format_tunable, parse_tunable
+from streamsched.units import Range, format_tunable, parse_tunable
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
@@ -44,9 +44,14 @@ class Tunable:
         """A value as it is written, with its unit."""
         return format_tunable(value, self.unit, self.word, self.word_value)
 
+    @property
+    def _range(self) -> Range:
+        example = self.initial if self.initial <= self.maximum else self.maximum  # not the word
+        return Range(self.minimum, self.maximum, self.show(example).replace(" ", ""))
+
     def parse(self, text: str) -> int:
         """The value of @text; UsageError when it is no such value or out of range."""
-        value = parse_tunable(text, self.unit, self.word, self.word_value)
+        value = parse_tunable(text, self.unit, self.word, self.word_value, self._range)
         special = self.word is not None and text.strip() == self.word
         if not special and not self.minimum <= value <= self.maximum:
             word = f", or {self.word}" if self.word else ""

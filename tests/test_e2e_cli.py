@@ -212,6 +212,31 @@ def endless(tmp_path: Path) -> Path:
             ["--set", "stream_time_slice="],
             'stream_time_slice: "" is not a value; write a number such as 124ms, or auto',
         ),
+        # What is said to write instead is not refused in its turn.
+        (
+            ["--set", "wait_target=0.5"],
+            'wait_target: "0.5" has no unit; write a time such as 0.5s',
+        ),
+        (
+            ["--set", "wait_target=0.0001"],
+            'wait_target: "0.0001" has no unit; write a time such as 500ms',
+        ),
+        (
+            ["--set", "answer_time=fast"],
+            'answer_time: "fast" is not a value; write a number such as 10ms, or auto',
+        ),
+        (
+            ["--set", "tolerance_factor=50"],
+            'tolerance_factor: "50" has no unit; write a percentage such as 50%',
+        ),
+        (
+            ["--set", "backward_cost=2"],
+            'backward_cost: "2" has no unit; write a percentage such as 150%',
+        ),
+        (
+            ["--set", "back_seek_max=16384"],
+            'back_seek_max: "16384" has no unit; write a length such as 16384sectors',
+        ),
         (
             ["--set", "wait_target=1s"],
             "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto",
