@@ -9,8 +9,10 @@ kernel's block trace events, so that it means the same for every scheduler.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -264,6 +266,11 @@ def _if_finished(future: Future[rig.RigResult]) -> rig.RigResult | None:
     return future.result()
 
 
+def _doing(what: str, console: Console) -> contextlib.AbstractContextManager[object]:
+    """Says on a terminal what is being done, until it is."""
+    return console.status(what) if console.is_terminal else contextlib.nullcontext()
+
+
 def compare_on_kernel(
     job_file: Path,
     disk: Disk,
@@ -283,6 +290,8 @@ def compare_on_kernel(
     What is not said here is as for boot().
     """
     console = console or Console(stderr=True)
+    if not shutil.which("fio"):  # before minutes of building
+        raise StreamschedError("fio is missing: install the Debian package fio")
     setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
     numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
     lonely = "".join(
@@ -293,7 +302,8 @@ def compare_on_kernel(
         for n in numbers
     )
     rig.build(variant)
-    rig.build_modules(variant)
+    with _doing("compiling the modules for the rig, unless they are there", console):
+        rig.build_modules(variant)
 
     def one(policy: KernelPolicy, text: str) -> rig.RigResult:
         result = boot(

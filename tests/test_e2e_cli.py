@@ -340,6 +340,19 @@ def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> N
     assert why_refused("run", JOB, *options) == why
 
 
+def test_without_fio_no_kernel_is_built_first(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(COMMAND), "run", str(JOB), "--on", "kernel"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        timeout=120,
+    )
+    assert done.stderr == "streamsched: fio is missing: install the Debian package fio\n"
+    assert done.returncode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("group", ["rig", "array"])
 def test_a_group_alone_prints_its_help(group: str) -> None:
     done = streamsched(group)
