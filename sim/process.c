@@ -291,12 +291,72 @@ static void start_waiters(struct sim *sim)
 	}
 }
 
+static void finish(struct sim *sim, struct sim_process *p);
+
+/* It has not begun, and never will. */
+static void never_begin(struct sim *sim, struct sim_process *p)
+{
+	p->started = true;
+	finish(sim, p);
+}
+
+/* Whether the end of @p is that of @other. */
+static bool ends_other(const struct sim *sim, const struct sim_process *p,
+		       const struct sim_process *other)
+{
+	switch ((enum sim_exits)p->job.exits) {
+	case SIM_EXITS_NOBODY:
+		return false;
+	case SIM_EXITS_GROUP:
+		return other->job.exit_group == p->job.exit_group;
+	case SIM_EXITS_RUNNING:
+		return other->started && other->begin_ns <= sim->now_ns &&
+		       !other->ramping;
+	case SIM_EXITS_ALL:
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The end of @p at @end_ns. What is under way comes to its end; those of a
+ * later stage learn of it when that comes, for they are not counted as running
+ * yet. Whom those end that are ended is ended with them: as in fio, before
+ * anybody begins who has waited for them.
+ */
+static void end_others(struct sim *sim, const struct sim_process *p, u64 end_ns)
+{
+	u32 i;
+
+	for (i = 0; p->job.exits && i < sim->nr_processes; i++) {
+		struct sim_process *other = sim->process[i];
+
+		if (other->step == STEP_DONE || other->ended ||
+		    !ends_other(sim, p, other))
+			continue;
+		other->ended = true;
+		if (!other->started || other->begin_ns > sim->now_ns) {
+			other->begin_ns = end_ns;
+			other->end_ns = end_ns;
+		}
+		end_others(sim, other, end_ns);
+		if (other->started && other->step == STEP_NEXT)
+			process_run_at(sim, other, sim->now_ns);
+		else if (!other->started && other->job.stage < sim->stage)
+			never_begin(sim, other);
+	}
+}
+
 static void finish(struct sim *sim, struct sim_process *p)
 {
+	bool began = !p->ended || p->issued;
+
 	p->step = STEP_DONE;
-	start_waiters(sim);
-	if (own_time(sim, p) > p->end_ns && !p->job.direct)
+	if (began && !p->job.direct && own_time(sim, p) > p->end_ns)
 		p->end_ns = own_time(sim, p);
+	if (!p->ended)
+		end_others(sim, p, p->end_ns);
+	start_waiters(sim);
 	if (p->end_ns > sim->last_end_ns)
 		sim->last_end_ns = p->end_ns;
 	if (!p->job.background)
@@ -357,7 +417,8 @@ static bool must_stop(const struct sim *sim, struct sim_process *p)
 /* Begin the next block. False: nothing to run now. */
 static bool step_next(struct sim *sim, struct sim_process *p)
 {
-	bool over = time_is_up(sim, p) || p->issued >= p->job.io_bytes;
+	bool over = p->ended || time_is_up(sim, p) ||
+		    p->issued >= p->job.io_bytes;
 	u64 position;
 
 	if (p->job.direct && p->in_flight >= p->job.iodepth)
@@ -374,7 +435,8 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		}
 	}
 	if (over) {
-		if (!time_is_up(sim, p) && (p->job.time_based || p->ramping)) {
+		if (!p->ended && !time_is_up(sim, p) &&
+		    (p->job.time_based || p->ramping)) {
 			p->issued = 0;
 			p->position[0] = p->position[1] = p->job.offset;
 			p->zone_start = p->job.offset;
@@ -591,8 +653,12 @@ static bool must_wait(const struct sim *sim, const struct sim_process *p)
 
 void sim_process_start(struct sim *sim, struct sim_process *p)
 {
-	if (p->started || must_wait(sim, p))
+	if (p->started || (must_wait(sim, p) && !p->ended))
 		return;
+	if (p->ended) {
+		never_begin(sim, p);
+		return;
+	}
 	p->started = true;
 	/* A delay counts from the beginning of all, as in fio. */
 	p->begin_ns = max_t(u64, sim->now_ns, p->job.startdelay_ns);

@@ -101,6 +101,7 @@ struct sim_process {
 	u64 stall_dispatches, stall_end_ns;
 
 	bool started;
+	bool ended; /* by the end of another one: it begins nothing more */
 	bool ramping; /* what it does is not yet counted */
 	u64 moved[2], blocks[2];
 	struct histogram latency[2], wait;

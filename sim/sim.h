@@ -41,6 +41,14 @@ enum sim_owners {
 #define SIM_MAX_THREADS 64
 #define SIM_READAHEAD_SAME 0xffffffffU /* as struct sim_config says */
 
+/* Whom the end of one process ends, as exitall and exit_what of fio say. */
+enum sim_exits {
+	SIM_EXITS_NOBODY,
+	SIM_EXITS_GROUP, /* those with its exit_group */
+	SIM_EXITS_RUNNING, /* those that have begun, and to count too */
+	SIM_EXITS_ALL,
+};
+
 /* One process. Bytes and positions are multiples of 512. */
 struct sim_job {
 	char name[64];
@@ -92,6 +100,8 @@ struct sim_job {
 	bool offload; /* before it waits for its rate, nothing need be done */
 	u64 ramp_ns; /* statistics begin so late */
 	char wait_for[64]; /* a name: start when all of that job are done */
+	u32 exits; /* enum sim_exits: when it is done, who is too */
+	u32 exit_group;
 
 	/* What fio has no word for. */
 

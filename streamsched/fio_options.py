@@ -346,6 +346,22 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "Start when all clones of the job of this name, which stands above, are done.",
     ),
+    Option(
+        "exitall",
+        Kind.FLAG,
+        "0",
+        "When a job ends, others do: those that exit_what of that one says. Wherever it stands it "
+        "is for all jobs.",
+    ),
+    Option(
+        "exit_what",
+        Kind.CHOICE,
+        "group",
+        "group: all since the last new_group or stonewall, up to the next; stonewall: all that "
+        "run, and what stands behind the next stonewall begins; all: all.",
+        choices=("group", "stonewall", "all"),
+    ),
+    Option("new_group", Kind.FLAG, "0", "For exitall: another group of jobs begins here."),
     # Who.
     Option("name", Kind.TEXT, "", "Name of the job instead of its section's, at most 63 bytes."),
     Option(
@@ -439,7 +455,7 @@ OPTIONS: tuple[Option, ...] = (
 
 # Accepted with any value: none of these changes what the disk is asked, or when.
 IGNORED: tuple[str, ...] = (
-    *("description", "group_reporting", "new_group", "unified_rw_reporting", "stats", "disk_util"),
+    *("description", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
     *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
@@ -470,7 +486,6 @@ _NO_VERIFY = "the simulated disk has no contents; leave it out"
 _ONE_DISK = "there is one disk; give offset and size"
 _BATCH = "iodepth requests are kept in flight one by one; leave it out"
 _NO_REPLAY = "traces are replayed by `streamsched replay`"
-_NO_EXIT = "no job ends another one; give the others a runtime"
 _ONE_RUN = "give a size or a runtime"
 _NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
 
@@ -512,7 +527,6 @@ UNSUPPORTED: dict[str, str] = {
         ),
         _NO_REPLAY,
     ),
-    **dict.fromkeys(("exitall", "exit_what"), _NO_EXIT),
     **dict.fromkeys(
         (
             *("steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time"),

@@ -37,6 +37,8 @@ RW_BITS = {
 
 NAME_BYTES = 63  # of char name[64]
 U64_MASK = 2**64 - 1
+# enum sim_exits
+EXITS = {"group": 1, "stonewall": 2, "all": 3}
 READAHEAD_SAME = 2**32 - 1  # SIM_READAHEAD_SAME of sim/sim.h
 
 Pair = tuple[int, int]
@@ -92,6 +94,8 @@ class Process:
     offload: bool = False
     ramp_ns: int = 0
     wait_for: str = ""
+    exits: int = 0
+    exit_group: int = 0
     # What fio has no word for: workloads.py sets these.
     nr_file_splits: int = 0
     file_bytes: tuple[int, ...] = ()
@@ -432,8 +436,10 @@ class _Job:
             total = min(total, self.number("number_ios") * self.fixed)
         return total * self.number("loops")
 
-    def processes(self, section: int, group: int, stage: int) -> Iterator[Process]:
-        """All clones, in ascending order of position."""
+    def processes(
+        self, section: int, group: int, stage: int, exits: bool, exit_group: int
+    ) -> Iterator[Process]:
+        """All clones, in ascending order of position; @exits: the end of one is that of others."""
         number = self.number
         writes = bool(self.bits & RW_WRITE)
         direct = bool(number("direct"))
@@ -495,6 +501,8 @@ class _Job:
                 offload=offload,
                 ramp_ns=number("ramp_time"),
                 wait_for=self.values.words.get("wait_for", ""),
+                exits=EXITS[self.values.words["exit_what"]] if exits else 0,
+                exit_group=exit_group,
                 distribution=self._placed(units),
                 weight=self.values.numbers.get("owner_weight"),
             )
@@ -553,7 +561,8 @@ def parse_jobs(
     groups: dict[tuple[str, str | int], int] = {}
     weights: dict[int, int | None] = {}  # by group
     files: list[tuple[object, Process]] = []  # each with what fio would open for it
-    stage = jobs = 0
+    stage = jobs = exit_group = 0
+    exits = _exits(sections)
     for section in sections:
         if section.is_global:
             common.apply_all(section.settings)
@@ -562,6 +571,9 @@ def parse_jobs(
         values.apply_all(section.settings)
         job = _Job(section, values, capacity_bytes)
         stage += bool(jobs and values.numbers["stonewall"])
+        exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
+        if "exit_what" in values.lines and not exits:
+            raise job.fail("exit_what", "needs exitall; write that too")
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))
@@ -576,7 +588,7 @@ def parse_jobs(
             raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
         base = values.numbers.get("randseed", seed)
         _check_waited_for(job, processes)
-        for process in job.processes(jobs, group, stage):
+        for process in job.processes(jobs, group, stage, exits, exit_group):
             own = _mix(base, len(processes))
             processes.append(dataclasses.replace(process, seed=own))
             name = values.words.get("filename")
@@ -587,6 +599,15 @@ def parse_jobs(
     if notes is not None:
         notes.extend(_shared_places(source, files))
     return processes
+
+
+def _exits(sections: Sequence[Section]) -> bool:
+    """Whether exitall stands anywhere: to fio it is not a job's own."""
+    found = [one for section in sections for one in section.settings if one.key == "exitall"]
+    for setting in found:
+        if setting.value == "0":
+            raise setting.error("fio 3.33 takes it for exitall=1; leave it out")
+    return bool(found)
 
 
 def _check_waited_for(job: _Job, above: Sequence[Process]) -> None:

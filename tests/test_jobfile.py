@@ -796,6 +796,20 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     )
 
 
+def test_whose_end_a_job_is() -> None:
+    """Exitall is for all, wherever it stands; exit_what is a job's own."""
+    text = (
+        "[a]\nsize=1m\n[b]\nsize=1m\nexitall\n[c]\nnew_group\nexit_what=all\nsize=1m\n"
+        "[d]\nstonewall\nsize=1m\n"
+    )
+    assert [(p.exits, p.exit_group) for p in jobs(text)] == [(1, 0), (1, 0), (3, 1), (1, 2)]
+    assert {p.exits for p in jobs("[a]\nsize=1m\n[b]\nsize=1m\n")} == {0}
+    with pytest.raises(UsageError, match=r"line 2: exitall=0: fio 3.33 takes it for exitall=1"):
+        jobs("[a]\nexitall=0\nsize=1m\n")
+    with pytest.raises(UsageError, match=r"line 2: exit_what=all: needs exitall; write that too"):
+        jobs("[a]\nexit_what=all\nsize=1m\n")
+
+
 def test_whom_a_job_waits_for_is_clear() -> None:
     waits = "[b]\nsize=1m\nwait_for=a\n"
     assert [p.wait_for for p in jobs("[a]\nsize=1m\nnumjobs=2\n" + waits)] == ["", "", "a"]
