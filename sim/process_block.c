@@ -46,6 +46,7 @@ static u32 block_bytes(struct sim_process *p, u8 dir)
 static u64 random_unit(struct sim_process *p, u64 units)
 {
 	u64 unit = sim_random_below(&p->seed, units), word;
+	bool again = false;
 
 	if (!p->map)
 		return unit;
@@ -53,17 +54,20 @@ static u64 random_unit(struct sim_process *p, u64 units)
 		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
 		p->map_used = 0;
 	}
-	word = ~p->map[unit / 64] & (~0ULL << unit % 64);
-	while (!word) {
-		unit = (unit / 64 + 1) * 64;
-		if (unit >= units)
-			unit = 0;
-		word = ~p->map[unit / 64];
+	for (;;) {
+		word = ~p->map[unit / 64] & (~0ULL << unit % 64);
+		unit = unit / 64 * 64;
+		unit += word ? (u64)__builtin_ctzll(word) : 64;
+		if (word && unit < units)
+			return unit;
+		if (unit < units)
+			continue;
+		/* The last zone is smaller than the map: all used already. */
+		if (again)
+			return sim_random_below(&p->seed, units);
+		again = true;
+		unit = 0;
 	}
-	unit = unit / 64 * 64 + (u64)__builtin_ctzll(word);
-	if (unit >= units) /* only the tail of the last word was free */
-		unit = sim_random_below(&p->seed, units);
-	return unit;
 }
 
 static void use_units(struct sim_process *p, u64 unit, u64 nr)

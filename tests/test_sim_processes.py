@@ -406,9 +406,10 @@ def test_share_of_reads(percent: int) -> None:
     assert abs(reads - 4096 * percent / 100) <= spread
 
 
-def test_random_without_repetition_covers_each_block_once() -> None:
-    rows, _ = played("[r]\nrw=randread\ndirect=1\nbs=4k\noffset=1m\nsize=4m\n")
-    assert sorted(row.sector for row in rows) == list(range(2048, 2048 + 8192, 8))
+@pytest.mark.parametrize("size", [16, 300, 4096])
+def test_random_without_repetition_covers_each_block_once(size: int) -> None:
+    rows, _ = played(f"[r]\nrw=randread\ndirect=1\nbs=4k\noffset=1m\nsize={size}k\n")
+    assert sorted(row.sector for row in rows) == list(range(2048, 2048 + 2 * size, 8))
     assert [row.sector for row in rows] != sorted(row.sector for row in rows)
 
 
