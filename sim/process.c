@@ -34,7 +34,7 @@ void process_open_file(struct sim_process *p, const struct sim *sim)
 		.first = p->job.first_window_pages,
 		.maps = p->job.maps,
 		.file_page = (p->job.nr_file_splits ? p->file_at :
-						      p->job.offset) /
+						      file_begin(p)) /
 			     PAGE_BYTES,
 	};
 }
@@ -56,17 +56,26 @@ struct sim_process *sim_process_new(const struct sim *sim,
 		p->group_filled = sim_alloc(job->size / job->group_bytes *
 					    sizeof(u64));
 	if ((job->rw & SIM_RW_RANDOM) && !job->norandommap) {
-		u64 range = job->zone_size ? job->zone_range : job->size;
+		u64 range = job->zone_size    ? job->zone_range :
+			    job->nr_files > 1 ? job->file_size :
+						job->size;
 
 		p->map_units = range / job->align_bytes;
-		p->map = sim_alloc((p->map_units + 63) / 64 * sizeof(u64));
+		if (job->nr_files <= 1)
+			p->map = sim_alloc((p->map_units + 63) / 64 *
+					   sizeof(u64));
 	}
+	if (job->nr_files > 1)
+		process_new_files(p);
 	return p;
 }
 
 void sim_process_free(struct sim_process *p)
 {
-	free(p->map);
+	if (p->file)
+		process_free_files(p);
+	else
+		free(p->map);
 	free(p->places[0].end_unit);
 	free(p->places[0].below);
 	free(p->places[1].end_unit);
@@ -160,6 +169,7 @@ static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 	if (dir == SS_WRITE && p->job.fsync_blocks &&
 	    ++p->writes_to_sync >= p->job.fsync_blocks) {
 		p->writes_to_sync = 0;
+		p->one_synced = p->job.nr_files > 1;
 		p->step = STEP_SYNC;
 	}
 	p->blocks_to_barrier++;
@@ -414,6 +424,16 @@ static bool must_stop(const struct sim *sim, struct sim_process *p)
 	return false;
 }
 
+static void begin_pass(const struct sim *sim, struct sim_process *p)
+{
+	p->issued = 0;
+	p->position[0] = p->position[1] = p->job.offset;
+	p->zone_start = p->job.offset;
+	p->zone_bytes = 0;
+	if (p->job.nr_files > 1)
+		process_begin_files(p, sim);
+}
+
 /* Begin the next block. False: nothing to run now. */
 static bool step_next(struct sim *sim, struct sim_process *p)
 {
@@ -437,10 +457,7 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 	if (over) {
 		if (!p->ended && !time_is_up(sim, p) &&
 		    (p->job.time_based || p->ramping)) {
-			p->issued = 0;
-			p->position[0] = p->position[1] = p->job.offset;
-			p->zone_start = p->job.offset;
-			p->zone_bytes = 0;
+			begin_pass(sim, p);
 			p->file_at = p->file_end;
 			return true;
 		}
@@ -463,7 +480,7 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 	if (!process_pace(sim, p))
 		return false;
 	position = p->job.nr_file_splits ? process_next_in_file(p) :
-					   process_next_block(p);
+					   process_next_block(p, sim);
 	process_pace_sent(p);
 	take_thread(sim, p);
 	if (p->job.direct) {
@@ -480,7 +497,7 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 /* Go on in a buffered block. False: asleep, or the clock must catch up. */
 static bool step_pages(struct sim *sim, struct sim_process *p)
 {
-	u64 end = p->job.nr_file_splits ? p->file_end : region_end(p);
+	u64 end = p->job.nr_file_splits ? p->file_end : file_limit(p);
 	u64 end_of_file = (end + PAGE_BYTES - 1) / PAGE_BYTES;
 	u64 until;
 
@@ -523,15 +540,23 @@ static bool step_pages(struct sim *sim, struct sim_process *p)
 
 static bool step_sync(struct sim *sim, struct sim_process *p)
 {
+	u64 begin = p->job.offset, end = region_end(p);
+
 	if (p->cpu_ns || p->in_flight) {
 		if (p->cpu_ns)
 			process_run_at(sim, p, own_time(sim, p));
 		return false;
 	}
+	if (p->one_synced) {
+		p->one_synced = false;
+		process_choose_synced(p);
+		begin = file_begin(p);
+		end = file_limit(p);
+	}
 	p->step = STEP_NEXT;
 	p->asleep = true;
-	sim_cache_sync(sim, p->index, p->job.offset / PAGE_BYTES,
-		       (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES,
+	sim_cache_sync(sim, p->index, begin / PAGE_BYTES,
+		       (end + PAGE_BYTES - 1) / PAGE_BYTES,
 		       p->all_synced ? 0 : SS_SYNC);
 	return false;
 }
@@ -665,8 +690,7 @@ void sim_process_start(struct sim *sim, struct sim_process *p)
 	p->end_ns = p->begin_ns;
 	process_pace_from(p, p->begin_ns);
 	process_ramp(sim, p);
-	p->position[0] = p->position[1] = p->job.offset;
-	p->zone_start = p->job.offset;
+	begin_pass(sim, p);
 	begin_turns(sim, p);
 	process_run_at(sim, p, p->begin_ns);
 }

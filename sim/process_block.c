@@ -252,7 +252,7 @@ static u64 in_order(const struct sim_process *p, u8 dir, u64 start, u64 end)
 	return start;
 }
 
-u64 process_next_block(struct sim_process *p)
+u64 process_next_block(struct sim_process *p, const struct sim *sim)
 {
 	const struct sim_job *job = &p->job;
 	u64 start, end, position, left = job->io_bytes - p->issued;
@@ -266,10 +266,12 @@ u64 process_next_block(struct sim_process *p)
 
 	if (job->zone_size && p->zone_bytes >= job->zone_size)
 		next_zone(p);
-	start = job->zone_size ? p->zone_start : job->offset;
-	end = job->zone_size ? start + job->zone_range : region_end(p);
-	if (end > region_end(p))
-		end = region_end(p);
+	if (job->nr_files > 1)
+		process_choose_file(p, sim, dir);
+	start = job->zone_size ? p->zone_start : file_begin(p);
+	end = job->zone_size ? start + job->zone_range : file_limit(p);
+	if (end > file_limit(p))
+		end = file_limit(p);
 	if (job->rw & SIM_RW_RANDOM) {
 		u64 units = (end - start) / job->align_bytes, unit;
 

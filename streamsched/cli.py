@@ -463,6 +463,11 @@ def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
     for process in processes:
         if process.weight is not None:
             raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")
+        if process.nr_files > 1:
+            raise UsageError(
+                f"{job}: nrfiles of {process.name}: not with --on {on}, where fio would not have "
+                "them on the disk; write filename= and offset="
+            )
     return processes
 
 

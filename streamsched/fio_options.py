@@ -32,6 +32,7 @@ class Kind(Enum):
     RATES = "bytes/s[,bytes/s]"
     COUNTS = "number[,number]"
     PLACES = "name[:number]"
+    SERVICE = "name[:blocks]"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ ASYNC_ENGINES = ("libaio", "io_uring", "posixaio")
 
 MAX_JOBS = 4096  # fio's own bound
 MAX_DEPTH = 4096
+MAX_FILES = 4096
 MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 U32_MAX = 2**32 - 1
 U64_MAX = 2**64 - 1
@@ -161,7 +163,32 @@ OPTIONS: tuple[Option, ...] = (
         "filesize",
         Kind.BYTES,
         "0",
-        "Length of the region; size is then only how much is transferred.",
+        "Length of the region, or of each of nrfiles; size is then only how much is transferred.",
+    ),
+    Option(
+        "nrfiles",
+        Kind.COUNT,
+        "1",
+        "So many files, among which size is divided, one behind the other from offset on; without "
+        "a filename only, as in fio.",
+        aliases=("nr_files",),
+        minimum=1,
+        maximum=MAX_FILES,
+    ),
+    Option(
+        "file_service_type",
+        Kind.SERVICE,
+        "roundrobin",
+        "Which of several files the next block is in: roundrobin, random, or sequential, each to "
+        "its end; `roundrobin:8`: another one only every 8 blocks.",
+    ),
+    Option(
+        "openfiles",
+        Kind.COUNT,
+        "0",
+        "So many files are open at once, and the others have no turn before one of these is done; "
+        "0: all.",
+        maximum=U32_MAX,
     ),
     Option(
         "io_size",
@@ -390,9 +417,6 @@ OPTIONS: tuple[Option, ...] = (
     ),
     # One value only: the one that changes nothing.
     Option(
-        "nrfiles", Kind.CHOICE, "1", "One file: the disk.", aliases=("nr_files",), choices=("1",)
-    ),
-    Option(
         "fadvise_hint",
         Kind.CHOICE,
         "1",
@@ -473,7 +497,7 @@ IGNORED: tuple[str, ...] = (
     *("numa_cpu_nodes", "numa_mem_policy", "uid", "gid", "cgroup_nodelete"),
     *("create_serialize", "create_fsync", "create_on_open", "allow_file_create"),
     *("allow_mounted_write", "overwrite", "unlink", "unlink_each_loop", "fallocate"),
-    *("openfiles", "file_service_type", "lockfile", "filename_format", "unique_filename"),
+    *("lockfile", "filename_format", "unique_filename"),
     *("userspace_reap", "hipri", "fixedbufs", "registerfiles", "nonvectored", "sqthread_poll"),
     *("sqthread_poll_cpu", "force_async"),
 )

@@ -18,7 +18,7 @@ from streamsched.errors import UsageError
 from streamsched.fio_lines import Section, read_sections, read_text
 from streamsched.fio_options import ASYNC_ENGINES, MAX_JOBS, options_markdown
 from streamsched.fio_places import NORMAL, TABLE, UNIFORM, Places
-from streamsched.fio_values import READ, SECTOR_BYTES, WRITE, Amount, Values, defaults
+from streamsched.fio_values import READ, SECTOR_BYTES, SERVICES, WRITE, Amount, Values, defaults
 from streamsched.units import FIO_MAX
 
 __all__ = ["Process", "load_jobs", "options_markdown", "parse_jobs"]
@@ -35,6 +35,7 @@ RW_BITS = {
     "randrw": RW_READ | RW_WRITE | RW_RANDOM,
 }
 
+FILE_ALIGN = 4096  # where a file system begins one
 NAME_BYTES = 63  # of char name[64]
 U64_MASK = 2**64 - 1
 # enum sim_exits
@@ -94,6 +95,12 @@ class Process:
     offload: bool = False
     ramp_ns: int = 0
     wait_for: str = ""
+    nr_files: int = 1
+    file_stride: int = 0
+    file_size: int = 0
+    open_files: int = 1
+    file_service: int = 0
+    file_service_blocks: int = 1
     exits: int = 0
     exit_group: int = 0
     # What fio has no word for: workloads.py sets these.
@@ -160,6 +167,9 @@ class _Region:
     offset: int
     size: int
     io_bytes: int
+    # Of several files: from one to the next, and what is used of each.
+    file_stride: int = 0
+    file_size: int = 0
 
 
 class _Job:
@@ -195,8 +205,11 @@ class _Job:
             bool(values.numbers["norandommap"]) or self.own_align or self.places is not None
         )
         self.strided = values.words["zonemode"] == "strided"
+        # As in fio: whoever names a file has that one.
+        self.files = 1 if "filename" in values.words else self.number("nrfiles")
         self._check()
         self._check_pace()
+        self._check_files()
         if values.numbers["filesize"]:
             self._take_filesize()
 
@@ -278,20 +291,36 @@ class _Job:
             raise self.fail("io_submit_mode", "needs direct=1 to keep several in flight")
         if values.words.get("wait_for") == self.name:
             raise self.fail("wait_for", "a job cannot wait for itself; name one above")
-        if "directory" in values.words and "filename" not in values.words:
+        if "directory" in values.words and "filename" not in values.words and self.files == 1:
             raise self.fail(
                 "directory",
                 "without a filename fio makes a file there for each job, and here is one disk; "
                 "write filename=, and offset= if each shall have its own part",
             )
 
+    def _check_files(self) -> None:
+        """What several files cannot have."""
+        if self.files == 1:
+            return
+        if self.strided:
+            raise self.fail("nrfiles", "does not go with zonemode=strided; write one of the two")
+        if self.places:
+            raise self.fail(
+                "nrfiles", "does not go with random_distribution; leave one of the two out"
+            )
+        if not self.values.amounts.get("size") and not self.number("filesize"):
+            raise self.fail("nrfiles", "fio divides size among them; write size= or filesize=")
+
     def _take_filesize(self) -> None:
         """Filesize is the region; size, beside it, only how much is transferred."""
         amounts = self.values.amounts
-        region = self.number("filesize")
+        region = self.number("filesize") * self.files
         size = amounts.get("size")
         if size and size.value and not size.percent and size.value > region:
-            raise self.fail("filesize", f"is less than size={size.value}; write io_size instead")
+            what = "is" if self.files == 1 else f"{self.files} files of it are"
+            raise self.fail(
+                "filesize", f"{what} less than size={size.value}; write io_size instead"
+            )
         if size and size.value and not (amounts.get("io_size") and amounts["io_size"].value):
             amounts["io_size"] = size
         amounts["size"] = Amount(region)
@@ -365,13 +394,37 @@ class _Job:
         if self.capacity is not None and offset >= self.capacity:
             raise self._beyond(clone, "its region begins", offset)
         length = self._length(offset)
+        if self.files > 1:
+            return self._divided(clone, offset, length)
         if self.strided:
             size, whole = self._strided(clone, offset, length)
         else:
             if self.capacity is not None and offset + length > self.capacity:
                 raise self._beyond(clone, "its region ends", offset + length)
             size, whole = self._random(length) if self.random else self._in_order(offset, length)
-        io_bytes = self._io_bytes(length, whole)
+        return self._checked(_Region(offset, size, self._io_bytes(length, whole)), length)
+
+    def _divided(self, clone: int, offset: int, length: int) -> _Region:
+        """Several files: whole blocks of each are used, and each begins with a whole page."""
+        each = length // self.files
+        if self.capacity is not None and offset + length == self.capacity:
+            each -= each % FILE_ALIGN
+        used = each - each % (self.align if self.random else self.used_min)
+        if not used:
+            raise self.fail(
+                "nrfiles",
+                f"a file of {each} bytes holds no block of {self.used_min}; write fewer",
+            )
+        stride = -(-each // FILE_ALIGN) * FILE_ALIGN
+        size = stride * self.files
+        if self.capacity is not None and offset + size > self.capacity:
+            raise self._beyond(clone, "the last of its files ends", offset + size)
+        whole = self._up(length) if self.random and self.norandommap else used * self.files
+        region = _Region(offset, size, self._io_bytes(length, whole), stride, used)
+        return self._checked(region, length)
+
+    def _checked(self, region: _Region, length: int) -> _Region:
+        offset, size, io_bytes = region.offset, region.size, region.io_bytes
         if size <= 0 or io_bytes <= 0:
             raise self.section.error(
                 f"its region of {length} bytes at {offset} holds no block of {self.used_min} "
@@ -379,7 +432,7 @@ class _Job:
             )
         if io_bytes > FIO_MAX:
             raise self.section.error(f"transfers more than {FIO_MAX} bytes; make size smaller")
-        return _Region(offset, size, io_bytes)
+        return region
 
     def _up(self, length: int) -> int:
         """Whole blocks, the last of which goes beyond @length: fio counts before a block."""
@@ -501,6 +554,12 @@ class _Job:
                 offload=offload,
                 ramp_ns=number("ramp_time"),
                 wait_for=self.values.words.get("wait_for", ""),
+                nr_files=self.files,
+                file_stride=region.file_stride,
+                file_size=region.file_size,
+                open_files=min(number("openfiles") or self.files, self.files),
+                file_service=SERVICES.index(self.values.service[0]),
+                file_service_blocks=self.values.service[1],
                 exits=EXITS[self.values.words["exit_what"]] if exits else 0,
                 exit_group=exit_group,
                 distribution=self._placed(units),
@@ -574,6 +633,11 @@ def parse_jobs(
         exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
         if "exit_what" in values.lines and not exits:
             raise job.fail("exit_what", "needs exitall; write that too")
+        if notes is not None and job.files < values.numbers["nrfiles"]:
+            notes.append(
+                f"{source}: nrfiles={values.numbers['nrfiles']} of {job.name} is of no effect "
+                "beside a filename, as in fio"
+            )
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))

@@ -340,6 +340,16 @@ def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> N
     assert why_refused("run", JOB, *options) == why
 
 
+@pytest.mark.parametrize("host", ["kernel", "nbd"])
+def test_several_files_need_the_simulator(host: str, tmp_path: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\nsize=1m\nnrfiles=4\n")
+    assert why_refused("run", job, "--on", host) == (
+        f"{job}: nrfiles of a: not with --on {host}, where fio would not have them on the disk; "
+        "write filename= and offset="
+    )
+
+
 def test_without_fio_no_kernel_is_built_first(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(COMMAND), "run", str(JOB), "--on", "kernel"],

@@ -512,7 +512,15 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
             "iodepth_batch_submit=8",
             "only 1 is supported; requests are sent one by one; leave it out",
         ),
-        ("nrfiles=2", "only 1 is supported; one file: the disk"),
+        ("nrfiles=0", "is out of range; write 1 to 4096"),
+        (
+            "file_service_type=zipf",
+            '"zipf" is not one of roundrobin, sequential, random; write one of these',
+        ),
+        (
+            "file_service_type=random:0",
+            '"0" is not a number of blocks; write random:8, say',
+        ),
         ("sync=1", "only none is supported; no O_SYNC; write fsync=1"),
         (
             "ioengine=null",
@@ -794,6 +802,57 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     assert [note.partition(" of the only disk")[0] for note in notes] == (
         [f"a.fio: {both}"] if both else []
     )
+
+
+def test_several_files() -> None:
+    (process,) = jobs("[a]\nsize=10m\nnrfiles=3\noffset=1m\nopenfiles=8\n")
+    assert (process.nr_files, process.open_files) == (3, 3)
+    # Of 10 MB / 3 whole blocks are used; each begins with a page.
+    assert (process.file_size, process.file_stride) == (3493888, 3497984)
+    assert (process.offset, process.size, process.io_bytes) == (M, 3 * 3497984, 3 * 3493888)
+    # The rest of the disk: they are not longer than that.
+    (process,) = jobs(f"[a]\nsize={99 * M}\nnrfiles=7\noffset=1m\n")
+    assert process.offset + process.size <= DISK
+    # Whoever names a file has one, wherever that stands.
+    notes: list[str] = []
+    found = jobs("[global]\nfilename=x\n[a]\nsize=1m\nnrfiles=4\n", notes=notes)
+    assert [p.nr_files for p in found] == [1]
+    assert notes == ["a.fio: nrfiles=4 of a is of no effect beside a filename, as in fio"]
+    # Without one, a directory for them is as good as none.
+    assert jobs("[a]\nsize=1m\nnrfiles=4\ndirectory=/data\n")[0].nr_files == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("", "line 2: nrfiles=4: fio divides size among them; write size= or filesize="),
+        (
+            "size=8k",
+            "line 2: nrfiles=4: a file of 2048 bytes holds no block of 4096; write fewer",
+        ),
+        (
+            "filesize=16k\nsize=1m",
+            "line 3: filesize=16k: 4 files of it are less than size=1048576; write io_size instead",
+        ),
+        (
+            "filesize=90m",
+            f"line 1: job a: the last of its files ends at byte {360 * M}, but the disk has {DISK} "
+            "bytes; make offset or size smaller, or take a larger disk",
+        ),
+        (
+            "size=1m\nrw=randread\nrandom_distribution=zipf:1.2",
+            "line 2: nrfiles=4: does not go with random_distribution; leave one of the two out",
+        ),
+        (
+            "size=1m\nzonemode=strided\nzonesize=64k",
+            "line 2: nrfiles=4: does not go with zonemode=strided; write one of the two",
+        ),
+    ],
+)
+def test_several_files_that_cannot_be(more: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        jobs(f"[a]\nnrfiles=4\n{more}\n")
+    assert str(caught.value) == f"a.fio, {why}"
 
 
 def test_whose_end_a_job_is() -> None:
