@@ -185,6 +185,8 @@ class Storage:
 def storage_of(disk: str, array: str | None) -> Storage:
     """What --disk and --array say, checked."""
     names = [name.strip() for name in disk.split(",")]
+    if len(names) > 1 and not all(names):
+        raise UsageError(f"--disk {disk}: a name is missing beside a comma")
     if array is None:
         if len(names) > 1:
             raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")

@@ -31,6 +31,8 @@ def reproduce(
     """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
     from streamsched.reproduce import reproduce as repeat
 
+    if figures and AUTO in figures and len(figures) > 1:
+        raise UsageError("auto: is no figure of a paper; name it by itself")
     if figures == [AUTO]:
         from streamsched.autocheck import reproduce_auto
 

@@ -196,6 +196,10 @@ def _load(job: str, capacity_bytes: int, seed: int) -> list[Process]:
     return processes
 
 
+# How a job file names the disk with --on kernel; over NBD it has none.
+DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
+
+
 def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
     """The processes of a job file that a real fio will read."""
     processes = _load(job, disk.capacity_sectors * 512, 0)
@@ -206,6 +210,13 @@ def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
             raise UsageError(
                 f"{job}: nrfiles of {process.name}: not with --on {on}, where fio would not have "
                 "them on the disk; write filename= and offset="
+            )
+        if on == "kernel" and process.opens != DISK_UNDER_TEST:
+            what = "has no filename, and fio would make a file in memory"
+            if process.opens:
+                what = f"opens {process.opens}, which is not the disk under test"
+            raise UsageError(
+                f"{job}: {process.name} {what} with --on {on}; write filename={DISK_UNDER_TEST}"
             )
     return processes
 

@@ -129,11 +129,13 @@ class Process:
     weight: int | None = None
     # The shares of places; the simulator is told of them apart, too.
     distribution: Places | None = None
+    # What a real fio would open; empty: files of its own.
+    opens: str = ""
 
     def params(self) -> dict[str, object]:
         """Every field, as cffi takes it to make a struct sim_job."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del fields["weight"], fields["distribution"]
+        del fields["weight"], fields["distribution"], fields["opens"]
         return {**fields, "name": self.name.encode(), "wait_for": self.wait_for.encode()}
 
     @property
@@ -297,6 +299,24 @@ class _Job:
                 "without a filename fio makes a file there for each job, and here is one disk; "
                 "write filename=, and offset= if each shall have its own part",
             )
+
+    @property
+    def _is_async(self) -> bool:
+        return self.values.words["ioengine"] in ASYNC_ENGINES
+
+    def notes(self) -> Iterator[str]:
+        """What is of no effect, though it is no error to fio."""
+        number = self.number
+        if self.files < number("nrfiles"):
+            yield f"nrfiles={number('nrfiles')} of {self.name} is of no effect beside a filename"
+        depth = number("iodepth")
+        if depth > 1 and not self._is_async and self.values.words["io_submit_mode"] != "offload":
+            yield (
+                f"iodepth={depth} of {self.name} is of no effect with "
+                f"ioengine={self.values.words['ioengine']}; libaio keeps so many in flight"
+            )
+        elif depth > 1 and not number("direct"):
+            yield f"iodepth={depth} of {self.name} is of no effect without direct=1"
 
     def _check_files(self) -> None:
         """What several files cannot have."""
@@ -489,6 +509,11 @@ class _Job:
             total = min(total, self.number("number_ios") * self.fixed)
         return total * self.number("loops")
 
+    def _opens(self) -> str:
+        words = self.values.words
+        name = words.get("filename", "")
+        return f"{words['directory']}/{name}" if name and words.get("directory") else name
+
     def processes(
         self, section: int, group: int, stage: int, exits: bool, exit_group: int
     ) -> Iterator[Process]:
@@ -497,7 +522,7 @@ class _Job:
         writes = bool(self.bits & RW_WRITE)
         direct = bool(number("direct"))
         offload = self.values.words["io_submit_mode"] == "offload"
-        deep = direct and (offload or self.values.words["ioengine"] in ASYNC_ENGINES)
+        deep = direct and (offload or self._is_async)
         percentages = self.pair("percentage_random")
         places = self.places
         rate = self._rate()
@@ -564,6 +589,7 @@ class _Job:
                 exit_group=exit_group,
                 distribution=self._placed(units),
                 weight=self.values.numbers.get("owner_weight"),
+                opens=self._opens(),
             )
 
     def _placed(self, units: int) -> Places | None:
@@ -633,11 +659,8 @@ def parse_jobs(
         exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
         if "exit_what" in values.lines and not exits:
             raise job.fail("exit_what", "needs exitall; write that too")
-        if notes is not None and job.files < values.numbers["nrfiles"]:
-            notes.append(
-                f"{source}: nrfiles={values.numbers['nrfiles']} of {job.name} is of no effect "
-                "beside a filename, as in fio"
-            )
+        if notes is not None:
+            notes.extend(f"{source}: {note}, as in fio" for note in job.notes())
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))

@@ -73,9 +73,18 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
                     f"as in {'stream:inner=deadline' if name == 'stream' else 'bfq:low_latency=0'}"
                 )
         split = tuple(tuple(pair.split("=", 1)) for pair in own)
+        keys = [key for key, _ in split]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise UsageError(f'policy "{spec}": {key} is set twice; leave one of them out')
         policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]
     if not policies:
         raise UsageError("--policy is empty; name at least one, as in mq-deadline,stream")
+    if settings and all(policy.name != "stream" for policy in policies):
+        raise UsageError(
+            f"--set {settings[0]}: on the kernel it is for stream, which --policy does not name; "
+            f"write {policies[0].name}:{settings[0]}"
+        )
     refuse_twice(text, [policy.label for policy in policies])
     return policies
 

@@ -220,7 +220,7 @@ def parse_settings(
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip()
-        if not equals:
+        if not equals or not name:
             raise UsageError(f"--set {setting}: write TUNABLE=VALUE, as in wait_target=500ms")
         if name not in rows:
             if not rows:
@@ -233,6 +233,8 @@ def parse_settings(
                     "name it in --policy, or leave the setting out"
                 )
             raise unknown("tunable", name, rows)
+        if name in values:
+            raise UsageError(f"--set {setting}: {name} is set twice; leave one of them out")
         try:
             values[name] = rows[name].parse(text)
         except UsageError as error:

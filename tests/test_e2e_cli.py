@@ -238,6 +238,12 @@ def endless(tmp_path: Path) -> Path:
             'back_seek_max: "16384" has no unit; write a length such as 16384sectors',
         ),
         (
+            ["--set", "stream_threshold=5", "--set", "stream_threshold=6"],
+            "--set stream_threshold=6: stream_threshold is set twice; leave one of them out",
+        ),
+        (["--set", "=5"], "--set =5: write TUNABLE=VALUE, as in wait_target=500ms"),
+        (["--disk", "ssd,"], "--disk ssd,: a name is missing beside a comma"),
+        (
             ["--set", "wait_target=1s"],
             "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto",
         ),
@@ -330,6 +336,15 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
             "--policy is empty; name at least one, as in mq-deadline,stream",
         ),
         (
+            ["--on", "kernel", "--policy", "bfq,none", "--set", "fifo_batch=3"],
+            "--set fifo_batch=3: on the kernel it is for stream, which --policy does not name; "
+            "write bfq:fifo_batch=3",
+        ),
+        (
+            ["--on", "kernel", "--policy", "bfq:quantum=2:quantum=4"],
+            'policy "bfq:quantum=2:quantum=4": quantum is set twice; leave one of them out',
+        ),
+        (
             ["--on", "kernel", "--policy", "bfq,bfq:low_latency=0,bfq"],
             "--policy bfq,bfq:low_latency=0,bfq: bfq stands there twice; leave one of them out",
         ),
@@ -338,6 +353,24 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
 )
 def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> None:
     assert why_refused("run", JOB, *options) == why
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("", "a has no filename, and fio would make a file in memory with --on kernel"),
+        ("filename=/tmp/x", "a opens /tmp/x, which is not the disk under test with --on kernel"),
+        (
+            "directory=d\nfilename=${STREAMSCHED_DISK}",
+            "a opens d/${STREAMSCHED_DISK}, which is not the disk under test with --on kernel",
+        ),
+    ],
+)
+def test_on_the_kernel_a_job_works_on_the_disk(lines: str, why: str, tmp_path: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text(f"[a]\nsize=1m\n{lines}\n")
+    said = why_refused("run", job, "--on", "kernel", "--policy", "none")
+    assert said == f"{job}: {why}; write filename=${{STREAMSCHED_DISK}}"
 
 
 @pytest.mark.parametrize("host", ["kernel", "nbd"])
@@ -425,6 +458,9 @@ def test_a_reader_that_goes_away_hears_nothing() -> None:
 
 def test_unknown_figure() -> None:
     assert why_refused("reproduce", "fig9").startswith("unknown figure 'fig9'; did you mean")
+    assert why_refused("reproduce", "fig3", "auto") == (
+        "auto: is no figure of a paper; name it by itself"
+    )
 
 
 def test_results_that_cannot_be_written_are_refused_before_the_work(

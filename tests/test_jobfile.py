@@ -50,9 +50,10 @@ def test_process_is_struct_sim_job(root: Path) -> None:
     assert body
     plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
     fields = re.findall(r"(\w+)(?:\[\w+\])*;", plain)
-    # The weight is not the process's but its owner's: sim_weigh(). A distribution is a table.
+    # The weight is not the process's but its owner's: sim_weigh(). A distribution is a table. What
+    # fio would open is nothing to the simulator.
     ours = [field.name for field in dataclasses.fields(Process)]
-    assert ours == [*fields, "weight", "distribution"]
+    assert ours == [*fields, "weight", "distribution", "opens"]
     splits = re.search(r"#define SIM_MAX_SPLITS (\d+)", header)
     assert splits and int(splits.group(1)) == fio_values.MAX_SPLITS
     assert "SIM_RW_READ = 1," in header and "SIM_RW_RANDOM = 4," in header
@@ -315,7 +316,7 @@ def test_params_are_what_cffi_takes() -> None:
     params = job().params()
     assert params["name"] == b"a" and params["split_bytes"] == ((4096,), (4096,))
     ours = [field.name for field in dataclasses.fields(Process)]
-    assert [*params, "weight", "distribution"] == ours
+    assert [*params, "weight", "distribution", "opens"] == ours
 
 
 @pytest.mark.parametrize("weight", ["0", "1001", "-1", "1.5"])
@@ -802,6 +803,27 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     assert [note.partition(" of the only disk")[0] for note in notes] == (
         [f"a.fio: {both}"] if both else []
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (
+            "iodepth=8",
+            "iodepth=8 of a is of no effect with ioengine=psync; libaio keeps so many in",
+        ),
+        ("iodepth=8\ndirect=1", "iodepth=8 of a is of no effect with ioengine=psync; libaio"),
+        ("iodepth=8\nioengine=libaio", "iodepth=8 of a is of no effect without direct=1"),
+        ("iodepth=8\nioengine=libaio\ndirect=1", ""),
+        ("iodepth=8\ndirect=1\nio_submit_mode=offload\nrate=1m", ""),
+        ("nrfiles=4\nfilename=x", "nrfiles=4 of a is of no effect beside a filename"),
+    ],
+)
+def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
+    notes: list[str] = []
+    jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
+    assert len(notes) == bool(note)
+    assert all(one.startswith(f"a.fio: {note}") and one.endswith(", as in fio") for one in notes)
 
 
 def test_several_files() -> None:
