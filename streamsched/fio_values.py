@@ -174,6 +174,11 @@ class Values:
 def _why_not(key: str) -> str:
     if key in UNSUPPORTED:
         return f'"{key}" of fio is not supported; {UNSUPPORTED[key]}'
+    if not key:
+        return "no key stands before the equals sign; write KEY=VALUE"
+    word, _, rest = key.partition(" ")
+    if word in BY_KEY and rest:
+        return f"has no equals sign; write {word}={rest.strip()}"
     if key.startswith("--"):
         return f"a job file has no dashes; write {key.removeprefix('--')}"
     return f'unknown key "{key}"; the nearest known one is "{nearest_key(key)}"'
@@ -198,6 +203,8 @@ def _amount(text: str, kb_base: int) -> Amount:
 
 
 def _block(text: str, kb_base: int) -> int:
+    if "-" in text[1:]:
+        raise UsageError(f'"{text}" is a range; write bsrange={text}')
     size = fio_bytes(text, kb_base)
     if not 0 < size <= MAX_BLOCK_BYTES:
         raise UsageError(f'"{text}" is not a block size; write 512 bytes to 4095m')

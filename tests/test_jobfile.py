@@ -513,6 +513,9 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
             "iodepth_batch_submit=8",
             "only 1 is supported; requests are sent one by one; leave it out",
         ),
+        ("=read", "no key stands before the equals sign; write KEY=VALUE"),
+        ("rw read", "has no equals sign; write rw=read"),
+        ("bs=4k-8k", '"4k-8k" is a range; write bsrange=4k-8k'),
         ("nrfiles=0", "is out of range; write 1 to 4096"),
         (
             "file_service_type=zipf",
