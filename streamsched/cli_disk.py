@@ -142,6 +142,14 @@ def profile_(
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
     check_to(to)
     described = load_disk(disk)
+    path = to or auto.default_path(described, queue_depth)
+    if to is None:  # before the work, as --to
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{path.parent}: cannot make it: {error.strerror}; name a file with --to"
+            ) from None
     found = profile_measure.measure(
         described,
         specs,
@@ -149,9 +157,6 @@ def profile_(
         jobs=nr_jobs(jobs),
         console=Console(stderr=True),
     )
-    path = to or auto.default_path(described, queue_depth)
-    if to is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
     auto.keep(found, path)
     console = wide_console()
     console.print(profile_measure.table(found))

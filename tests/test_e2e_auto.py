@@ -191,6 +191,17 @@ def test_profiles_that_cannot_be_made(options: list[str], why: str) -> None:
     assert why_refused("profile", *options).startswith(why)
 
 
+def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    place = tmp_path / "file" / "streamsched" / "profiles"
+    assert why_refused("profile", "ssd") == (
+        f"{place}: cannot make it: Not a directory; name a file with --to"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
