@@ -72,7 +72,7 @@ static bool parse_value(const struct ss_tunable *row, const char *text,
 	*value = strtoull(text, &end, 10);
 	if (errno || end == text || !isdigit(*text))
 		return false;
-	/* A time must say its unit; a count has none; others may. */
+	/* What has a unit must say it, but nothing is 0 in every unit. */
 	for (i = 0; i < ARRAY_SIZE(units); i++)
 		if (units[i].unit == row->unit && !strcmp(end, units[i].name) &&
 		    *value <= U64_MAX / units[i].value) {
@@ -80,28 +80,42 @@ static bool parse_value(const struct ss_tunable *row, const char *text,
 			break;
 		}
 	if (i == ARRAY_SIZE(units) &&
-	    (*end || (row->unit == SS_UNIT_NS && *value)))
+	    (*end || (row->unit != SS_UNIT_NONE && *value)))
 		return false;
 	return *value >= row->min && *value <= row->max;
+}
+
+/* What a bare number lacks, as a list; empty where it lacks nothing. */
+static void show_units(const struct ss_tunable *row, const char *text,
+		       char *list, size_t bytes)
+{
+	size_t used = 0;
+	u32 i;
+
+	*list = 0;
+	if (!*text || text[strspn(text, "0123456789")])
+		return;
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (units[i].unit == row->unit)
+			used += snprintf(list + used, bytes - used, "%s%s",
+					 used ? ", " : "", units[i].name);
 }
 
 int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 		const char *text)
 {
-	char least[32], most[32];
-	bool no_unit;
+	char least[32], most[32], wanted[32];
 	u64 value;
 
 	if (!parse_value(row, text, &value)) {
 		show_value(row, row->min, least, sizeof(least));
 		show_value(row, row->max, most, sizeof(most));
 		/* 500 is within 10ms to 60s, some would say. */
-		no_unit = row->unit == SS_UNIT_NS && *text &&
-			  !text[strspn(text, "0123456789")];
-		nbdkit_error("%s=%s: %smust be within %s to %s%s%s", row->name,
-			     text,
-			     no_unit ? "has no unit (ns, us, ms, s); " : "",
-			     least, most, row->word ? " or " : "",
+		show_units(row, text, wanted, sizeof(wanted));
+		nbdkit_error("%s=%s: %s%s%smust be within %s to %s%s%s",
+			     row->name, text, *wanted ? "has no unit (" : "",
+			     wanted, *wanted ? "); " : "", least, most,
+			     row->word ? " or " : "",
 			     row->word ? row->word : "");
 		return -1;
 	}

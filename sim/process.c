@@ -34,7 +34,7 @@ void process_open_file(struct sim_process *p, const struct sim *sim)
 		.first = p->job.first_window_pages,
 		.maps = p->job.maps,
 		.file_page = (p->job.nr_file_splits ? p->file_at :
-						      p->job.offset) /
+						      file_begin(p)) /
 			     PAGE_BYTES,
 	};
 }
@@ -56,17 +56,26 @@ struct sim_process *sim_process_new(const struct sim *sim,
 		p->group_filled = sim_alloc(job->size / job->group_bytes *
 					    sizeof(u64));
 	if ((job->rw & SIM_RW_RANDOM) && !job->norandommap) {
-		u64 range = job->zone_size ? job->zone_range : job->size;
+		u64 range = job->zone_size    ? job->zone_range :
+			    job->nr_files > 1 ? job->file_size :
+						job->size;
 
 		p->map_units = range / job->align_bytes;
-		p->map = sim_alloc((p->map_units + 63) / 64 * sizeof(u64));
+		if (job->nr_files <= 1)
+			p->map = sim_alloc((p->map_units + 63) / 64 *
+					   sizeof(u64));
 	}
+	if (job->nr_files > 1)
+		process_new_files(p);
 	return p;
 }
 
 void sim_process_free(struct sim_process *p)
 {
-	free(p->map);
+	if (p->file)
+		process_free_files(p);
+	else
+		free(p->map);
 	free(p->places[0].end_unit);
 	free(p->places[0].below);
 	free(p->places[1].end_unit);
@@ -160,6 +169,7 @@ static void block_done(struct sim *sim, struct sim_process *p, u8 dir,
 	if (dir == SS_WRITE && p->job.fsync_blocks &&
 	    ++p->writes_to_sync >= p->job.fsync_blocks) {
 		p->writes_to_sync = 0;
+		p->one_synced = p->job.nr_files > 1;
 		p->step = STEP_SYNC;
 	}
 	p->blocks_to_barrier++;
@@ -291,12 +301,72 @@ static void start_waiters(struct sim *sim)
 	}
 }
 
+static void finish(struct sim *sim, struct sim_process *p);
+
+/* It has not begun, and never will. */
+static void never_begin(struct sim *sim, struct sim_process *p)
+{
+	p->started = true;
+	finish(sim, p);
+}
+
+/* Whether the end of @p is that of @other. */
+static bool ends_other(const struct sim *sim, const struct sim_process *p,
+		       const struct sim_process *other)
+{
+	switch ((enum sim_exits)p->job.exits) {
+	case SIM_EXITS_NOBODY:
+		return false;
+	case SIM_EXITS_GROUP:
+		return other->job.exit_group == p->job.exit_group;
+	case SIM_EXITS_RUNNING:
+		return other->started && other->begin_ns <= sim->now_ns &&
+		       !other->ramping;
+	case SIM_EXITS_ALL:
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The end of @p at @end_ns. What is under way comes to its end; those of a
+ * later stage learn of it when that comes, for they are not counted as running
+ * yet. Whom those end that are ended is ended with them: as in fio, before
+ * anybody begins who has waited for them.
+ */
+static void end_others(struct sim *sim, const struct sim_process *p, u64 end_ns)
+{
+	u32 i;
+
+	for (i = 0; p->job.exits && i < sim->nr_processes; i++) {
+		struct sim_process *other = sim->process[i];
+
+		if (other->step == STEP_DONE || other->ended ||
+		    !ends_other(sim, p, other))
+			continue;
+		other->ended = true;
+		if (!other->started || other->begin_ns > sim->now_ns) {
+			other->begin_ns = end_ns;
+			other->end_ns = end_ns;
+		}
+		end_others(sim, other, end_ns);
+		if (other->started && other->step == STEP_NEXT)
+			process_run_at(sim, other, sim->now_ns);
+		else if (!other->started && other->job.stage < sim->stage)
+			never_begin(sim, other);
+	}
+}
+
 static void finish(struct sim *sim, struct sim_process *p)
 {
+	bool began = !p->ended || p->issued;
+
 	p->step = STEP_DONE;
-	start_waiters(sim);
-	if (own_time(sim, p) > p->end_ns && !p->job.direct)
+	if (began && !p->job.direct && own_time(sim, p) > p->end_ns)
 		p->end_ns = own_time(sim, p);
+	if (!p->ended)
+		end_others(sim, p, p->end_ns);
+	start_waiters(sim);
 	if (p->end_ns > sim->last_end_ns)
 		sim->last_end_ns = p->end_ns;
 	if (!p->job.background)
@@ -354,10 +424,21 @@ static bool must_stop(const struct sim *sim, struct sim_process *p)
 	return false;
 }
 
+static void begin_pass(const struct sim *sim, struct sim_process *p)
+{
+	p->issued = 0;
+	p->position[0] = p->position[1] = p->job.offset;
+	p->zone_start = p->job.offset;
+	p->zone_bytes = 0;
+	if (p->job.nr_files > 1)
+		process_begin_files(p, sim);
+}
+
 /* Begin the next block. False: nothing to run now. */
 static bool step_next(struct sim *sim, struct sim_process *p)
 {
-	bool over = time_is_up(sim, p) || p->issued >= p->job.io_bytes;
+	bool over = p->ended || time_is_up(sim, p) ||
+		    p->issued >= p->job.io_bytes;
 	u64 position;
 
 	if (p->job.direct && p->in_flight >= p->job.iodepth)
@@ -374,11 +455,9 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		}
 	}
 	if (over) {
-		if (!time_is_up(sim, p) && (p->job.time_based || p->ramping)) {
-			p->issued = 0;
-			p->position[0] = p->position[1] = p->job.offset;
-			p->zone_start = p->job.offset;
-			p->zone_bytes = 0;
+		if (!p->ended && !time_is_up(sim, p) &&
+		    (p->job.time_based || p->ramping)) {
+			begin_pass(sim, p);
 			p->file_at = p->file_end;
 			return true;
 		}
@@ -401,7 +480,7 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 	if (!process_pace(sim, p))
 		return false;
 	position = p->job.nr_file_splits ? process_next_in_file(p) :
-					   process_next_block(p);
+					   process_next_block(p, sim);
 	process_pace_sent(p);
 	take_thread(sim, p);
 	if (p->job.direct) {
@@ -418,7 +497,7 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 /* Go on in a buffered block. False: asleep, or the clock must catch up. */
 static bool step_pages(struct sim *sim, struct sim_process *p)
 {
-	u64 end = p->job.nr_file_splits ? p->file_end : region_end(p);
+	u64 end = p->job.nr_file_splits ? p->file_end : file_limit(p);
 	u64 end_of_file = (end + PAGE_BYTES - 1) / PAGE_BYTES;
 	u64 until;
 
@@ -461,15 +540,23 @@ static bool step_pages(struct sim *sim, struct sim_process *p)
 
 static bool step_sync(struct sim *sim, struct sim_process *p)
 {
+	u64 begin = p->job.offset, end = region_end(p);
+
 	if (p->cpu_ns || p->in_flight) {
 		if (p->cpu_ns)
 			process_run_at(sim, p, own_time(sim, p));
 		return false;
 	}
+	if (p->one_synced) {
+		p->one_synced = false;
+		process_choose_synced(p);
+		begin = file_begin(p);
+		end = file_limit(p);
+	}
 	p->step = STEP_NEXT;
 	p->asleep = true;
-	sim_cache_sync(sim, p->index, p->job.offset / PAGE_BYTES,
-		       (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES,
+	sim_cache_sync(sim, p->index, begin / PAGE_BYTES,
+		       (end + PAGE_BYTES - 1) / PAGE_BYTES,
 		       p->all_synced ? 0 : SS_SYNC);
 	return false;
 }
@@ -591,16 +678,19 @@ static bool must_wait(const struct sim *sim, const struct sim_process *p)
 
 void sim_process_start(struct sim *sim, struct sim_process *p)
 {
-	if (p->started || must_wait(sim, p))
+	if (p->started || (must_wait(sim, p) && !p->ended))
 		return;
+	if (p->ended) {
+		never_begin(sim, p);
+		return;
+	}
 	p->started = true;
 	/* A delay counts from the beginning of all, as in fio. */
 	p->begin_ns = max_t(u64, sim->now_ns, p->job.startdelay_ns);
 	p->end_ns = p->begin_ns;
 	process_pace_from(p, p->begin_ns);
 	process_ramp(sim, p);
-	p->position[0] = p->position[1] = p->job.offset;
-	p->zone_start = p->job.offset;
+	begin_pass(sim, p);
 	begin_turns(sim, p);
 	process_run_at(sim, p, p->begin_ns);
 }

@@ -4,6 +4,7 @@
  *
  *	process.c	the loop: wants a block, waits for it, thinks
  *	process_block.c	which block: direction, size, position
+ *	process_files.c	in which of its files, if it has several
  *	process_place.c	positions that are not uniform: zipf, zones, ...
  *	process_pace.c	when: rates, pauses, statistics after a ramp
  */
@@ -66,6 +67,11 @@ struct sim_process {
 	u64 files; /* begun so far */
 	enum file_step file_step;
 	u64 *group_filled; /* bytes of its part of each group's free space */
+	/* Of several files, as fio has them, the one that the above is of. */
+	struct job_file *file;
+	u32 file_at_work, next_file;
+	u32 files_open, files_done;
+	u32 service_left; /* blocks before another file has its turn */
 	u32 in_order; /* blocks since the last random position */
 	u64 last_start[2]; /* where the last block began, by direction */
 	struct place_table places[2]; /* by direction; empty: none */
@@ -90,6 +96,7 @@ struct sim_process {
 	u32 in_flight;
 	u32 blocks_to_think, writes_to_sync;
 	bool all_synced; /* what comes is the sync of all, not its own */
+	bool one_synced; /* ... of one of its files */
 
 	/* Who it is, and with whom. */
 	u64 owner;
@@ -101,6 +108,7 @@ struct sim_process {
 	u64 stall_dispatches, stall_end_ns;
 
 	bool started;
+	bool ended; /* by the end of another one: it begins nothing more */
 	bool ramping; /* what it does is not yet counted */
 	u64 moved[2], blocks[2];
 	struct histogram latency[2], wait;
@@ -117,6 +125,18 @@ static inline u64 region_end(const struct sim_process *p)
 	return p->job.offset + p->job.size;
 }
 
+/* The file that it works at: its region, if it has only that. */
+static inline u64 file_begin(const struct sim_process *p)
+{
+	return p->job.offset + p->file_at_work * p->job.file_stride;
+}
+
+static inline u64 file_limit(const struct sim_process *p)
+{
+	return p->job.nr_files > 1 ? file_begin(p) + p->job.file_size :
+				     region_end(p);
+}
+
 /* ---- process.c ---- */
 
 void process_run_at(struct sim *sim, struct sim_process *p, u64 at_ns);
@@ -126,13 +146,24 @@ void process_open_file(struct sim_process *p, const struct sim *sim);
 
 u8 process_choose_direction(struct sim_process *p);
 /* Choose length and position, which is the answer. */
-u64 process_next_block(struct sim_process *p);
+u64 process_next_block(struct sim_process *p, const struct sim *sim);
 /* The next block of the file, all of it in one direction. */
 u64 process_next_in_file(struct sim_process *p);
 /* Open the next file. */
 void process_next_file(struct sim_process *p, const struct sim *sim);
 /* The next step of appending. False: there is none. */
 bool process_append_more(struct sim_process *p);
+
+/* ---- process_files.c: of a process with several ---- */
+
+void process_new_files(struct sim_process *p);
+void process_free_files(struct sim_process *p);
+/* All of them from the beginning. */
+void process_begin_files(struct sim_process *p, const struct sim *sim);
+/* Work at the one that the next block is in. */
+void process_choose_file(struct sim_process *p, const struct sim *sim, u8 dir);
+/* The one that an fsync is of: to fio that is a turn like a block's. */
+void process_choose_synced(struct sim_process *p);
 
 /* ---- process_place.c ---- */
 

@@ -46,6 +46,7 @@ static u32 block_bytes(struct sim_process *p, u8 dir)
 static u64 random_unit(struct sim_process *p, u64 units)
 {
 	u64 unit = sim_random_below(&p->seed, units), word;
+	bool again = false;
 
 	if (!p->map)
 		return unit;
@@ -53,17 +54,20 @@ static u64 random_unit(struct sim_process *p, u64 units)
 		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
 		p->map_used = 0;
 	}
-	word = ~p->map[unit / 64] & (~0ULL << unit % 64);
-	while (!word) {
-		unit = (unit / 64 + 1) * 64;
-		if (unit >= units)
-			unit = 0;
-		word = ~p->map[unit / 64];
+	for (;;) {
+		word = ~p->map[unit / 64] & (~0ULL << unit % 64);
+		unit = unit / 64 * 64;
+		unit += word ? (u64)__builtin_ctzll(word) : 64;
+		if (word && unit < units)
+			return unit;
+		if (unit < units)
+			continue;
+		/* The last zone is smaller than the map: all used already. */
+		if (again)
+			return sim_random_below(&p->seed, units);
+		again = true;
+		unit = 0;
 	}
-	unit = unit / 64 * 64 + (u64)__builtin_ctzll(word);
-	if (unit >= units) /* only the tail of the last word was free */
-		unit = sim_random_below(&p->seed, units);
-	return unit;
 }
 
 static void use_units(struct sim_process *p, u64 unit, u64 nr)
@@ -248,7 +252,7 @@ static u64 in_order(const struct sim_process *p, u8 dir, u64 start, u64 end)
 	return start;
 }
 
-u64 process_next_block(struct sim_process *p)
+u64 process_next_block(struct sim_process *p, const struct sim *sim)
 {
 	const struct sim_job *job = &p->job;
 	u64 start, end, position, left = job->io_bytes - p->issued;
@@ -262,10 +266,12 @@ u64 process_next_block(struct sim_process *p)
 
 	if (job->zone_size && p->zone_bytes >= job->zone_size)
 		next_zone(p);
-	start = job->zone_size ? p->zone_start : job->offset;
-	end = job->zone_size ? start + job->zone_range : region_end(p);
-	if (end > region_end(p))
-		end = region_end(p);
+	if (job->nr_files > 1)
+		process_choose_file(p, sim, dir);
+	start = job->zone_size ? p->zone_start : file_begin(p);
+	end = job->zone_size ? start + job->zone_range : file_limit(p);
+	if (end > file_limit(p))
+		end = file_limit(p);
 	if (job->rw & SIM_RW_RANDOM) {
 		u64 units = (end - start) / job->align_bytes, unit;
 

@@ -156,6 +156,8 @@ static void end_ramp(struct sim *sim, void *context)
 {
 	struct sim_process *p = context;
 
+	if (p->step == STEP_DONE)
+		return;
 	p->ramping = false;
 	p->begin_ns = sim->now_ns;
 	p->end_ns = sim->now_ns;

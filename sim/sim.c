@@ -392,7 +392,11 @@ static bool senders_done(struct sim *sim)
 {
 	if (sim->replay)
 		return sim_replay_over(sim->replay);
-	return !sim->running && !start_stage(sim);
+	/* There may be nothing in a stage: others have ended its processes. */
+	while (!sim->running)
+		if (!start_stage(sim))
+			return true;
+	return false;
 }
 
 enum sim_state sim_run(struct sim *sim, u64 max_events)

@@ -41,6 +41,21 @@ enum sim_owners {
 #define SIM_MAX_THREADS 64
 #define SIM_READAHEAD_SAME 0xffffffffU /* as struct sim_config says */
 
+/* Which of several files is next. */
+enum sim_files {
+	SIM_FILES_ROUND, /* each that is open in turn */
+	SIM_FILES_SEQUENTIAL, /* one after the other */
+	SIM_FILES_RANDOM,
+};
+
+/* Whom the end of one process ends, as exitall and exit_what of fio say. */
+enum sim_exits {
+	SIM_EXITS_NOBODY,
+	SIM_EXITS_GROUP, /* those with its exit_group */
+	SIM_EXITS_RUNNING, /* those that have begun, and to count too */
+	SIM_EXITS_ALL,
+};
+
 /* One process. Bytes and positions are multiples of 512. */
 struct sim_job {
 	char name[64];
@@ -92,6 +107,18 @@ struct sim_job {
 	bool offload; /* before it waits for its rate, nothing need be done */
 	u64 ramp_ns; /* statistics begin so late */
 	char wait_for[64]; /* a name: start when all of that job are done */
+	/*
+	 * Several files, one behind the other: each file_stride bytes, of which
+	 * file_size are used. Then size is that of all together.
+	 */
+	u32 nr_files; /* 0 or 1: the region is one */
+	u64 file_stride;
+	u64 file_size;
+	u32 open_files; /* at once, at least 1 */
+	u32 file_service; /* enum sim_files */
+	u32 file_service_blocks; /* before another one has its turn */
+	u32 exits; /* enum sim_exits: when it is done, who is too */
+	u32 exit_group;
 
 	/* What fio has no word for. */
 

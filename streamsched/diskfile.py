@@ -245,7 +245,8 @@ class _File:
         scaled = value * number.scale
         if scaled != int(scaled):
             step = Decimal(1) / number.scale
-            raise self.error(key, f"is {value} but must be a multiple of {step.normalize():f}")
+            what = "whole" if number.scale == 1 else f"a multiple of {step.normalize():f}"
+            raise self.error(key, f"is {value} but must be {what}")
         return int(scaled)
 
     def pairs(

@@ -32,6 +32,7 @@ class Kind(Enum):
     RATES = "bytes/s[,bytes/s]"
     COUNTS = "number[,number]"
     PLACES = "name[:number]"
+    SERVICE = "name[:blocks]"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ ASYNC_ENGINES = ("libaio", "io_uring", "posixaio")
 
 MAX_JOBS = 4096  # fio's own bound
 MAX_DEPTH = 4096
+MAX_FILES = 4096
 MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 U32_MAX = 2**32 - 1
 U64_MAX = 2**64 - 1
@@ -161,7 +163,32 @@ OPTIONS: tuple[Option, ...] = (
         "filesize",
         Kind.BYTES,
         "0",
-        "Length of the region; size is then only how much is transferred.",
+        "Length of the region, or of each of nrfiles; size is then only how much is transferred.",
+    ),
+    Option(
+        "nrfiles",
+        Kind.COUNT,
+        "1",
+        "So many files, among which size is divided, one behind the other from offset on; without "
+        "a filename only, as in fio.",
+        aliases=("nr_files",),
+        minimum=1,
+        maximum=MAX_FILES,
+    ),
+    Option(
+        "file_service_type",
+        Kind.SERVICE,
+        "roundrobin",
+        "Which of several files the next block is in: roundrobin, random, or sequential, each to "
+        "its end; `roundrobin:8`: another one only every 8 blocks.",
+    ),
+    Option(
+        "openfiles",
+        Kind.COUNT,
+        "0",
+        "So many files are open at once, and the others have no turn before one of these is done; "
+        "0: all.",
+        maximum=U32_MAX,
     ),
     Option(
         "io_size",
@@ -346,6 +373,22 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "Start when all clones of the job of this name, which stands above, are done.",
     ),
+    Option(
+        "exitall",
+        Kind.FLAG,
+        "0",
+        "When a job ends, others do: those that exit_what of that one says. Wherever it stands it "
+        "is for all jobs.",
+    ),
+    Option(
+        "exit_what",
+        Kind.CHOICE,
+        "group",
+        "group: all since the last new_group or stonewall, up to the next; stonewall: all that "
+        "run, and what stands behind the next stonewall begins; all: all.",
+        choices=("group", "stonewall", "all"),
+    ),
+    Option("new_group", Kind.FLAG, "0", "For exitall: another group of jobs begins here."),
     # Who.
     Option("name", Kind.TEXT, "", "Name of the job instead of its section's, at most 63 bytes."),
     Option(
@@ -373,9 +416,6 @@ OPTIONS: tuple[Option, ...] = (
         choices=("1024", "1000"),
     ),
     # One value only: the one that changes nothing.
-    Option(
-        "nrfiles", Kind.CHOICE, "1", "One file: the disk.", aliases=("nr_files",), choices=("1",)
-    ),
     Option(
         "fadvise_hint",
         Kind.CHOICE,
@@ -439,7 +479,7 @@ OPTIONS: tuple[Option, ...] = (
 
 # Accepted with any value: none of these changes what the disk is asked, or when.
 IGNORED: tuple[str, ...] = (
-    *("description", "group_reporting", "new_group", "unified_rw_reporting", "stats", "disk_util"),
+    *("description", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
     *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
     *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
@@ -457,7 +497,7 @@ IGNORED: tuple[str, ...] = (
     *("numa_cpu_nodes", "numa_mem_policy", "uid", "gid", "cgroup_nodelete"),
     *("create_serialize", "create_fsync", "create_on_open", "allow_file_create"),
     *("allow_mounted_write", "overwrite", "unlink", "unlink_each_loop", "fallocate"),
-    *("openfiles", "file_service_type", "lockfile", "filename_format", "unique_filename"),
+    *("lockfile", "filename_format", "unique_filename"),
     *("userspace_reap", "hipri", "fixedbufs", "registerfiles", "nonvectored", "sqthread_poll"),
     *("sqthread_poll_cpu", "force_async"),
 )
@@ -470,7 +510,6 @@ _NO_VERIFY = "the simulated disk has no contents; leave it out"
 _ONE_DISK = "there is one disk; give offset and size"
 _BATCH = "iodepth requests are kept in flight one by one; leave it out"
 _NO_REPLAY = "traces are replayed by `streamsched replay`"
-_NO_EXIT = "no job ends another one; give the others a runtime"
 _ONE_RUN = "give a size or a runtime"
 _NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
 
@@ -512,7 +551,6 @@ UNSUPPORTED: dict[str, str] = {
         ),
         _NO_REPLAY,
     ),
-    **dict.fromkeys(("exitall", "exit_what"), _NO_EXIT),
     **dict.fromkeys(
         (
             *("steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time"),

@@ -32,6 +32,9 @@ SECTOR_BYTES = 512
 MAX_BLOCK_BYTES = 2**32 - SECTOR_BYTES
 MAX_SPLITS = 16  # SIM_MAX_SPLITS
 
+# enum sim_files
+SERVICES = ("roundrobin", "sequential", "random")
+
 DEFAULTS = "the defaults"
 
 
@@ -54,6 +57,7 @@ class Values:
     rw_every: int = 1
     pairs: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     places: Places | None = None
+    service: tuple[str, int] = ("roundrobin", 1)
     bs: list[int | None] = dataclasses.field(default_factory=lambda: [None, None])
     ba: list[int | None] = dataclasses.field(default_factory=lambda: [None, None])
     ranges: list[tuple[int, int] | None] = dataclasses.field(default_factory=lambda: [None, None])
@@ -107,6 +111,8 @@ class Values:
                 self._store_pair(option, text)
             case Kind.PLACES:
                 self.places = parse_places(text, self.kb_base)
+            case Kind.SERVICE:
+                self.service = _service(text, self.kb_base)
             case Kind.CHOICE:
                 self.words[key] = _choice(option, text)
             case Kind.TEXT:
@@ -168,6 +174,11 @@ class Values:
 def _why_not(key: str) -> str:
     if key in UNSUPPORTED:
         return f'"{key}" of fio is not supported; {UNSUPPORTED[key]}'
+    if not key:
+        return "no key stands before the equals sign; write KEY=VALUE"
+    word, _, rest = key.partition(" ")
+    if word in BY_KEY and rest:
+        return f"has no equals sign; write {word}={rest.strip()}"
     if key.startswith("--"):
         return f"a job file has no dashes; write {key.removeprefix('--')}"
     return f'unknown key "{key}"; the nearest known one is "{nearest_key(key)}"'
@@ -192,6 +203,8 @@ def _amount(text: str, kb_base: int) -> Amount:
 
 
 def _block(text: str, kb_base: int) -> int:
+    if "-" in text[1:]:
+        raise UsageError(f'"{text}" is a range; write bsrange={text}')
     size = fio_bytes(text, kb_base)
     if not 0 < size <= MAX_BLOCK_BYTES:
         raise UsageError(f'"{text}" is not a block size; write 512 bytes to 4095m')
@@ -233,6 +246,17 @@ def _rw(text: str, kb_base: int) -> tuple[str, int, int]:
         return word, 0, every
     sign = -1 if postfix.startswith("-") else 1
     return word, sign * fio_bytes(postfix.removeprefix("-"), kb_base), 1
+
+
+def _service(text: str, kb_base: int) -> tuple[str, int]:
+    """How files have their turns, and how many blocks one is."""
+    word, colon, postfix = text.partition(":")
+    if word not in SERVICES:
+        raise UsageError(f'"{word}" is not one of {", ".join(SERVICES)}; write one of these')
+    blocks = _count(postfix, kb_base) if colon else 1
+    if not 0 < blocks <= U32_MAX:
+        raise UsageError(f'"{postfix}" is not a number of blocks; write {word}:8, say')
+    return word, blocks
 
 
 def _split(text: str, kb_base: int) -> tuple[tuple[int, int], ...]:

@@ -76,6 +76,8 @@ def _duration_ns(jobs: Sequence[FioJob], processes: Sequence[Process]) -> int:
         if process.stage != stage:
             stage, earlier = process.stage, max(ends, default=0)
         since = max(earlier, named.get(process.wait_for, 0), process.startdelay_ns)
+        if not job.ns:  # ended before it began, by the end of another one
+            continue
         begins.append(since + process.ramp_ns)
         ends.append(begins[-1] + job.ns)
         named[process.name] = max(named.get(process.name, 0), ends[-1])

@@ -18,7 +18,7 @@ from streamsched.errors import UsageError
 from streamsched.fio_lines import Section, read_sections, read_text
 from streamsched.fio_options import ASYNC_ENGINES, MAX_JOBS, options_markdown
 from streamsched.fio_places import NORMAL, TABLE, UNIFORM, Places
-from streamsched.fio_values import READ, SECTOR_BYTES, WRITE, Amount, Values, defaults
+from streamsched.fio_values import READ, SECTOR_BYTES, SERVICES, WRITE, Amount, Values, defaults
 from streamsched.units import FIO_MAX
 
 __all__ = ["Process", "load_jobs", "options_markdown", "parse_jobs"]
@@ -35,8 +35,11 @@ RW_BITS = {
     "randrw": RW_READ | RW_WRITE | RW_RANDOM,
 }
 
+FILE_ALIGN = 4096  # where a file system begins one
 NAME_BYTES = 63  # of char name[64]
 U64_MASK = 2**64 - 1
+# enum sim_exits
+EXITS = {"group": 1, "stonewall": 2, "all": 3}
 READAHEAD_SAME = 2**32 - 1  # SIM_READAHEAD_SAME of sim/sim.h
 
 Pair = tuple[int, int]
@@ -92,6 +95,14 @@ class Process:
     offload: bool = False
     ramp_ns: int = 0
     wait_for: str = ""
+    nr_files: int = 1
+    file_stride: int = 0
+    file_size: int = 0
+    open_files: int = 1
+    file_service: int = 0
+    file_service_blocks: int = 1
+    exits: int = 0
+    exit_group: int = 0
     # What fio has no word for: workloads.py sets these.
     nr_file_splits: int = 0
     file_bytes: tuple[int, ...] = ()
@@ -118,11 +129,13 @@ class Process:
     weight: int | None = None
     # The shares of places; the simulator is told of them apart, too.
     distribution: Places | None = None
+    # What a real fio would open; empty: files of its own.
+    opens: str = ""
 
     def params(self) -> dict[str, object]:
         """Every field, as cffi takes it to make a struct sim_job."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del fields["weight"], fields["distribution"]
+        del fields["weight"], fields["distribution"], fields["opens"]
         return {**fields, "name": self.name.encode(), "wait_for": self.wait_for.encode()}
 
     @property
@@ -156,6 +169,9 @@ class _Region:
     offset: int
     size: int
     io_bytes: int
+    # Of several files: from one to the next, and what is used of each.
+    file_stride: int = 0
+    file_size: int = 0
 
 
 class _Job:
@@ -191,8 +207,11 @@ class _Job:
             bool(values.numbers["norandommap"]) or self.own_align or self.places is not None
         )
         self.strided = values.words["zonemode"] == "strided"
+        # As in fio: whoever names a file has that one.
+        self.files = 1 if "filename" in values.words else self.number("nrfiles")
         self._check()
         self._check_pace()
+        self._check_files()
         if values.numbers["filesize"]:
             self._take_filesize()
 
@@ -274,20 +293,54 @@ class _Job:
             raise self.fail("io_submit_mode", "needs direct=1 to keep several in flight")
         if values.words.get("wait_for") == self.name:
             raise self.fail("wait_for", "a job cannot wait for itself; name one above")
-        if "directory" in values.words and "filename" not in values.words:
+        if "directory" in values.words and "filename" not in values.words and self.files == 1:
             raise self.fail(
                 "directory",
                 "without a filename fio makes a file there for each job, and here is one disk; "
                 "write filename=, and offset= if each shall have its own part",
             )
 
+    @property
+    def _is_async(self) -> bool:
+        return self.values.words["ioengine"] in ASYNC_ENGINES
+
+    def notes(self) -> Iterator[str]:
+        """What is of no effect, though it is no error to fio."""
+        number = self.number
+        if self.files < number("nrfiles"):
+            yield f"nrfiles={number('nrfiles')} of {self.name} is of no effect beside a filename"
+        depth = number("iodepth")
+        if depth > 1 and not self._is_async and self.values.words["io_submit_mode"] != "offload":
+            yield (
+                f"iodepth={depth} of {self.name} is of no effect with "
+                f"ioengine={self.values.words['ioengine']}; libaio keeps so many in flight"
+            )
+        elif depth > 1 and not number("direct"):
+            yield f"iodepth={depth} of {self.name} is of no effect without direct=1"
+
+    def _check_files(self) -> None:
+        """What several files cannot have."""
+        if self.files == 1:
+            return
+        if self.strided:
+            raise self.fail("nrfiles", "does not go with zonemode=strided; write one of the two")
+        if self.places:
+            raise self.fail(
+                "nrfiles", "does not go with random_distribution; leave one of the two out"
+            )
+        if not self.values.amounts.get("size") and not self.number("filesize"):
+            raise self.fail("nrfiles", "fio divides size among them; write size= or filesize=")
+
     def _take_filesize(self) -> None:
         """Filesize is the region; size, beside it, only how much is transferred."""
         amounts = self.values.amounts
-        region = self.number("filesize")
+        region = self.number("filesize") * self.files
         size = amounts.get("size")
         if size and size.value and not size.percent and size.value > region:
-            raise self.fail("filesize", f"is less than size={size.value}; write io_size instead")
+            what = "is" if self.files == 1 else f"{self.files} files of it are"
+            raise self.fail(
+                "filesize", f"{what} less than size={size.value}; write io_size instead"
+            )
         if size and size.value and not (amounts.get("io_size") and amounts["io_size"].value):
             amounts["io_size"] = size
         amounts["size"] = Amount(region)
@@ -361,13 +414,37 @@ class _Job:
         if self.capacity is not None and offset >= self.capacity:
             raise self._beyond(clone, "its region begins", offset)
         length = self._length(offset)
+        if self.files > 1:
+            return self._divided(clone, offset, length)
         if self.strided:
             size, whole = self._strided(clone, offset, length)
         else:
             if self.capacity is not None and offset + length > self.capacity:
                 raise self._beyond(clone, "its region ends", offset + length)
             size, whole = self._random(length) if self.random else self._in_order(offset, length)
-        io_bytes = self._io_bytes(length, whole)
+        return self._checked(_Region(offset, size, self._io_bytes(length, whole)), length)
+
+    def _divided(self, clone: int, offset: int, length: int) -> _Region:
+        """Several files: whole blocks of each are used, and each begins with a whole page."""
+        each = length // self.files
+        if self.capacity is not None and offset + length == self.capacity:
+            each -= each % FILE_ALIGN
+        used = each - each % (self.align if self.random else self.used_min)
+        if not used:
+            raise self.fail(
+                "nrfiles",
+                f"a file of {each} bytes holds no block of {self.used_min}; write fewer",
+            )
+        stride = -(-each // FILE_ALIGN) * FILE_ALIGN
+        size = stride * self.files
+        if self.capacity is not None and offset + size > self.capacity:
+            raise self._beyond(clone, "the last of its files ends", offset + size)
+        whole = self._up(length) if self.random and self.norandommap else used * self.files
+        region = _Region(offset, size, self._io_bytes(length, whole), stride, used)
+        return self._checked(region, length)
+
+    def _checked(self, region: _Region, length: int) -> _Region:
+        offset, size, io_bytes = region.offset, region.size, region.io_bytes
         if size <= 0 or io_bytes <= 0:
             raise self.section.error(
                 f"its region of {length} bytes at {offset} holds no block of {self.used_min} "
@@ -375,7 +452,7 @@ class _Job:
             )
         if io_bytes > FIO_MAX:
             raise self.section.error(f"transfers more than {FIO_MAX} bytes; make size smaller")
-        return _Region(offset, size, io_bytes)
+        return region
 
     def _up(self, length: int) -> int:
         """Whole blocks, the last of which goes beyond @length: fio counts before a block."""
@@ -432,13 +509,20 @@ class _Job:
             total = min(total, self.number("number_ios") * self.fixed)
         return total * self.number("loops")
 
-    def processes(self, section: int, group: int, stage: int) -> Iterator[Process]:
-        """All clones, in ascending order of position."""
+    def _opens(self) -> str:
+        words = self.values.words
+        name = words.get("filename", "")
+        return f"{words['directory']}/{name}" if name and words.get("directory") else name
+
+    def processes(
+        self, section: int, group: int, stage: int, exits: bool, exit_group: int
+    ) -> Iterator[Process]:
+        """All clones, in ascending order of position; @exits: the end of one is that of others."""
         number = self.number
         writes = bool(self.bits & RW_WRITE)
         direct = bool(number("direct"))
         offload = self.values.words["io_submit_mode"] == "offload"
-        deep = direct and (offload or self.values.words["ioengine"] in ASYNC_ENGINES)
+        deep = direct and (offload or self._is_async)
         percentages = self.pair("percentage_random")
         places = self.places
         rate = self._rate()
@@ -495,8 +579,17 @@ class _Job:
                 offload=offload,
                 ramp_ns=number("ramp_time"),
                 wait_for=self.values.words.get("wait_for", ""),
+                nr_files=self.files,
+                file_stride=region.file_stride,
+                file_size=region.file_size,
+                open_files=min(number("openfiles") or self.files, self.files),
+                file_service=SERVICES.index(self.values.service[0]),
+                file_service_blocks=self.values.service[1],
+                exits=EXITS[self.values.words["exit_what"]] if exits else 0,
+                exit_group=exit_group,
                 distribution=self._placed(units),
                 weight=self.values.numbers.get("owner_weight"),
+                opens=self._opens(),
             )
 
     def _placed(self, units: int) -> Places | None:
@@ -553,7 +646,8 @@ def parse_jobs(
     groups: dict[tuple[str, str | int], int] = {}
     weights: dict[int, int | None] = {}  # by group
     files: list[tuple[object, Process]] = []  # each with what fio would open for it
-    stage = jobs = 0
+    stage = jobs = exit_group = 0
+    exits = _exits(sections)
     for section in sections:
         if section.is_global:
             common.apply_all(section.settings)
@@ -562,6 +656,11 @@ def parse_jobs(
         values.apply_all(section.settings)
         job = _Job(section, values, capacity_bytes)
         stage += bool(jobs and values.numbers["stonewall"])
+        exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
+        if "exit_what" in values.lines and not exits:
+            raise job.fail("exit_what", "needs exitall; write that too")
+        if notes is not None:
+            notes.extend(f"{source}: {note}, as in fio" for note in job.notes())
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))
@@ -576,7 +675,7 @@ def parse_jobs(
             raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
         base = values.numbers.get("randseed", seed)
         _check_waited_for(job, processes)
-        for process in job.processes(jobs, group, stage):
+        for process in job.processes(jobs, group, stage, exits, exit_group):
             own = _mix(base, len(processes))
             processes.append(dataclasses.replace(process, seed=own))
             name = values.words.get("filename")
@@ -587,6 +686,15 @@ def parse_jobs(
     if notes is not None:
         notes.extend(_shared_places(source, files))
     return processes
+
+
+def _exits(sections: Sequence[Section]) -> bool:
+    """Whether exitall stands anywhere: to fio it is not a job's own."""
+    found = [one for section in sections for one in section.settings if one.key == "exitall"]
+    for setting in found:
+        if setting.value == "0":
+            raise setting.error("fio 3.33 takes it for exitall=1; leave it out")
+    return bool(found)
 
 
 def _check_waited_for(job: _Job, above: Sequence[Process]) -> None:

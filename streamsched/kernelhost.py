@@ -9,8 +9,10 @@ kernel's block trace events, so that it means the same for every scheduler.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -25,6 +27,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
+from streamsched.policies import refuse_twice
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
 # Of the module historic-iosched, which is for the rig only.
@@ -70,9 +73,19 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
                     f"as in {'stream:inner=deadline' if name == 'stream' else 'bfq:low_latency=0'}"
                 )
         split = tuple(tuple(pair.split("=", 1)) for pair in own)
+        keys = [key for key, _ in split]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise UsageError(f'policy "{spec}": {key} is set twice; leave one of them out')
         policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]
     if not policies:
         raise UsageError("--policy is empty; name at least one, as in mq-deadline,stream")
+    if settings and all(policy.name != "stream" for policy in policies):
+        raise UsageError(
+            f"--set {settings[0]}: on the kernel it is for stream, which --policy does not name; "
+            f"write {policies[0].name}:{settings[0]}"
+        )
+    refuse_twice(text, [policy.label for policy in policies])
     return policies
 
 
@@ -262,6 +275,11 @@ def _if_finished(future: Future[rig.RigResult]) -> rig.RigResult | None:
     return future.result()
 
 
+def _doing(what: str, console: Console) -> contextlib.AbstractContextManager[object]:
+    """Says on a terminal what is being done, until it is."""
+    return console.status(what) if console.is_terminal else contextlib.nullcontext()
+
+
 def compare_on_kernel(
     job_file: Path,
     disk: Disk,
@@ -281,6 +299,8 @@ def compare_on_kernel(
     What is not said here is as for boot().
     """
     console = console or Console(stderr=True)
+    if not shutil.which("fio"):  # before minutes of building
+        raise StreamschedError("fio is missing: install the Debian package fio")
     setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
     numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
     lonely = "".join(
@@ -291,7 +311,8 @@ def compare_on_kernel(
         for n in numbers
     )
     rig.build(variant)
-    rig.build_modules(variant)
+    with _doing("compiling the modules for the rig, unless they are there", console):
+        rig.build_modules(variant)
 
     def one(policy: KernelPolicy, text: str) -> rig.RigResult:
         result = boot(

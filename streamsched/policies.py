@@ -10,7 +10,7 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
 from streamsched.fio_options import MAX_WEIGHT
 from streamsched.jobfile import Process
-from streamsched.units import format_tunable, parse_tunable
+from streamsched.units import Range, format_tunable, parse_tunable
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
@@ -44,9 +44,14 @@ class Tunable:
         """A value as it is written, with its unit."""
         return format_tunable(value, self.unit, self.word, self.word_value)
 
+    @property
+    def _range(self) -> Range:
+        example = self.initial if self.initial <= self.maximum else self.maximum  # not the word
+        return Range(self.minimum, self.maximum, self.show(example).replace(" ", ""))
+
     def parse(self, text: str) -> int:
         """The value of @text; UsageError when it is no such value or out of range."""
-        value = parse_tunable(text, self.unit, self.word, self.word_value)
+        value = parse_tunable(text, self.unit, self.word, self.word_value, self._range)
         special = self.word is not None and text.strip() == self.word
         if not special and not self.minimum <= value <= self.maximum:
             word = f", or {self.word}" if self.word else ""
@@ -136,6 +141,13 @@ def check_spec(spec: str) -> list[Policy]:
     return found
 
 
+def refuse_twice(option: str, specs: Sequence[str]) -> None:
+    """Refuse a list that names a policy twice: time is virtual, its rows would be the same."""
+    for spec in specs:
+        if specs.count(spec) > 1:
+            raise UsageError(f"--policy {option}: {spec} stands there twice; leave one of them out")
+
+
 def _what_wraps_what(known: Mapping[str, Policy]) -> str:
     outer = [f"{name}:POLICY" for name, policy in known.items() if policy.flags & WRAPPER]
     inner = [name for name, policy in known.items() if policy.flags & WORK_CONSERVING]
@@ -208,7 +220,7 @@ def parse_settings(
     for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip()
-        if not equals:
+        if not equals or not name:
             raise UsageError(f"--set {setting}: write TUNABLE=VALUE, as in wait_target=500ms")
         if name not in rows:
             if not rows:
@@ -221,6 +233,8 @@ def parse_settings(
                     "name it in --policy, or leave the setting out"
                 )
             raise unknown("tunable", name, rows)
+        if name in values:
+            raise UsageError(f"--set {setting}: {name} is set twice; leave one of them out")
         try:
             values[name] = rows[name].parse(text)
         except UsageError as error:

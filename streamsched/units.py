@@ -2,13 +2,15 @@
 """Sizes, times, percentages and counts as text, exactly: whole numbers and Decimal, no floats.
 
 Two dialects. A job file is read as fio reads it (`fio_bytes`, `fio_time_ns`, ...), so that the
-same file means the same everywhere. A tunable (`--set NAME=VALUE`) is read strictly: a time without
-its unit is refused, a fraction is welcome as long as it is a whole number of nanoseconds.
+same file means the same everywhere. A tunable (`--set NAME=VALUE`) is read strictly: what has a
+unit is refused without it, a fraction is welcome as long as it is a whole number of nanoseconds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import IntEnum
 
@@ -131,6 +133,15 @@ def _whole(text: str, value: Decimal, what: str) -> int:
     return whole
 
 
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """What a value must be within, and one that is, for whoever wrote another."""
+
+    least: int = 0
+    most: int = U64_MAX
+    example: str = ""
+
+
 def _split(text: str, example: str) -> tuple[Decimal, str]:
     match = NUMBER.fullmatch(text.strip())
     if not match:
@@ -140,40 +151,62 @@ def _split(text: str, example: str) -> tuple[Decimal, str]:
     return Decimal(match.group(1)), (match.group(2) or "").lower()
 
 
-def parse_time_ns(text: str) -> int:
+def _without_unit(
+    text: str, number: Decimal, what: str, units: Mapping[str, int], within: Range
+) -> int:
+    """0, which is nothing in every unit, or an error that says how the number was perhaps meant."""
+    if not number:
+        return 0
+    for unit, factor in units.items():
+        value = number * factor
+        if value == int(value) and within.least <= value <= within.most:
+            raise UsageError(f'"{text}" has no unit; write {what} such as {text.strip()}{unit}')
+    raise UsageError(f'"{text}" has no unit; write {what} such as {within.example}')
+
+
+def parse_time_ns(text: str, within: Range = Range(example="124ms")) -> int:
     """The nanoseconds of 124ms, 0.5s, 8us or 100ns; a bare number has no meaning but 0."""
-    number, unit = _split(text, "124ms")
+    number, unit = _split(text, within.example)
     if not unit:
-        if number == 0:
-            return 0
-        raise UsageError(f'"{text}" has no unit; write a time such as {text.strip()}ms')
+        guesses = {unit: TIME_NS[unit] for unit in ("ms", "s", "us", "ns")}
+        return _without_unit(text, number, "a time", guesses, within)
     if unit not in TUNABLE_TIMES:
         raise UsageError(f'"{unit}" is not a unit of time here; write ns, us, ms or s')
     return _whole(text, number * TIME_NS[unit], "nanoseconds")
 
 
-def parse_percent(text: str) -> int:
-    """The 50 of 50% or 50."""
-    number, unit = _split(text, "50%")
-    if unit not in ("", "%"):
-        raise UsageError(f'"{unit}" is not a unit of a percentage; write a number such as 50%')
+def parse_percent(text: str, within: Range = Range(example="50%")) -> int:
+    """The 50 of 50%. A bare 2 would be twice as much for some, in a tunable called a factor."""
+    number, unit = _split(text, within.example)
+    if not unit:
+        return _without_unit(text, number, "a percentage", {"%": 1}, within)
+    if unit != "%":
+        raise UsageError(
+            f'"{unit}" is not a unit of a percentage; write a number such as {within.example}'
+        )
     return _whole(text, number, "percent")
 
 
-def parse_count(text: str) -> int:
+def parse_count(text: str, within: Range = Range(example="4")) -> int:
     """A plain whole number."""
-    number, unit = _split(text, "4")
+    number, unit = _split(text, within.example)
     if unit:
         raise UsageError(
-            f'"{text}" is not a plain count, which has no unit; write a whole number such as 4'
+            f'"{text}" is not a plain count, which has no unit; '
+            f"write a whole number such as {within.example}"
         )
     return _whole(text, number, "units")
 
 
-def parse_sectors(text: str) -> int:
-    """Sectors of 512 bytes: a bare number counts them, a size such as 64k must be a multiple."""
-    number, unit = _split(text, "256 (sectors) or 128k (bytes)")
-    if unit in ("", "sector", "sectors"):
+def parse_sectors(text: str, within: Range = Range(example="256sectors")) -> int:
+    """Sectors of 512 bytes, or a size such as 64k, which must be a multiple.
+
+    A bare number would be one of bytes for some, and of KiB for who knows Linux's back_seek_max.
+    """
+    number, unit = _split(text, within.example)
+    if not unit:
+        return _without_unit(text, number, "a length", {"sectors": 1, "k": 2}, within)
+    if unit in ("sector", "sectors"):
         return _whole(text, number, "sectors")
     factor = {"k": 2, "kib": 2, "m": 2**11, "mib": 2**11, "g": 2**21, "gib": 2**21}.get(unit)
     if factor is None:
@@ -189,15 +222,16 @@ BOOL_WORDS = {
 }
 
 
-def parse_bool(text: str) -> int:
-    """1 or 0."""
+def parse_bool(text: str, within: Range = Range()) -> int:
+    """1 or 0; @within is for the other parsers."""
+    del within
     value = BOOL_WORDS.get(text.strip().lower())
     if value is None:
         raise UsageError(f'"{text}" is neither on nor off; write 1 or 0')
     return value
 
 
-TUNABLE_PARSERS = {
+TUNABLE_PARSERS: dict[Unit, Callable[..., int]] = {
     Unit.NONE: parse_count,
     Unit.NS: parse_time_ns,
     Unit.PERCENT: parse_percent,
@@ -206,12 +240,18 @@ TUNABLE_PARSERS = {
 }
 
 
-def parse_tunable(text: str, unit: int, word: str | None = None, word_value: int = 0) -> int:
-    """The value of a tunable; @unit is one of enum ss_unit, @word stands for @word_value."""
+def parse_tunable(
+    text: str, unit: int, word: str | None = None, word_value: int = 0, within: Range | None = None
+) -> int:
+    """The value of a tunable; @unit is one of enum ss_unit, @word stands for @word_value.
+
+    What is written instead of a value is to be @within; whether a value is, is not looked at.
+    """
     if word is not None and text.strip() == word:
         return word_value
+    parser = TUNABLE_PARSERS[Unit(unit)]
     try:
-        return TUNABLE_PARSERS[Unit(unit)](text)
+        return parser(text) if within is None else parser(text, within)
     except UsageError as error:
         if word is None:
             raise

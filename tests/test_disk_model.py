@@ -1162,7 +1162,7 @@ flush_ms = 1
             DISK,
             "surfaces = 4",
             "surfaces = 3.5",
-            "geometry.surfaces: is 3.5 but must be a multiple",
+            "geometry.surfaces: is 3.5 but must be whole",
         ),
         (DISK, "surfaces = 4", 'surfaces = "4"', 'geometry.surfaces: is "4" but must be a number'),
         (

@@ -181,7 +181,7 @@ def test_a_profile_without_these_owners(tmp_path: Path) -> None:
         (["nosuch"], "no disk is called 'nosuch'"),
         (["ssd", "--policy", "nop,cscan", "--to", "x"], "unknown policy 'nop'"),
         (["ssd", "--policy", "auto,noop", "--to", "x"], "--policy auto: it chooses by a profile"),
-        (["ssd", "--policy", "noop,noop", "--to", "x"], "--policy: name at least two; of one"),
+        (["ssd", "--policy", "noop", "--to", "x"], "--policy: name at least two; of one"),
         (["ssd", "--policy", "noop,cscan"], "--policy: name a file with --to; what is kept has"),
         (["ssd", "--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands"),
         (["ssd", "--to", "/nowhere/x.json"], "--to /nowhere/x.json: cannot write it"),
@@ -189,6 +189,17 @@ def test_a_profile_without_these_owners(tmp_path: Path) -> None:
 )
 def test_profiles_that_cannot_be_made(options: list[str], why: str) -> None:
     assert why_refused("profile", *options).startswith(why)
+
+
+def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    place = tmp_path / "file" / "streamsched" / "profiles"
+    assert why_refused("profile", "ssd") == (
+        f"{place}: cannot make it: Not a directory; name a file with --to"
+    )
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,10 @@ def endless(tmp_path: Path) -> Path:
             "`streamsched policies` lists those that are here",
         ),
         (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
+        (
+            ["--policy", "noop,sptf, noop"],
+            "--policy noop,sptf, noop: noop stands there twice; leave one of them out",
+        ),
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (
             ["--policy", "stream:"],
@@ -208,6 +212,37 @@ def endless(tmp_path: Path) -> Path:
             ["--set", "stream_time_slice="],
             'stream_time_slice: "" is not a value; write a number such as 124ms, or auto',
         ),
+        # What is said to write instead is not refused in its turn.
+        (
+            ["--set", "wait_target=0.5"],
+            'wait_target: "0.5" has no unit; write a time such as 0.5s',
+        ),
+        (
+            ["--set", "wait_target=0.0001"],
+            'wait_target: "0.0001" has no unit; write a time such as 500ms',
+        ),
+        (
+            ["--set", "answer_time=fast"],
+            'answer_time: "fast" is not a value; write a number such as 10ms, or auto',
+        ),
+        (
+            ["--set", "tolerance_factor=50"],
+            'tolerance_factor: "50" has no unit; write a percentage such as 50%',
+        ),
+        (
+            ["--set", "backward_cost=2"],
+            'backward_cost: "2" has no unit; write a percentage such as 150%',
+        ),
+        (
+            ["--set", "back_seek_max=16384"],
+            'back_seek_max: "16384" has no unit; write a length such as 16384sectors',
+        ),
+        (
+            ["--set", "stream_threshold=5", "--set", "stream_threshold=6"],
+            "--set stream_threshold=6: stream_threshold is set twice; leave one of them out",
+        ),
+        (["--set", "=5"], "--set =5: write TUNABLE=VALUE, as in wait_target=500ms"),
+        (["--disk", "ssd,"], "--disk ssd,: a name is missing beside a comma"),
         (
             ["--set", "wait_target=1s"],
             "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto",
@@ -300,11 +335,65 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
             ["--on", "kernel", "--policy", ""],
             "--policy is empty; name at least one, as in mq-deadline,stream",
         ),
+        (
+            ["--on", "kernel", "--policy", "bfq,none", "--set", "fifo_batch=3"],
+            "--set fifo_batch=3: on the kernel it is for stream, which --policy does not name; "
+            "write bfq:fifo_batch=3",
+        ),
+        (
+            ["--on", "kernel", "--policy", "bfq:quantum=2:quantum=4"],
+            'policy "bfq:quantum=2:quantum=4": quantum is set twice; leave one of them out',
+        ),
+        (
+            ["--on", "kernel", "--policy", "bfq,bfq:low_latency=0,bfq"],
+            "--policy bfq,bfq:low_latency=0,bfq: bfq stands there twice; leave one of them out",
+        ),
     ],
     ids=str,
 )
 def test_options_that_the_host_would_not_heed(options: list[str], why: str) -> None:
     assert why_refused("run", JOB, *options) == why
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("", "a has no filename, and fio would make a file in memory with --on kernel"),
+        ("filename=/tmp/x", "a opens /tmp/x, which is not the disk under test with --on kernel"),
+        (
+            "directory=d\nfilename=${STREAMSCHED_DISK}",
+            "a opens d/${STREAMSCHED_DISK}, which is not the disk under test with --on kernel",
+        ),
+    ],
+)
+def test_on_the_kernel_a_job_works_on_the_disk(lines: str, why: str, tmp_path: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text(f"[a]\nsize=1m\n{lines}\n")
+    said = why_refused("run", job, "--on", "kernel", "--policy", "none")
+    assert said == f"{job}: {why}; write filename=${{STREAMSCHED_DISK}}"
+
+
+@pytest.mark.parametrize("host", ["kernel", "nbd"])
+def test_several_files_need_the_simulator(host: str, tmp_path: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\nsize=1m\nnrfiles=4\n")
+    assert why_refused("run", job, "--on", host) == (
+        f"{job}: nrfiles of a: not with --on {host}, where fio would not have them on the disk; "
+        "write filename= and offset="
+    )
+
+
+def test_without_fio_no_kernel_is_built_first(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(COMMAND), "run", str(JOB), "--on", "kernel"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        timeout=120,
+    )
+    assert done.stderr == "streamsched: fio is missing: install the Debian package fio\n"
+    assert done.returncode == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("group", ["rig", "array"])
@@ -369,6 +458,9 @@ def test_a_reader_that_goes_away_hears_nothing() -> None:
 
 def test_unknown_figure() -> None:
     assert why_refused("reproduce", "fig9").startswith("unknown figure 'fig9'; did you mean")
+    assert why_refused("reproduce", "fig3", "auto") == (
+        "auto: is no figure of a paper; name it by itself"
+    )
 
 
 def test_results_that_cannot_be_written_are_refused_before_the_work(

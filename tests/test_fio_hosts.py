@@ -45,7 +45,7 @@ def jobs(text: str) -> list[Process]:
 )
 def test_a_process_alone_is_the_same_process(lines: str, tmp_path: Path) -> None:
     """Its section for a real fio is read back as what it was made from, and fio takes it."""
-    (process,) = jobs(f"[a]\nfilename=disk\nsize=1m\n{lines}\n")
+    (process,) = jobs(f"[a]\nfilename=${{STREAMSCHED_DISK}}\nsize=1m\n{lines}\n")
     section = process_section(process, process.io_bytes)
     (again,) = jobs(section)
     # What a section for one process alone sets by itself.

@@ -50,9 +50,10 @@ def test_process_is_struct_sim_job(root: Path) -> None:
     assert body
     plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
     fields = re.findall(r"(\w+)(?:\[\w+\])*;", plain)
-    # The weight is not the process's but its owner's: sim_weigh(). A distribution is a table.
+    # The weight is not the process's but its owner's: sim_weigh(). A distribution is a table. What
+    # fio would open is nothing to the simulator.
     ours = [field.name for field in dataclasses.fields(Process)]
-    assert ours == [*fields, "weight", "distribution"]
+    assert ours == [*fields, "weight", "distribution", "opens"]
     splits = re.search(r"#define SIM_MAX_SPLITS (\d+)", header)
     assert splits and int(splits.group(1)) == fio_values.MAX_SPLITS
     assert "SIM_RW_READ = 1," in header and "SIM_RW_RANDOM = 4," in header
@@ -315,7 +316,7 @@ def test_params_are_what_cffi_takes() -> None:
     params = job().params()
     assert params["name"] == b"a" and params["split_bytes"] == ((4096,), (4096,))
     ours = [field.name for field in dataclasses.fields(Process)]
-    assert [*params, "weight", "distribution"] == ours
+    assert [*params, "weight", "distribution", "opens"] == ours
 
 
 @pytest.mark.parametrize("weight", ["0", "1001", "-1", "1.5"])
@@ -512,7 +513,18 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
             "iodepth_batch_submit=8",
             "only 1 is supported; requests are sent one by one; leave it out",
         ),
-        ("nrfiles=2", "only 1 is supported; one file: the disk"),
+        ("=read", "no key stands before the equals sign; write KEY=VALUE"),
+        ("rw read", "has no equals sign; write rw=read"),
+        ("bs=4k-8k", '"4k-8k" is a range; write bsrange=4k-8k'),
+        ("nrfiles=0", "is out of range; write 1 to 4096"),
+        (
+            "file_service_type=zipf",
+            '"zipf" is not one of roundrobin, sequential, random; write one of these',
+        ),
+        (
+            "file_service_type=random:0",
+            '"0" is not a number of blocks; write random:8, say',
+        ),
         ("sync=1", "only none is supported; no O_SYNC; write fsync=1"),
         (
             "ioengine=null",
@@ -706,8 +718,9 @@ def test_times_are_exact(number: Decimal, unit: str) -> None:
         (" 1000 MS ", Unit.NS, 10**9),
         ("0", Unit.NS, 0),
         ("50%", Unit.PERCENT, 50),
-        ("50", Unit.PERCENT, 50),
-        ("256", Unit.SECTORS, 256),
+        ("0", Unit.PERCENT, 0),
+        ("256sectors", Unit.SECTORS, 256),
+        ("0", Unit.SECTORS, 0),
         ("256 sectors", Unit.SECTORS, 256),
         ("128k", Unit.SECTORS, 256),
         ("0.5k", Unit.SECTORS, 1),
@@ -748,6 +761,9 @@ def test_a_word_stands_for_a_value() -> None:
             f'"99999999999s" is too large; the most is {2**64 - 1} nanoseconds',
         ),
         ("1" * 41, Unit.NONE, f'"{"1" * 41}" has too many digits; write a number such as 4'),
+        ("1.5", Unit.PERCENT, '"1.5" has no unit; write a percentage such as 50%'),
+        ("75", Unit.PERCENT, '"75" has no unit; write a percentage such as 75%'),
+        ("99", Unit.SECTORS, '"99" has no unit; write a length such as 99sectors'),
         ("50ms", Unit.PERCENT, '"ms" is not a unit of a percentage; write a number such as 50%'),
         ("0.5%", Unit.PERCENT, '"0.5%" is not a whole number of percent; write one that is'),
         (
@@ -790,6 +806,92 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     assert [note.partition(" of the only disk")[0] for note in notes] == (
         [f"a.fio: {both}"] if both else []
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (
+            "iodepth=8",
+            "iodepth=8 of a is of no effect with ioengine=psync; libaio keeps so many in",
+        ),
+        ("iodepth=8\ndirect=1", "iodepth=8 of a is of no effect with ioengine=psync; libaio"),
+        ("iodepth=8\nioengine=libaio", "iodepth=8 of a is of no effect without direct=1"),
+        ("iodepth=8\nioengine=libaio\ndirect=1", ""),
+        ("iodepth=8\ndirect=1\nio_submit_mode=offload\nrate=1m", ""),
+        ("nrfiles=4\nfilename=x", "nrfiles=4 of a is of no effect beside a filename"),
+    ],
+)
+def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
+    notes: list[str] = []
+    jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
+    assert len(notes) == bool(note)
+    assert all(one.startswith(f"a.fio: {note}") and one.endswith(", as in fio") for one in notes)
+
+
+def test_several_files() -> None:
+    (process,) = jobs("[a]\nsize=10m\nnrfiles=3\noffset=1m\nopenfiles=8\n")
+    assert (process.nr_files, process.open_files) == (3, 3)
+    # Of 10 MB / 3 whole blocks are used; each begins with a page.
+    assert (process.file_size, process.file_stride) == (3493888, 3497984)
+    assert (process.offset, process.size, process.io_bytes) == (M, 3 * 3497984, 3 * 3493888)
+    # The rest of the disk: they are not longer than that.
+    (process,) = jobs(f"[a]\nsize={99 * M}\nnrfiles=7\noffset=1m\n")
+    assert process.offset + process.size <= DISK
+    # Whoever names a file has one, wherever that stands.
+    notes: list[str] = []
+    found = jobs("[global]\nfilename=x\n[a]\nsize=1m\nnrfiles=4\n", notes=notes)
+    assert [p.nr_files for p in found] == [1]
+    assert notes == ["a.fio: nrfiles=4 of a is of no effect beside a filename, as in fio"]
+    # Without one, a directory for them is as good as none.
+    assert jobs("[a]\nsize=1m\nnrfiles=4\ndirectory=/data\n")[0].nr_files == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("", "line 2: nrfiles=4: fio divides size among them; write size= or filesize="),
+        (
+            "size=8k",
+            "line 2: nrfiles=4: a file of 2048 bytes holds no block of 4096; write fewer",
+        ),
+        (
+            "filesize=16k\nsize=1m",
+            "line 3: filesize=16k: 4 files of it are less than size=1048576; write io_size instead",
+        ),
+        (
+            "filesize=90m",
+            f"line 1: job a: the last of its files ends at byte {360 * M}, but the disk has {DISK} "
+            "bytes; make offset or size smaller, or take a larger disk",
+        ),
+        (
+            "size=1m\nrw=randread\nrandom_distribution=zipf:1.2",
+            "line 2: nrfiles=4: does not go with random_distribution; leave one of the two out",
+        ),
+        (
+            "size=1m\nzonemode=strided\nzonesize=64k",
+            "line 2: nrfiles=4: does not go with zonemode=strided; write one of the two",
+        ),
+    ],
+)
+def test_several_files_that_cannot_be(more: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        jobs(f"[a]\nnrfiles=4\n{more}\n")
+    assert str(caught.value) == f"a.fio, {why}"
+
+
+def test_whose_end_a_job_is() -> None:
+    """Exitall is for all, wherever it stands; exit_what is a job's own."""
+    text = (
+        "[a]\nsize=1m\n[b]\nsize=1m\nexitall\n[c]\nnew_group\nexit_what=all\nsize=1m\n"
+        "[d]\nstonewall\nsize=1m\n"
+    )
+    assert [(p.exits, p.exit_group) for p in jobs(text)] == [(1, 0), (1, 0), (3, 1), (1, 2)]
+    assert {p.exits for p in jobs("[a]\nsize=1m\n[b]\nsize=1m\n")} == {0}
+    with pytest.raises(UsageError, match=r"line 2: exitall=0: fio 3.33 takes it for exitall=1"):
+        jobs("[a]\nexitall=0\nsize=1m\n")
+    with pytest.raises(UsageError, match=r"line 2: exit_what=all: needs exitall; write that too"):
+        jobs("[a]\nexit_what=all\nsize=1m\n")
 
 
 def test_whom_a_job_waits_for_is_clear() -> None:

@@ -47,6 +47,14 @@ REFUSED = {
         ["{0}", "wait_target=500"],
         "wait_target=500: has no unit (ns, us, ms, s); must be within 10ms to 60s",
     ),
+    "no percent sign": (
+        ["{0}", "tolerance_factor=50"],
+        "tolerance_factor=50: has no unit (%); must be within 0% to 1000%",
+    ),
+    "no sectors": (
+        ["{0}", "policy=cfq", "back_seek_max=16384"],
+        "back_seek_max=16384: has no unit (sectors); must be within 0sectors to",
+    ),
     "of another": (["{0}", "quantum=4"], "a tunable of cfq, which policy=stream:deadline"),
     "size's unit": (["emulate=ssd", "size=5X"], "size=5X: must be a size in bytes"),
     "size of a file": (["{0}", "size=1M"], "size: only with emulate="),

@@ -412,6 +412,80 @@ def test_an_option_that_kconfig_drops_is_noticed(kernel: Path, root: Path, tmp_p
     assert "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" in done.stderr
 
 
+NO_KERNEL = """\
+VERSION = 6
+PATCHLEVEL = 12
+SUBLEVEL = 999
+mrproper:
+allnoconfig:
+	cp $(KCONFIG_ALLCONFIG) $(O)/.config
+linux modules:
+	@echo '  CC      one.o'; sleep 1.5; echo '  CC      two.o'; sleep 1.5
+"""
+
+
+def no_source(folder: Path) -> Path:
+    """A source of a kernel that is none, and is built in seconds."""
+    (folder / "arch" / "um").mkdir(parents=True)
+    (folder / "kernel" / "configs").mkdir(parents=True)
+    (folder / "arch" / "um" / "Makefile").touch()
+    (folder / "kernel" / "configs" / "tiny-base.config").touch()
+    (folder / "Makefile").write_text(NO_KERNEL)
+    return folder
+
+
+def test_a_build_says_first_what_it_is_and_then_how_far_it_is(root: Path, tmp_path: Path) -> None:
+    own = tmp_path / "rig"
+    shutil.copytree(root / "kernel" / "rig", own)
+    (own / "patch.sh").write_text("#!/bin/sh\n")
+    script = (own / "build.sh").read_text()
+    assert "EVERY_S=60\n" in script
+    (own / "build.sh").write_text(script.replace("EVERY_S=60\n", "EVERY_S=1\n"))
+    environment = {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "RIG_SOURCE": str(no_source(tmp_path / "source")),
+    }
+
+    def built() -> tuple[list[str], str]:
+        done = subprocess.run(
+            [own / "build.sh"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | environment,
+        )
+        return done.stderr.splitlines(), done.stdout.splitlines()[-1]
+
+    said, folder = built()
+    cache = tmp_path / "cache" / "streamsched" / "rig"
+    assert Path(folder).parent == cache
+    assert re.fullmatch(
+        r"==> the rig's kernel \(base\) is not built yet: Linux 6\.12\.999 is compiled, once, "
+        r"in about \d+ minutes on (one processor|\d+ processors), to "
+        rf"{re.escape(str(cache))} \(2 GB\); interrupted, it goes on from there the next time",
+        said[0],
+    )
+    steps = re.compile(
+        r"==> compiling Linux 6\.12\.999 \(base\): [1-4] of about \d+ steps, 0 min [1-9] s"
+    )
+    assert sum(steps.fullmatch(line) is not None for line in said) >= 2, said
+    assert built() == ([], folder)
+
+
+def test_a_download_is_announced(root: Path, tmp_path: Path) -> None:
+    """Without a source that is there; a machine without apt's lists ends it."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "apt-get").write_text("#!/bin/sh\n")
+    (bin_ / "apt-get").chmod(0o755)
+    path = f"{bin_}:{os.environ['PATH']}"
+    for variant, linux in (("base", "Linux 6.12"), ("newest", "the newest Linux of Debian sid")):
+        done = build_sh(root, variant, XDG_CACHE_HOME=str(tmp_path / "cache"), PATH=path)
+        assert done.returncode == 1 and "apt knows no Debian mirror" in done.stderr
+        said = f"({variant}) is not built yet: {linux} is downloaded (150 MB) and compiled, once, "
+        assert said in done.stderr.splitlines()[0]
+
+
 # ---- the command line ----
 
 

@@ -21,8 +21,14 @@ export LC_ALL=C
 
 # Raised when the steps below change what comes out.
 FORMAT=1
-# What a build needs while it runs, source included.
+# What a build needs while it runs, source included; what stays of the first.
 NEEDED_MB=4000
+KEPT_GB=2
+# What compiling takes of one processor, and about how many lines make prints.
+CPU_MINUTES=15
+STEPS=1450
+# How often a log that is no terminal hears that it goes on.
+EVERY_S=60
 
 here=$(dirname "$(realpath "$0")")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/rig
@@ -53,14 +59,35 @@ finish_line() {
 
 # watch_make TITLE LOG PID: until the process ends.
 watch_make() {
-	local start=$SECONDS
+	local start=$SECONDS passed said=0
 
 	progress "$1"
 	while kill -0 "$3" 2>/dev/null; do
 		sleep 1
-		[ ! -t 2 ] || progress "$1: $(grep -c '^  ' "$2" || :) steps," \
-			"$(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s"
+		passed=$((SECONDS - start))
+		[ -t 2 ] || [ $((passed - said)) -ge $EVERY_S ] || continue
+		said=$passed
+		progress "$1: $(grep -c '^  ' "$2" || :) of about $STEPS steps," \
+			"$((passed / 60)) min $((passed % 60)) s"
 	done
+}
+
+# Before anything is begun that takes long, and that nobody may have asked for.
+announce() {
+	local what='compiled, once' linux="Linux ${version-$series}"
+	local processors minutes on
+
+	[ -n "${package-}${RIG_SOURCE-}" ] ||
+		what="downloaded (150 MB) and $what"
+	[ "$variant" != newest ] || linux='the newest Linux of Debian sid'
+	processors=$(nproc)
+	minutes=$(((CPU_MINUTES + processors - 1) / processors))
+	on="$processors processors"
+	[ "$processors" != 1 ] || on='one processor'
+	progress "the rig's kernel ($variant) is not built yet: $linux is $what," \
+		"in about $minutes minutes on $on, to $cache ($KEPT_GB GB);" \
+		"interrupted, it goes on from there the next time"
+	finish_line
 }
 
 # ---- what has to be there ----
@@ -294,7 +321,7 @@ set_make() {
 }
 
 build_kernel() {
-	local title="compiling Linux $version ($variant), some minutes"
+	local title="compiling Linux $version ($variant)"
 	local log=$build/build.log job make
 
 	set_make
@@ -380,6 +407,7 @@ fi
 [ -z "$where" ] || exit 3
 
 check_tools
+[ -n "$update" ] || announce
 mkdir -p "$cache/source"
 lock source
 if [ -z "${RIG_SOURCE-}" ] && { [ -n "$update" ] || ! find_source; }; then

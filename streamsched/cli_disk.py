@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands about one disk: calibrate, profile, and auto, which serves a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched import auto
+from streamsched.auto import Goal, Rule
+from streamsched.cli_options import (
+    FLAG,
+    DepthOption,
+    GoalOption,
+    JobsOption,
+    ProfileOption,
+    RuleOption,
+    nr_jobs,
+    specs_of,
+)
+from streamsched.cli_output import check_to, wide_console
+from streamsched.diskfile import load_disk
+from streamsched.errors import UsageError
+from streamsched.files import write_whole
+from streamsched.policies import AUTO
+from streamsched.profile import POLICIES as PROFILE_POLICIES
+
+
+def calibrate(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A whole disk that is not in use, as /dev/sda.")
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the description to this .toml file, whole or not at all."),
+    ] = None,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
+    ] = False,
+) -> None:
+    """Measure a disk by reading it: its description, and the curve for the scheduler."""
+    from streamsched import calibrate as calibration
+    from streamsched.calibrate_device import examine
+
+    info = examine(device)
+    path = calibration.target(info, to)
+    check_to(path)
+    found = calibration.calibrate(info, path.stem, fast=fast, console=Console(stderr=True))
+    write_whole(path, found.text)
+    print(calibration.summary(found, path), end="")
+
+
+def auto_(
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A whole disk of this machine, as sda.")
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            "--disk", help="What describes it: a name, or the .toml that `calibrate` has written."
+        ),
+    ],
+    profile: ProfileOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
+            "without it all that are loaded.",
+        ),
+    ] = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    queue_depth: DepthOption = 32,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."
+        ),
+    ] = False,
+    jobs: JobsOption = 0,
+) -> None:
+    """Choose a real disk's scheduler as its work changes, until it is stopped."""
+    from streamsched import autoservice
+    from streamsched.choose import Selection
+
+    if not 1 <= queue_depth <= 32:
+        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    wanted = tuple(specs_of(policy)) if policy is not None else ()
+    found = autoservice.device_of(device)
+    described = load_disk(disk)
+    autoservice.check_size(found, described)
+    known = auto.obtain(described, queue_depth, profile, nr_jobs(jobs), Console(stderr=True))
+    selection = Selection(
+        known,
+        # Who sent a request matters to none of the kernel's schedulers that can be chosen.
+        sorted(known.owners())[0],
+        goal.value,
+        rule.value,
+        policies=autoservice.candidates(found, known, wanted),
+    )
+    autoservice.serve(found, described, selection, dry_run=dry_run)
+
+
+def profile_(
+    disk: Annotated[
+        str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or .toml.")
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; with --to only.",
+            show_default="all that run can choose among",
+        ),
+    ] = None,
+    queue_depth: DepthOption = 1,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            help="Write the profile to this file; without it to where run and replay look for it.",
+        ),
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Measure what each policy makes of a disk, for the policy auto to choose by."""
+    from streamsched import profile_measure
+
+    if not 1 <= queue_depth <= 32:
+        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)
+    if AUTO in specs:
+        raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
+    if len(specs) < 2:
+        raise UsageError("--policy: name at least two; of one there is nothing to choose")
+    if to is None and policy is not None:
+        raise UsageError("--policy: name a file with --to; what is kept has every policy")
+    check_to(to)
+    described = load_disk(disk)
+    path = to or auto.default_path(described, queue_depth)
+    if to is None:  # before the work, as --to
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{path.parent}: cannot make it: {error.strerror}; name a file with --to"
+            ) from None
+    found = profile_measure.measure(
+        described,
+        specs,
+        queue_depth=queue_depth,
+        jobs=nr_jobs(jobs),
+        console=Console(stderr=True),
+    )
+    auto.keep(found, path)
+    console = wide_console()
+    console.print(profile_measure.table(found))
+    console.print(f"{len(found.cells)} more workloads; all in {path}")

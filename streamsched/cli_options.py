@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Options that several commands have, and what they say, checked before anything begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamsched.array import Array, parse_array
+from streamsched.auto import Goal, Rule
+from streamsched.diskfile import Disk, load_disk
+from streamsched.errors import UsageError
+from streamsched.policies import check_spec, parse_settings, refuse_twice
+from streamsched.simulate import Setup
+
+DEFAULT_DISK = "wd5000aaks"
+DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
+FLAG = ""  # what follows an option that takes no value; typer would say <bool>
+
+
+class Owners(enum.StrEnum):
+    process = "process"
+    group = "group"
+    none = "none"
+
+
+class Output(enum.StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+    fio_json = "fio-json"
+
+
+class Host(enum.StrEnum):
+    sim = "sim"
+    kernel = "kernel"
+    nbd = "nbd"
+
+
+class Layers(enum.StrEnum):
+    direct = "direct"
+    loop = "loop"
+    crypt = "crypt"
+    md0 = "md0"
+    nbd = "nbd"
+
+
+class Mode(enum.StrEnum):
+    open = "open"
+    closed = "closed"
+
+
+class Curve(enum.StrEnum):
+    measured = "measured"
+    learned = "learned"
+
+
+DiskOption = Annotated[
+    str,
+    typer.Option(
+        "--disk",
+        help="A name that `streamsched disks` lists, or a .toml file; "
+        "for an array also one for each member, comma-separated.",
+    ),
+]
+ArrayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        metavar="LEVEL:DISKS[:CHUNK]",
+        help="Put disks together: linear, raid0, raid5 or raid10, of 2 to 32 disks, in chunks of "
+        "4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules for itself.",
+    ),
+]
+PolicyOption = Annotated[
+    str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
+]
+OwnersOption = Annotated[
+    Owners,
+    typer.Option(
+        "--owners",
+        help="What schedulers see of who sent a request: its process, its group (a VM), nothing.",
+    ),
+]
+DepthOption = Annotated[
+    int,
+    typer.Option(
+        "--queue-depth",
+        help="Commands in the disk at once, 1 to 32; with 1 the scheduler alone decides the order.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in stream_time_slice=200ms."
+    ),
+]
+WeightOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="OWNER=N",
+        help="Give a job's processes (or its group) the share of N others, under stride and wfq.",
+    ),
+]
+CurveOption = Annotated[
+    Curve,
+    typer.Option(
+        "--curve",
+        help="Where the service-time curve comes from: measured on the disk before, "
+        "or learned from completions while running.",
+    ),
+]
+ProfileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile",
+        help="For auto: what `streamsched profile` has written for this disk; "
+        "without it one is measured once and kept.",
+    ),
+]
+GoalOption = Annotated[
+    Goal,
+    typer.Option("--goal", help="For auto: what to choose for; p99 of response times."),
+]
+RuleOption = Annotated[
+    Rule,
+    typer.Option(
+        "--rule",
+        help="For auto: what to choose by; size: requests' average size alone.",
+    ),
+]
+OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
+ToOption = Annotated[
+    Path | None, typer.Option("--to", help="Write the results to this file, whole or not at all.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
+]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
+]
+
+
+def specs_of(policy: str) -> list[str]:
+    """The policies that --policy names, checked."""
+    specs = [spec.strip() for spec in policy.split(",") if spec.strip()]
+    if not specs:
+        raise UsageError("--policy is empty; name at least one, as in noop,stream:deadline")
+    for spec in specs:
+        check_spec(spec)
+    refuse_twice(policy, specs)
+    return specs
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """What the work runs on: a disk, or disks put together."""
+
+    disk: Disk
+    array: Array | None = None
+    disks: tuple[Disk, ...] = ()
+
+    def __str__(self) -> str:
+        if self.array is None:
+            return self.disk.name
+        names = dict.fromkeys(one.name for one in self.disks or (self.disk,))
+        return f"{self.array} of {', '.join(names)}"
+
+    def apply(self, setup: Setup) -> Setup:
+        """@setup on this."""
+        return dataclasses.replace(setup, disk=self.disk, array=self.array, disks=self.disks)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return self.apply(Setup(self.disk, "noop")).capacity_bytes
+
+
+def storage_of(disk: str, array: str | None) -> Storage:
+    """What --disk and --array say, checked."""
+    names = [name.strip() for name in disk.split(",")]
+    if len(names) > 1 and not all(names):
+        raise UsageError(f"--disk {disk}: a name is missing beside a comma")
+    if array is None:
+        if len(names) > 1:
+            raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")
+        return Storage(load_disk(disk))
+    described = parse_array(array)
+    if len(names) not in (1, described.members):
+        raise UsageError(
+            f"--disk {disk}: name one disk, or each of the {described.members} of --array {array}; "
+            f"these are {len(names)}"
+        )
+    disks = tuple(load_disk(name) for name in names)
+    storage = Storage(disks[0], described, disks if len(disks) > 1 else ())
+    if not storage.capacity_bytes:  # also refuses what cannot be put together
+        raise UsageError(f"--array {array}: has no room")
+    return storage
+
+
+def setups_of(
+    disk: Disk,
+    policy: str,
+    owners: str,
+    depth: int,
+    settings: Sequence[str],
+    curve: str,
+    *,
+    slice_is_fixed: bool = True,
+) -> list[Setup]:
+    """One simulation for each policy, as the options have it."""
+    if not 1 <= depth <= 32:
+        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
+    specs = specs_of(policy)
+    values = parse_settings(list(settings), specs, slice_is_fixed=slice_is_fixed)
+    tunables = tuple(sorted(values.items()))
+    return [
+        Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
+        for spec in specs
+    ]
+
+
+def nr_processes(processes: Sequence[object]) -> str:
+    """How many, in words."""
+    return f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
+
+
+def nr_jobs(jobs: int) -> int:
+    """What --jobs stands for."""
+    return jobs or os.cpu_count() or 1

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands reproduce, compare and frontier: many runs, and what comes of all together."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched.cli_options import JobsOption, ToOption, nr_jobs
+from streamsched.cli_output import check_to, wide_console
+from streamsched.errors import UsageError
+from streamsched.files import write_whole
+from streamsched.policies import AUTO
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIGURE]...",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
+            "or auto.",
+        ),
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
+    from streamsched.reproduce import reproduce as repeat
+
+    if figures and AUTO in figures and len(figures) > 1:
+        raise UsageError("auto: is no figure of a paper; name it by itself")
+    if figures == [AUTO]:
+        from streamsched.autocheck import reproduce_auto
+
+        if not reproduce_auto(nr_jobs(jobs), wide_console()):
+            raise typer.Exit(1)
+    elif not repeat(figures or ["all"], nr_jobs(jobs), wide_console()):
+        raise typer.Exit(1)
+
+
+def compare_all(
+    works: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORKLOAD]...",
+            help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Run every policy on every workload; print efficiency and longest wait as Markdown."""
+    from streamsched import comparison
+
+    check_to(to)
+    chosen = list(dict.fromkeys(works or comparison.workloads()))
+    table = comparison.measure(chosen, nr_jobs(jobs), Console(stderr=True))
+    if to is None:
+        sys.stdout.write(comparison.printed(table))
+    else:
+        write_whole(to, comparison.document(table))
+
+
+def frontier(
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the picture too, as .svg, .png or .pdf.")
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Show how near sequential readers come to the physical limit, for a wait target."""
+    from streamsched import frontier as limits
+
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
+    if plot:
+        limits.check_plot(plot)
+    cases = limits.auto_cases()
+    if plot:
+        cases += limits.fixed_cases()
+    points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
+    auto = [point for point in points if point.case.target_ms]
+    console = wide_console()
+    console.print(limits.table(auto))
+    good = sum(point.reaches and point.in_time for point in auto)
+    console.print(
+        f"{good} of {len(auto)} are within 5 % of the frontier, "
+        "with the longest wait within the target and one service time"
+    )
+    if plot:
+        limits.plot(points, plot)
+    if good < len(auto):
+        raise typer.Exit(1)

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands run and replay: work under several policies, on each of the hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched import auto
+from streamsched.auto import Goal, Rule
+from streamsched.cli_options import (
+    DEFAULT_DISK,
+    DEFAULT_POLICIES,
+    FLAG,
+    ArrayOption,
+    Curve,
+    CurveOption,
+    DepthOption,
+    DiskOption,
+    GoalOption,
+    Host,
+    JobsOption,
+    Layers,
+    Mode,
+    Output,
+    OutputOption,
+    Owners,
+    OwnersOption,
+    PolicyOption,
+    ProfileOption,
+    RuleOption,
+    SeedOption,
+    SetOption,
+    ToOption,
+    WeightOption,
+    nr_jobs,
+    nr_processes,
+    setups_of,
+    specs_of,
+    storage_of,
+)
+from streamsched.cli_output import check_to, show
+from streamsched.compare import Trace, compare
+from streamsched.diskfile import Disk
+from streamsched.errors import UsageError, unknown
+from streamsched.jobfile import Process, load_jobs
+from streamsched.policies import AUTO, parse_weights
+from streamsched.workloads import WORKLOADS, shipped_jobs
+
+
+def run(
+    context: typer.Context,
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB.fio",
+            help="A fio job file, or a name that `streamsched workloads` lists.",
+        ),
+    ],
+    disk: DiskOption = DEFAULT_DISK,
+    array: ArrayOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
+            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
+            "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
+            show_default=DEFAULT_POLICIES,
+        ),
+    ] = None,
+    owners: OwnersOption = Owners.process,
+    queue_depth: DepthOption = 1,
+    set_: SetOption = None,
+    weight: WeightOption = None,
+    curve: CurveOption = Curve.measured,
+    profile: ProfileOption = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    output: OutputOption = Output.table,
+    to: ToOption = None,
+    seed: SeedOption = 0,
+    jobs: JobsOption = 0,
+    on: Annotated[
+        Host,
+        typer.Option(
+            "--on",
+            help="sim: the simulator; kernel: a real kernel in virtual time, with fio; "
+            "nbd: fio over NBD against the nbdkit plugin, in real time.",
+        ),
+    ] = Host.sim,
+    path: Annotated[
+        Layers,
+        typer.Option(
+            "--path", help="--on kernel: what is between fio and the disk with the scheduler."
+        ),
+    ] = Layers.direct,
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", help="--on kernel: a variant that `streamsched rig build` makes."),
+    ] = "base",
+) -> None:
+    """Run a fio job file's processes on a simulated disk, under each policy."""
+    check_to(to)
+    workload = WORKLOADS.get(job)
+    if not workload and not Path(job).suffix and Path(job).name == job and not Path(job).exists():
+        if job in shipped_jobs():
+            raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
+        raise unknown("workload or job file", job, [*WORKLOADS, *shipped_jobs()])
+    if workload:
+        if on is not Host.sim:
+            raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
+        given = {
+            name
+            for name in ("disk", "array", "owners")
+            if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
+        }
+        disk = disk if "disk" in given else workload.disk
+        array = array if "array" in given else workload.array
+        owners = owners if "owners" in given else Owners(workload.owners)
+    if seed >= 2**64:
+        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
+    if array is not None and on is not Host.sim:
+        raise UsageError(f"--array {array}: only with --on sim")
+    storage = storage_of(disk, array)
+    the_disk = storage.disk
+    _check_host_options(on, owners, curve, seed, path, kernel)
+    if weight and on is not Host.sim:
+        raise UsageError(f"--weight: not with --on {on.value}")
+    options = auto.Options(profile, goal, rule)
+    if on is not Host.sim:
+        options.refuse()
+    if on is Host.kernel:
+        _run_on_kernel(
+            job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
+        )
+        return
+    if on is Host.nbd:
+        _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to)
+        return
+    specs = DEFAULT_POLICIES if policy is None else policy
+    setups = [
+        storage.apply(setup)
+        for setup in setups_of(the_disk, specs, owners, queue_depth, set_ or [], curve)
+    ]
+    if workload:
+        setups = [workload.fit(setup) for setup in setups]
+        processes = workload.processes(storage.capacity_bytes, seed)
+    else:
+        processes = _load(job, storage.capacity_bytes, seed)
+    weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
+    setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
+    setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
+    comparison = compare(setups, processes, jobs=nr_jobs(jobs))
+    name = Path(job).name
+    title = (
+        f"{name}: {nr_processes(processes)} on {storage}, "
+        f"owners {owners.value}, queue depth {queue_depth}"
+    )
+    show(comparison, output, to, name, title)
+
+
+def _check_host_options(
+    on: Host, owners: Owners, curve: Curve, seed: int, path: Layers, kernel: str
+) -> None:
+    """Refuse what the chosen host would not heed."""
+    if on is not Host.kernel:
+        if path is not Layers.direct:
+            raise UsageError(
+                f"--path {path.value}: only with --on kernel; there are no layers here"
+            )
+        if kernel != "base":
+            raise UsageError(f"--kernel {kernel}: only with --on kernel; there is no kernel here")
+    if on is Host.sim:
+        return
+    where = f"--on {on.value}"
+    if owners is not Owners.process:
+        raise UsageError(f"--owners {owners.value}: not {where}, where senders are what they are")
+    if curve is not Curve.measured:
+        raise UsageError(f"--curve {curve.value}: not {where}, where the curve is always learned")
+    if seed:
+        raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
+
+
+def _load(job: str, capacity_bytes: int, seed: int) -> list[Process]:
+    """The processes of a job file; what may surprise is said."""
+    notes: list[str] = []
+    processes = load_jobs(job, capacity_bytes=capacity_bytes, seed=seed, notes=notes)
+    for note in notes:
+        print(f"streamsched: note: {note}", file=sys.stderr)
+    return processes
+
+
+# How a job file names the disk with --on kernel; over NBD it has none.
+DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
+
+
+def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
+    """The processes of a job file that a real fio will read."""
+    processes = _load(job, disk.capacity_sectors * 512, 0)
+    for process in processes:
+        if process.weight is not None:
+            raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")
+        if process.nr_files > 1:
+            raise UsageError(
+                f"{job}: nrfiles of {process.name}: not with --on {on}, where fio would not have "
+                "them on the disk; write filename= and offset="
+            )
+        if on == "kernel" and process.opens != DISK_UNDER_TEST:
+            what = "has no filename, and fio would make a file in memory"
+            if process.opens:
+                what = f"opens {process.opens}, which is not the disk under test"
+            raise UsageError(
+                f"{job}: {process.name} {what} with --on {on}; write filename={DISK_UNDER_TEST}"
+            )
+    return processes
+
+
+def _run_on_kernel(
+    job: str,
+    disk: Disk,
+    policy: str | None,
+    path: str,
+    depth: int,
+    settings: list[str],
+    variant: str,
+    output: str,
+    to: Path | None,
+    jobs: int,
+) -> None:
+    from streamsched import kernelhost
+
+    if output == Output.fio_json:
+        raise UsageError("--output fio-json: not with --on kernel; use json or csv")
+    if not 1 <= depth <= 32:
+        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
+    policies = kernelhost.parse_policies(
+        kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
+    )
+    processes = _load_for_fio(job, disk, "kernel")
+    comparison = kernelhost.compare_on_kernel(
+        Path(job),
+        disk,
+        processes,
+        policies,
+        path=path,
+        queue_depth=depth,
+        variant=variant,
+        jobs=nr_jobs(jobs),
+    )
+    name = Path(job).name
+    title = (
+        f"{name}: {nr_processes(processes)} on {disk.name}, "
+        f"the real kernel, path {path}, queue depth {depth}"
+    )
+    show(comparison, output, to, name, title)
+
+
+def _run_on_nbd(
+    job: str,
+    disk: Disk,
+    policy: str | None,
+    depth: int,
+    settings: list[str],
+    output: str,
+    to: Path | None,
+) -> None:
+    from streamsched import nbdhost
+
+    if output == Output.fio_json:
+        raise UsageError("--output fio-json: not with --on nbd; use json or csv")
+    specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
+    if AUTO in specs_of(specs):
+        raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
+    setups = setups_of(disk, specs, "process", depth, settings, "learned", slice_is_fixed=False)
+    processes = _load_for_fio(job, disk, "nbd")
+    comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
+    name = Path(job).name
+    title = (
+        f"{name}: {nr_processes(processes)} on {disk.name}, "
+        f"over NBD in real time, queue depth {depth}"
+    )
+    show(comparison, output, to, name, title)
+
+
+def replay(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A block trace; - reads stdin.")],
+    disk: DiskOption = DEFAULT_DISK,
+    array: ArrayOption = None,
+    policy: PolicyOption = DEFAULT_POLICIES,
+    owners: OwnersOption = Owners.process,
+    queue_depth: DepthOption = 1,
+    set_: SetOption = None,
+    curve: CurveOption = Curve.measured,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            help="open: by time stamp; closed: each request as long after what it waited for.",
+        ),
+    ] = Mode.closed,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="The format, if it is not to be found out by content."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
+    ] = None,
+    skip_bad: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."
+        ),
+    ] = False,
+    wrap: Annotated[
+        bool,
+        typer.Option(
+            "--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."
+        ),
+    ] = False,
+    profile: ProfileOption = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    output: Annotated[
+        Output,
+        typer.Option("--output", metavar="<table|json|csv>", help="How to print the results."),
+    ] = Output.table,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Replay a recorded block trace on a simulated disk, under each policy."""
+    from streamsched import tracefile
+
+    check_to(to)
+    if output is Output.fio_json:
+        raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
+    storage = storage_of(disk, array)
+    setups = [
+        dataclasses.replace(storage.apply(setup), wrap=wrap, closed=mode is Mode.closed)
+        for setup in setups_of(storage.disk, policy, owners, queue_depth, set_ or [], curve)
+    ]
+    options = auto.Options(profile, goal, rule)
+    setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
+    with tracefile.kept(trace) as path:
+        opened = tracefile.open_trace(path, format_)
+        comparison = compare(
+            setups, trace=Trace(path, opened.format, device, skip_bad), jobs=nr_jobs(jobs)
+        )
+    name = Path(trace).name
+    title = (
+        f"{name} ({opened.format}), {mode.value}: on {storage}, "
+        f"owners {owners.value}, queue depth {queue_depth}"
+    )
+    show(comparison, output, to, name, title)
