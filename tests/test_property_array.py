@@ -71,9 +71,9 @@ def array_workload(seed: int) -> ArrayWorkload:
 
 
 # The aim is that coordination keeps KEPT of the throughput without it on every workload. On those
-# in MISSED it does not yet (docs/ARCHITECTURE.md: why); a seed may leave the list, none may join
-# (but seven did when waits were bounded and stream changed, and 17 left; and seven
-# when all heads were to follow one, and eight left).
+# in MISSED it does not yet (docs/ARCHITECTURE.md: why, and which do so by chance); a seed may leave
+# the list, none may join (but seven did when waits were bounded and stream changed, and 17 left;
+# and seven when all heads were to follow one, and eight left).
 WORKLOADS, BATCHES = 500, 2
 KEPT = 0.97
 LEAST = 0.77
