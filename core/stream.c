@@ -476,6 +476,9 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 		all->first_of_turn = NULL;
 		mean_add(&all->switch_ns, now_ns - rq->dispatch_ns,
 			 BUSY_MEMORY);
+		if (!all->turn_full)
+			mean_add(&all->way_ns, now_ns - rq->dispatch_ns,
+				 BUSY_MEMORY);
 	}
 	all->last_completion_ns = now_ns;
 	if (s && s->life == rq->stream_life)

@@ -145,6 +145,7 @@ struct stream_state_all {
 	u64 turn_expected_ns; /* of its first one, by the curve */
 	u64 turn_behind_ns; /* this turn's requests were late by, for writes */
 	u64 switch_ns; /* time of a turn's first request, running mean */
+	u64 way_ns; /* the same, where the device was not full before it */
 	u64 next_broken_ns; /* no completed stream is broken before */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
 	u64 last_completion_ns;

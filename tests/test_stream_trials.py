@@ -109,11 +109,50 @@ def test_where_the_head_must_move_it_is_held(core: Core) -> None:
     assert stream.rate(2000, 12_000) >= 0.95 * possible
 
 
-def test_with_a_target_for_waits_nothing_is_tried(core: Core) -> None:
-    targets = {"stream_time_slice": 0, "wait_target": 500 * MS}
-    stream = Readers(core, "stream:noop", by_the_curve, 0.3, **targets).run(6000)
+TARGET_MS = 500
+AIMED = {"stream_time_slice": 0, "wait_target": TARGET_MS * MS}
+
+
+def test_with_a_target_for_waits_the_cache_is_found_out_too(core: Core) -> None:
+    alone = Readers(core, "cscan", out_of_the_cache, 1).run(12_000)
+    aimed = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(12_000)
+    untried = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED, trials=0).run(12_000)
+    assert untried.rate(5000, 12_000) < 0.5 * alone.rate(5000, 12_000)
+    assert aimed.rate(0, 12_000) >= 0.87 * alone.rate(0, 12_000)
+    assert aimed.rate(5000, 12_000) >= 0.97 * alone.rate(5000, 12_000)
+
+
+def test_with_a_target_for_waits_trials_cost_hardly_anything(core: Core) -> None:
+    """Where the head must move: two in the first 8 s, 20 ms each and two switches."""
+    aimed, untried = (
+        Readers(core, "stream:noop", by_the_curve, 0.3, **AIMED, trials=trials).run(12_000)
+        for trials in (1, 0)
+    )
+    assert 1 > aimed.rate(2000, 12_000) / untried.rate(2000, 12_000) >= 0.985
+    for readers in (aimed, untried):
+        assert max(waited for at, waited in readers.done) <= TARGET_MS + 10.5
+
+
+def test_without_trials_there_are_no_more_turns_than_the_target_asks_for(core: Core) -> None:
+    stream = Readers(core, "stream:noop", by_the_curve, 0.3, **AIMED, trials=0).run(6000)
     turns = stream.d.count("seeks") - 4 * READERS
-    assert turns <= 3 * 6000 / 500 * 1.12 + 2
+    assert turns <= 3 * 6000 / TARGET_MS * 1.12 + 2
+
+
+def test_a_trial_won_by_what_was_in_the_cache_is_regretted(core: Core) -> None:
+    """What the drive had read ahead lasts for the trial, and for no longer."""
+    far = 0
+
+    def cost(head: int, sector: int) -> float:
+        nonlocal far
+        far += sector != head
+        return 10 if sector != head and not 100 < far < 4000 else 0
+
+    aimed = Readers(core, "stream:noop", cost, 0, **AIMED).run(6000)
+    assert far > 4000  # there was one, and it was won
+    # Holding would else be tried after 5 s of that.
+    possible = (1 - 10.2 / (TARGET_MS / (READERS - 1))) / TRANSFER_MS
+    assert aimed.rate(4000, 6000) >= 0.9 * possible
 
 
 @pytest.mark.parametrize(("inner", "turn_ms"), [("noop", SLICE_MS), ("cscan", LONG_TURN_MS)])

@@ -28,14 +28,14 @@ offset_increment=116g
 
 
 @functools.cache
-def four_readers(policy: str, depth: int, window_pages: int) -> Run:
+def four_readers(policy: str, depth: int, window_pages: int, trials: int = 1) -> Run:
     disk = load_disk("wd5000aaks")
     setup = Setup(
         disk,
         policy,
         owners="none",
         queue_depth=depth,
-        tunables=(("stream_time_slice", AUTO),),
+        tunables=(("stream_time_slice", AUTO), ("trials", trials)),
         curve="learned",
         readahead_pages=window_pages,
         max_request_sectors=LARGEST_SECTORS,
@@ -57,3 +57,9 @@ def test_nobody_waits_for_more_than_the_target_and_what_the_disk_has(window_page
     run = four_readers("stream:deadline", 32, window_pages)
     windows_ms = 3 * window_pages * 4096 / 60e6 * 1000
     assert run.response.max <= 500 + windows_ms
+
+
+def test_with_a_target_and_several_commands_in_the_disk_nothing_is_tried() -> None:
+    """The inner policy alone would leave the order to the drive, which keeps no target."""
+    tried, untried = (four_readers("stream:deadline", 32, 640, trials) for trials in (1, 0))
+    assert tried.duration_ns == untried.duration_ns
