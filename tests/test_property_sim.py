@@ -244,8 +244,8 @@ MISSED = {228, 234, 533, 822, 941, 982}
 AUTO = 0
 AUTO_LEAST = 0.65
 AUTO_MISSED = {
-    *(91, 155, 234, 245, 262, 264, 294, 336, 351, 417, 424, 472, 485, 492),
-    *(533, 562, 586, 592, 636, 638, 649, 697, 822, 839, 863, 866, 873, 877, 929, 968, 970),
+    *(91, 155, 234, 245, 262, 264, 294, 336, 351, 441, 472, 485, 492, 533),
+    *(586, 613, 636, 638, 649, 822, 839, 863, 959),
 }
 
 
@@ -337,13 +337,13 @@ def test_who_seeks_has_as_long_a_turn_where_all_are_late() -> None:
         drawn = begun(one, draw)
         stream = drawn.run(f"stream:{one.inner}", stream_time_slice=AUTO)
         assert stream.duration_ns < drawn.run(one.inner).duration_ns
-        assert stream.wait.max < 2500
+        assert stream.wait.max < 2750
 
 
 def test_how_many_do_not_keep_it() -> None:
     """The figures of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
-    assert len(AUTO_MISSED) == 31
+    assert len(AUTO_MISSED) == 23
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:

@@ -168,5 +168,10 @@ def rates(work: str, policy: str, **tunables: int) -> list[float]:
 )
 def test_processes_that_wait_for_each_other_are_served_together(work: str, best_other: str) -> None:
     """More is done than under the best policy that sees who they are."""
-    ours = statistics.geometric_mean(rates(work, "stream:deadline", stream_time_slice=0))
-    assert ours > 1.05 * statistics.geometric_mean(rates(work, best_other))
+    untried, tried = (
+        statistics.geometric_mean(rates(work, "stream:deadline", stream_time_slice=0, trials=trials))
+        for trials in (0, 1)
+    )
+    other = statistics.geometric_mean(rates(work, best_other))
+    assert untried > 1.05 * other
+    assert tried > other
