@@ -116,8 +116,7 @@ static u64 way_ns(const struct ss_policy *policy)
 {
 	const struct stream_state_all *all = policy->state;
 
-	return all->way_ns ? all->way_ns :
-			     policy->sched->curve.mean_random_ns;
+	return all->way_ns ? all->way_ns : policy->sched->curve.mean_random_ns;
 }
 
 /* Has the next request of @s waited for the target? */

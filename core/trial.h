@@ -26,7 +26,7 @@
  * be won. There is none while the framework has decided nothing, when holding
  * is the inner policy alone anyway. And a trial may be won by what the other
  * mode had brought into the drive's cache: so the prices of holding are kept,
- * and where the inner policy turns out to be dearer, holding is tried at once.
+ * and where the inner policy turns out to be dearer, its trial is lost later.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
@@ -70,7 +70,7 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_AIMED_STAKE (40 * SS_MSEC)
 /*
  * The inner policy has won, and has lost so much since, beyond a part of the
- * time: then holding is tried at once.
+ * time: then its trial is lost.
  */
 #define TRIAL_REGRET (200 * SS_MSEC)
 #define TRIAL_REGRET_PART 25
@@ -268,19 +268,6 @@ static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
 		trial_forget(trial);
 }
 
-/* The mode has been settled for long: is it time for a trial? */
-static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
-{
-	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
-
-	if (!ss_trial_is_alone(trial) &&
-	    trial->media_ns * 1000 > trial->counted_ns * most) {
-		trial_count_anew(trial);
-		return;
-	}
-	trial_change(trial, true, now_ns);
-}
-
 static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
 {
 	u64 *pause = &trial->pause_ns[trial->mode];
@@ -291,6 +278,32 @@ static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
 	*pause *= clearly || trial->mode == SS_TRIAL_HOLD ? TRIAL_BACK_OFF : 2;
 	*pause = min_t(u64, *pause, TRIAL_MOST_PAUSE);
 	trial_change(trial, false, now_ns);
+}
+
+/* Has the inner policy lost by now what it had won the disk with? */
+static inline bool trial_is_regretted(const struct ss_trial *trial)
+{
+	u64 allowed_ns = TRIAL_REGRET + trial->counted_ns / TRIAL_REGRET_PART;
+
+	return trial->aimed && ss_trial_is_alone(trial) &&
+	       trial->loss_ns > (s64)allowed_ns;
+}
+
+/* The mode has been settled for long: is it time for a trial? */
+static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
+{
+	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
+
+	if (trial_is_regretted(trial)) {
+		trial_lost(trial, now_ns);
+		return;
+	}
+	if (!ss_trial_is_alone(trial) &&
+	    trial->media_ns * 1000 > trial->counted_ns * most) {
+		trial_count_anew(trial);
+		return;
+	}
+	trial_change(trial, true, now_ns);
 }
 
 static inline void trial_won(struct ss_trial *trial)
@@ -362,15 +375,6 @@ static inline s64 trial_request_loss(const struct ss_trial *trial, u32 class,
 	return cost_ns - trial->price_ns[class] * weight;
 }
 
-/* Has the inner policy lost by now what it had won the disk with? */
-static inline bool trial_is_regretted(const struct ss_trial *trial)
-{
-	u64 allowed_ns = TRIAL_REGRET + trial->counted_ns / TRIAL_REGRET_PART;
-
-	return trial->aimed && ss_trial_is_alone(trial) &&
-	       trial->loss_ns > (s64)allowed_ns;
-}
-
 /*
  * The disk has done @rq, whose data took @transfer_ns to pass its head, while
  * the mode is settled. @idle: that was the last one for now. @decided: the
@@ -393,9 +397,12 @@ static inline bool ss_trial_settled(struct ss_trial *trial,
 		return false;
 	trial_count(trial, took_ns, transfer_ns, decided, now_ns);
 	trial_note(trial, class, weight, cost_ns);
-	if (ss_trial_is_alone(trial))
+	if (ss_trial_is_alone(trial)) {
 		trial->loss_ns += trial_request_loss(trial, class, weight,
 						     cost_ns);
+		/* What it has won before does not pay for long. */
+		trial->loss_ns = max_t(s64, trial->loss_ns, -(s64)TRIAL_REGRET);
+	}
 	return trial->decided_ns > trial->until_ns || trial_is_regretted(trial);
 }
 
