@@ -22,11 +22,11 @@
  * and nothing is tried.
  *
  * With a target for waits ("aimed") turns are longer and a trial puts them out
- * of step, so it begins later, may lose less, and nothing at all where it is to
- * be won. There is none while the framework has decided nothing, when holding
- * is the inner policy alone anyway. And a trial may be won by what the other
- * mode had brought into the drive's cache: so the prices of holding are kept,
- * and where the inner policy turns out to be dearer, its trial is lost later.
+ * of step, so it begins later, may lose less, and must win something. There is
+ * none while the framework has decided nothing, when holding is the inner
+ * policy alone anyway. And a trial may be won by what the other mode had brought
+ * into the drive's cache: so the prices of holding are kept, and where the inner
+ * policy turns out to be dearer, its trial is lost later.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
@@ -76,9 +76,11 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_REGRET_PART 25
 /*
  * In thousandths of a trial's time: the inner policy alone may lose this, for
- * it makes nobody wait, and holding must win this.
+ * it makes nobody wait, or must win that where there is a target; and holding
+ * must win this.
  */
 #define TRIAL_ALONE_LOSES 40
+#define TRIAL_AIMED_WINS 50
 #define TRIAL_HOLD_WINS 150
 /* From this share of the time spent transferring on there is no trial. */
 #define TRIAL_MEDIA 900
@@ -336,7 +338,8 @@ static inline bool trial_is_lost(const struct ss_trial *trial)
 /* A trial is under way: has it been decided? */
 static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 {
-	s64 loss_ns, allowed = trial->aimed ? 0 : TRIAL_ALONE_LOSES;
+	s64 loss_ns,
+		allowed = trial->aimed ? -TRIAL_AIMED_WINS : TRIAL_ALONE_LOSES;
 
 	if (trial_is_lost(trial)) {
 		trial_lost(trial, now_ns);
