@@ -21,12 +21,12 @@
  * rate at which the surface passes under the head there is nothing to win,
  * and nothing is tried.
  *
- * With a target for waits ("aimed") turns are longer and a trial puts them out
- * of step, so it begins later, may lose less, and must win something. There is
- * none while the framework has decided nothing, when holding is the inner
- * policy alone anyway. And a trial may be won by what the other mode had brought
- * into the drive's cache: so the prices of holding are kept, and where the inner
- * policy turns out to be dearer, its trial is lost later.
+ * With a target for waits ("aimed") turns are longer and a trial puts them
+ * out of step, so it begins later, may lose less, and must win something. There
+ * is none while the framework has decided nothing, when holding is the inner
+ * policy alone anyway. And a trial may be won by what the other mode had
+ * brought into the drive's cache: so the prices of holding are kept, and where
+ * the inner policy turns out to be dearer, its trial is lost later.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
