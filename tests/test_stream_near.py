@@ -169,7 +169,9 @@ def rates(work: str, policy: str, **tunables: int) -> list[float]:
 def test_processes_that_wait_for_each_other_are_served_together(work: str, best_other: str) -> None:
     """More is done than under the best policy that sees who they are."""
     untried, tried = (
-        statistics.geometric_mean(rates(work, "stream:deadline", stream_time_slice=0, trials=trials))
+        statistics.geometric_mean(
+            rates(work, "stream:deadline", stream_time_slice=0, trials=trials)
+        )
         for trials in (0, 1)
     )
     other = statistics.geometric_mean(rates(work, best_other))
