@@ -262,6 +262,27 @@ static void become_parent(const struct ss_policy *policy, struct stream *s,
 							  s->patience_ns);
 }
 
+/*
+ * Did @rq go because it was near? Asked as choose() was, with the head where it
+ * was and @rq pending.
+ */
+static bool was_near(const struct ss_policy *policy,
+		     const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_sched *sched = policy->sched;
+	u64 head_sector = sched->head_sector;
+	bool near;
+
+	sched->head_sector = rq->from_sector;
+	sched->nr_pending++;
+	sched->nr_pending_dir[rq->direction]++;
+	near = ss_stream_near(policy, now_ns, NULL) == rq;
+	sched->head_sector = head_sector;
+	sched->nr_pending--;
+	sched->nr_pending_dir[rq->direction]--;
+	return near;
+}
+
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 			      u64 now_ns)
 {
@@ -274,10 +295,9 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	bool established = false, near = false;
 	u64 oldest_ns;
 
-	/* Asked before anything changes, as choose() did. */
 	if (all->held && s != all->held && rq != all->answered &&
 	    policy->sched->nr_in_flight == 1)
-		near = ss_stream_near(policy, now_ns, NULL) == rq;
+		near = was_near(policy, rq, now_ns);
 	if (all->answer.open)
 		ss_answer_close(&all->answer, U64_MAX, now_ns);
 	if (rq == all->answered) {
@@ -360,26 +380,29 @@ static bool is_untried(const struct ss_policy *policy, u64 now_ns)
 
 /*
  * @rq is done: what does that say of holding and of the inner policy alone?
- * @answer: it went first because it was one.
+ * Answers by themselves are no reason for a trial: they are looked for only
+ * where that was seen to pay.
  */
 static void note_trial(const struct ss_policy *policy,
-		       const struct ss_request *rq, u64 moving_ns, bool answer,
-		       u64 now_ns)
+		       const struct ss_request *rq, u64 moving_ns, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	bool decided = is_alone(all) || all->held || all->share.open ||
-		       all->answer.open || answer;
+	bool decided = is_alone(all) || all->held || all->share.open;
+	bool idle = !sched->nr_pending && !sched->nr_in_flight;
 
 	if (is_untried(policy, now_ns)) {
 		if (is_alone(all))
 			trial_change(&all->trial, false, now_ns);
 		all->trial.last_ns = now_ns;
+		all->trial.idle = idle;
 		return;
 	}
-	ss_trial_completed(&all->trial, rq, moving_ns,
-			   !sched->nr_pending && !sched->nr_in_flight, decided,
-			   now_ns);
+	ss_trial_completed(&all->trial, rq, moving_ns, idle, decided, now_ns);
+	if (is_alone(all)) {
+		all->share.open = false;
+		all->share.idle_ns = 0;
+	}
 	if (all->held && is_alone(all)) {
 		ss_stream_turn_ends(policy);
 		all->held = NULL;
@@ -469,8 +492,7 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 			ss_stream_answer_done(all, took_ns, moving_ns);
 		if (!is_alone(all))
 			ss_stream_note_service(policy, rq, took_ns, moving_ns);
-		note_trial(policy, rq, moving_ns, rq == all->went_first,
-			   now_ns);
+		note_trial(policy, rq, moving_ns, now_ns);
 	}
 	if (rq == all->first_of_turn) {
 		all->first_of_turn = NULL;

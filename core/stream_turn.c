@@ -24,6 +24,8 @@
  */
 #define ASYNC_EXPIRY (5 * SS_SEC)
 
+/* Of so many, the oldest ones, the nearest is looked for. */
+#define NEAR_OF 256
 /* A device that had more than these at a turn's beginning orders by itself. */
 #define FULL 2
 
@@ -139,8 +141,8 @@ static bool own_is_late(const struct ss_policy *policy, const struct stream *s,
  * @s's own next one is, the turn is worth its way: it has its slice, is not
  * over before the head is there, and then not before as much time went into it
  * as into a switch. So many readers keep half of the disk's rate, whatever the
- * target. Not in a full device: that one finds short ways between many streams
- * by itself.
+ * target. A full device finds short ways between many requests of each by
+ * itself: there @s's own next one is no reason.
  */
 static u64 late_end_ns(const struct ss_policy *policy, const struct stream *s,
 		       u64 now_ns)
@@ -459,6 +461,7 @@ struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 	struct ss_request *rq, *nearest = NULL;
 	struct ss_decision choice;
 	u64 cost_ns, least_ns;
+	u32 nr = 0;
 
 	if (!near_may_go_on(policy, now_ns))
 		return NULL;
@@ -468,6 +471,8 @@ struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
 	least_ns = ss_curve_service_ns(&policy->sched->curve, s->end_sector,
 				       choice.rq->sector);
 	list_for_each_entry(rq, &all->age, age_node) {
+		if (++nr > NEAR_OF)
+			break;
 		if (rq == skip || !ss_request_is_awaited(rq))
 			continue;
 		cost_ns = ss_curve_service_ns(&policy->sched->curve,
@@ -556,9 +561,10 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns)
 
 /*
  * Does @rq, with which a turn begins, say that the target cannot be kept? It
- * waited for longer, by more than the request before it takes; and by a fourth,
- * or with as many streams as there are the target would leave less than a third
- * of the time for what is no switch.
+ * waited for longer, by a fourth; or in a full device, where its reader has at
+ * most one other outstanding; or by more than the request before it takes, and
+ * with as many streams as there are the target would leave less than a third of
+ * the time for what is no switch.
  */
 static bool is_behind(const struct ss_policy *policy,
 		      const struct ss_request *rq, u64 now_ns)

@@ -300,6 +300,8 @@ static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 		trial_lost(trial, now_ns);
 		return;
 	}
+	if (trial->aimed && ss_trial_is_alone(trial))
+		trial->pause_ns[SS_TRIAL_ALONE] = TRIAL_AIMED_PAUSE;
 	if (!ss_trial_is_alone(trial) &&
 	    trial->media_ns * 1000 > trial->counted_ns * most) {
 		trial_count_anew(trial);
@@ -314,7 +316,10 @@ static inline void trial_won(struct ss_trial *trial)
 	trial->settled = true;
 	trial->loss_ns = 0;
 	trial_count_anew(trial);
-	trial->pause_ns[trial->mode] = trial_first_pause(trial, trial->mode);
+	/* With a target, it is not won before its time is over. */
+	if (!trial->aimed || !ss_trial_is_alone(trial))
+		trial->pause_ns[trial->mode] = trial_first_pause(trial,
+								 trial->mode);
 }
 
 /* What the mode on trial has lost; what it won at first was in the cache. */

@@ -155,6 +155,32 @@ def test_a_trial_won_by_what_was_in_the_cache_is_regretted(core: Core) -> None:
     assert aimed.rate(4000, 6000) >= 0.9 * possible
 
 
+def test_trials_turned_off_while_the_inner_policy_is_alone(core: Core) -> None:
+    alone = Readers(core, "cscan", out_of_the_cache, 1).run(5000)
+    readers = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(5000)
+    assert readers.rate(4000, 5000) >= 0.97 * alone.rate(4000, 5000)
+    readers.d.tune("trials", 0)
+    readers.run(6000)
+    assert readers.rate(5200, 6000) < 0.5 * alone.rate(4000, 5000)
+
+
+def test_a_slice_set_and_a_target_while_the_inner_policy_is_alone(core: Core) -> None:
+    """Each begins with holding, and finds it out for itself."""
+    alone = Readers(core, "cscan", out_of_the_cache, 1).run(5000)
+    readers = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(5000)
+    for since, slice_ns in ((5000, SLICE_MS * MS), (10_000, 0)):
+        readers.d.tune("stream_time_slice", slice_ns)
+        readers.run(since + 5000)
+        assert readers.rate(since, since + 500) < 0.5 * alone.rate(4000, 5000)
+        assert readers.rate(since + 4000, since + 5000) >= 0.97 * alone.rate(4000, 5000)
+
+
+def test_with_a_target_nobody_waits_longer_for_the_inner_policy_alone(core: Core) -> None:
+    """cscan would serve one reader for ever."""
+    aimed = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(20_000)
+    assert max(waited for _, waited in aimed.done) <= TARGET_MS + 10.5
+
+
 @pytest.mark.parametrize(("inner", "turn_ms"), [("noop", SLICE_MS), ("cscan", LONG_TURN_MS)])
 def test_rule_5_bounds_waits_also_with_the_inner_policy_alone(
     core: Core, inner: str, turn_ms: float
