@@ -395,7 +395,8 @@ static void note_trial(const struct ss_policy *policy,
 		if (is_alone(all))
 			trial_change(&all->trial, false, now_ns);
 		all->trial.last_ns = now_ns;
-		all->trial.idle = idle;
+		if (!is_led(sched, now_ns))
+			all->trial.idle = idle;
 		return;
 	}
 	ss_trial_completed(&all->trial, rq, moving_ns, idle, decided, now_ns);
