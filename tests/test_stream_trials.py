@@ -176,7 +176,7 @@ def test_a_slice_set_and_a_target_while_the_inner_policy_is_alone(core: Core) ->
 
 
 def test_with_a_target_nobody_waits_longer_for_the_inner_policy_alone(core: Core) -> None:
-    """cscan would serve one reader for ever."""
+    """In turns, in trials and after one was won alike."""
     aimed = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(20_000)
     assert max(waited for _, waited in aimed.done) <= TARGET_MS + 10.5
 
