@@ -157,8 +157,8 @@ def test_systemds_own_tool_hands_over_a_socket(tmp_path: Path) -> None:
         handle.connect_unix(str(path))  # with it the server starts
         handle.pwrite(b"activated" + bytes(503), 0)
         assert handle.pread(512, 0)[:9] == b"activated"
+        handle.shutdown()  # before the server ends, which would reset the connection
         process.terminate()
-        handle.shutdown()
         assert process.wait(60) == 0
     finally:
         process.kill()
