@@ -18,6 +18,8 @@
 #ifndef SS_ANSWER_H
 #define SS_ANSWER_H
 
+#include <linux/kernel.h>
+#include <linux/math64.h>
 #include <linux/types.h>
 
 /* Outcomes that tell enough; the score forgets by 1/ANSWER_MEMORY at each. */
@@ -31,24 +33,42 @@
 #define ANSWER_SHARE 32
 /* ... and of what positioning to the choice at hand takes. */
 #define ANSWER_CHOICE_SHARE 8
+/* One that goes first is to win more than this part of what choices cost. */
+#define ANSWER_MARGIN 5
 
 struct ss_answer {
 	bool open; /* the disk is idle for one */
 	u64 since_ns; /* since when, if open */
 	u64 until_ns; /* and until when at most */
 	u64 choice_ns; /* what would have been chosen costs this */
-	u64 first_choice_ns; /* the same, of the answer that went first last */
+	u64 mean_choice_ns; /* and such have, as a running mean */
+	u64 first_most_ns; /* below this it pays that the last one went first */
 	u64 won_ns;
 	u64 lost_ns;
+	s64 first_won_ns; /* by answers that went first */
 	u32 nr_seen; /* outcomes, up to ANSWER_FEW */
 	u32 nr_passed; /* times not looked for one since the last try */
 };
 
+/*
+ * Has it won more than it lost? What one position cost says little, for the
+ * surface turns meanwhile; so of answers that went first the sum counts.
+ */
+static inline bool ss_answer_pays(const struct ss_answer *answer)
+{
+	u64 won_ns = answer->won_ns, lost_ns = answer->lost_ns;
+
+	if (answer->first_won_ns > 0)
+		won_ns += answer->first_won_ns;
+	else
+		lost_ns -= answer->first_won_ns;
+	return won_ns > ANSWER_FACTOR * lost_ns;
+}
+
 /* A request is done, the device empty: is it to be looked for an answer? */
 static inline bool ss_answer_due(struct ss_answer *answer)
 {
-	if (answer->nr_seen < ANSWER_FEW ||
-	    answer->won_ns > ANSWER_FACTOR * answer->lost_ns)
+	if (answer->nr_seen < ANSWER_FEW || ss_answer_pays(answer))
 		return true;
 	if (++answer->nr_passed < ANSWER_PROBE)
 		return false;
@@ -66,6 +86,22 @@ static inline void ss_answer_open(struct ss_answer *answer, u64 choice_ns,
 	answer->since_ns = now_ns;
 	answer->until_ns = now_ns + most_ns;
 	answer->choice_ns = choice_ns;
+	answer->mean_choice_ns += div_s64((s64)choice_ns -
+						  (s64)answer->mean_choice_ns,
+					  (s32)answer->nr_seen + 1);
+}
+
+/*
+ * What may an answer cost that goes first, before what is @straight_ns away
+ * now, and @on_ns from the answer? Left for later it will cost what choices do:
+ * little, where many requests are pending and an elevator comes by.
+ */
+static inline u64 ss_answer_most_ns(const struct ss_answer *answer,
+				    u64 straight_ns, u64 on_ns)
+{
+	u64 most_ns = straight_ns + answer->mean_choice_ns;
+
+	return most_ns - min_t(u64, most_ns, on_ns);
 }
 
 /*
@@ -78,6 +114,7 @@ static inline void ss_answer_close(struct ss_answer *answer, u64 now_choice_ns,
 	answer->open = false;
 	answer->won_ns -= answer->won_ns / ANSWER_MEMORY;
 	answer->lost_ns -= answer->lost_ns / ANSWER_MEMORY;
+	answer->first_won_ns -= answer->first_won_ns / ANSWER_MEMORY;
 	answer->lost_ns += now_ns - answer->since_ns;
 	if (now_choice_ns < answer->choice_ns)
 		answer->won_ns += answer->choice_ns - now_choice_ns;
@@ -87,10 +124,7 @@ static inline void ss_answer_close(struct ss_answer *answer, u64 now_choice_ns,
 /* The answer went first, and positioning to it took @took_ns. */
 static inline void ss_answer_done(struct ss_answer *answer, u64 took_ns)
 {
-	if (took_ns < answer->first_choice_ns)
-		answer->won_ns += answer->first_choice_ns - took_ns;
-	else
-		answer->lost_ns += took_ns - answer->first_choice_ns;
+	answer->first_won_ns += (s64)answer->first_most_ns - (s64)took_ns;
 }
 
 #endif

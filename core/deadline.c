@@ -17,6 +17,17 @@
  * Under the stream framework other requests than the chosen ones are sent.
  * They count in the current batch, so that a stream's slice is to waiting
  * writes what a read batch is, and the elevator goes on from where they are.
+ *
+ * Where the framework aims at a target for waits, and the disk takes one
+ * command at a time, the elevator is broken off less often, unless there are
+ * writes that somebody waits for. To begin with the oldest request whenever a
+ * sweep is over costs long ways, and those that it passes over are the next
+ * oldest. So a batch is a number of requests there: where nothing lies ahead
+ * it goes on with the lowest, and so does the next one. A read is late only a
+ * fourth of its time later, for the sweep that is on its way to the oldest one
+ * mostly gets there sooner than others do after it. And batches are longer,
+ * and more of them go before one of writes. A drive with several commands
+ * orders them by itself.
  */
 #include "policies.h"
 #include "sched.h"
@@ -84,7 +95,39 @@ struct deadline_state {
 	u64 batched; /* requests of the current batch sent so far */
 	u64 starved; /* read batches since the last write batch */
 	u64 last_end_sector; /* of the last request sent */
+	u32 nr_awaited_writes; /* pending */
 };
+
+/* With a target: so many times as long, and as often. */
+#define AIMED_TIMES 2
+/* With a target a read is late by this part of its time later. */
+#define AIMED_LATE 4
+
+/* Is there a target, with @nr_in_flight commands in the disk? */
+static inline bool deadline_aims(const struct ss_policy *policy,
+				 u32 nr_in_flight)
+{
+	const struct deadline_state *dl = policy->state;
+
+	return policy->sched->wait_target_ns && !nr_in_flight &&
+	       !dl->nr_awaited_writes && !policy->sched->curve.flat &&
+	       policy->value[DEADLINE_BATCH_OVER_GAPS];
+}
+
+/* A tunable that counts, with a target (@aims) or without. */
+static inline u64 deadline_count(const struct ss_policy *policy, u32 tunable,
+				 bool aims)
+{
+	return policy->value[tunable] * (aims ? AIMED_TIMES : 1);
+}
+
+/* When has @rq expired? */
+static u64 deadline_expiry_ns(const struct ss_request *rq, bool aims)
+{
+	if (!aims || rq->direction == SS_WRITE)
+		return rq->expires_ns;
+	return rq->expires_ns + (rq->expires_ns - rq->arrival_ns) / AIMED_LATE;
+}
 
 static void deadline_init(struct ss_policy *policy)
 {
@@ -107,6 +150,7 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	rq->expires_ns = rq->arrival_ns +
 			 policy->value[dir == SS_READ ? DEADLINE_READ_EXPIRE :
 							DEADLINE_WRITE_EXPIRE];
+	dl->nr_awaited_writes += dir == SS_WRITE && ss_request_is_awaited(rq);
 	list_add_tail(&rq->fifo_node, &dl->fifo[dir]);
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
@@ -123,23 +167,43 @@ static bool deadline_goes_on(const struct ss_policy *policy,
 
 /* May the current batch go on with @rq? */
 static inline bool deadline_fits(const struct ss_policy *policy,
-				 const struct ss_request *rq)
+				 const struct ss_request *rq, bool aims)
 {
 	const struct deadline_state *dl = policy->state;
 
-	return dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
+	return dl->batched <
+		       deadline_count(policy, DEADLINE_FIFO_BATCH, aims) &&
 	       deadline_goes_on(policy, rq);
+}
+
+/* Where a sweep of @direction is next, from the beginning if it is over. */
+static struct ss_request *deadline_round(const struct ss_policy *policy,
+					 u32 direction,
+					 const struct ss_request *skip)
+{
+	const struct deadline_state *dl = policy->state;
+	const struct rb_root *sorted = &dl->sorted[direction];
+	struct ss_request *rq;
+
+	rq = ss_sorted_from(sorted, dl->last_end_sector);
+	if (rq && rq == skip)
+		rq = ss_sorted_next(rq);
+	if (rq)
+		return rq;
+	rq = ss_sorted_first(sorted);
+	return rq && rq == skip ? ss_sorted_next(rq) : rq;
 }
 
 /* Where a batch begins that has nothing to go on with. */
 static struct ss_request *deadline_begin(const struct ss_policy *policy,
 					 struct ss_request *oldest,
-					 const struct ss_request *skip)
+					 const struct ss_request *skip,
+					 bool aims)
 {
 	const struct deadline_state *dl = policy->state;
 	struct ss_request *lowest;
 
-	if (policy->value[DEADLINE_BATCH_OVER_GAPS])
+	if (!aims && policy->value[DEADLINE_BATCH_OVER_GAPS])
 		return oldest;
 	lowest = ss_sorted_first(&dl->sorted[oldest->direction]);
 	return lowest == skip ? ss_sorted_next(lowest) : lowest;
@@ -148,42 +212,58 @@ static struct ss_request *deadline_begin(const struct ss_policy *policy,
 /* The batch does not go on with its next request: what then? */
 static noinline struct ss_decision deadline_choose_other(
 	const struct ss_policy *policy, u64 now_ns,
-	const struct ss_request *skip)
+	const struct ss_request *skip, bool aims)
 {
 	const struct deadline_state *dl = policy->state;
 	struct ss_request *next = dl->next, *oldest[SS_DIRECTIONS];
-	u32 dir;
+	u32 dir = dl->batch_direction;
 
 	if (next && next == skip) {
 		next = ss_sorted_next(next);
-		if (next && deadline_fits(policy, next))
+		if (next && deadline_fits(policy, next, aims))
 			return ss_dispatch(next);
 	}
 	oldest[SS_READ] = ss_first_but(&dl->fifo[SS_READ], skip);
 	oldest[SS_WRITE] = ss_first_but(&dl->fifo[SS_WRITE], skip);
 	if (!oldest[SS_READ] && !oldest[SS_WRITE])
 		return ss_nothing();
+	if (aims && oldest[dir] && deadline_fits(policy, oldest[dir], true) &&
+	    now_ns < deadline_expiry_ns(oldest[dir], true))
+		return ss_dispatch(deadline_round(policy, dir, skip));
 	dir = SS_READ;
 	if (!oldest[SS_READ] ||
 	    (oldest[SS_WRITE] &&
-	     dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
+	     dl->starved >=
+		     deadline_count(policy, DEADLINE_WRITES_STARVED, aims)))
 		dir = SS_WRITE;
-	if (now_ns >= oldest[dir]->expires_ns)
+	if (now_ns >= deadline_expiry_ns(oldest[dir], aims))
 		return ss_dispatch(oldest[dir]);
 	if (!next || next->direction != dir)
-		return ss_dispatch(deadline_begin(policy, oldest[dir], skip));
+		return ss_dispatch(deadline_begin(policy, oldest[dir], skip,
+						  aims));
 	return ss_dispatch(next);
+}
+
+static inline struct ss_decision deadline_choice(const struct ss_policy *policy,
+						 u64 now_ns,
+						 const struct ss_request *skip,
+						 bool aims)
+{
+	const struct deadline_state *dl = policy->state;
+
+	if (dl->next && dl->next != skip &&
+	    deadline_fits(policy, dl->next, aims))
+		return ss_dispatch(dl->next);
+	return deadline_choose_other(policy, now_ns, skip, aims);
 }
 
 static struct ss_decision deadline_choose(const struct ss_policy *policy,
 					  u64 now_ns,
 					  const struct ss_request *skip)
 {
-	const struct deadline_state *dl = policy->state;
+	bool aims = deadline_aims(policy, policy->sched->nr_in_flight);
 
-	if (dl->next && dl->next != skip && deadline_fits(policy, dl->next))
-		return ss_dispatch(dl->next);
-	return deadline_choose_other(policy, now_ns, skip);
+	return deadline_choice(policy, now_ns, skip, aims);
 }
 
 /* Take @rq out; the elevator, if it was to go on there, goes on behind it. */
@@ -191,6 +271,8 @@ static void deadline_take(struct deadline_state *dl, struct ss_request *rq)
 {
 	if (dl->next == rq)
 		dl->next = ss_sorted_next(rq);
+	dl->nr_awaited_writes -= rq->direction == SS_WRITE &&
+				 ss_request_is_awaited(rq);
 	list_del_init(&rq->fifo_node);
 	ss_sorted_del(&dl->sorted[rq->direction], rq);
 }
@@ -199,13 +281,15 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 				u64 now_ns)
 {
 	struct deadline_state *dl = policy->state;
-	u64 most = policy->value[DEADLINE_FIFO_BATCH];
+	/* As it was when @rq was chosen. */
+	bool aims = deadline_aims(policy, policy->sched->nr_in_flight - 1);
+	u64 most = deadline_count(policy, DEADLINE_FIFO_BATCH, aims);
 	bool goes_on, over_gap;
 
 	goes_on = dl->batched < most && rq->direction == dl->batch_direction &&
 		  deadline_goes_on(policy, rq) &&
-		  (rq == dl->next ||
-		   rq != deadline_choose(policy, now_ns, NULL).rq);
+		  (aims || rq == dl->next ||
+		   rq != deadline_choice(policy, now_ns, NULL, false).rq);
 	if (!goes_on) {
 		/* 2.6.9 begins no batch at a gap: it asks each time then. */
 		over_gap = !policy->value[DEADLINE_BATCH_OVER_GAPS] &&
@@ -216,7 +300,7 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		else if (!list_empty(&dl->fifo[SS_WRITE]))
 			dl->starved++;
 	}
-	if (now_ns >= rq->expires_ns)
+	if (now_ns >= deadline_expiry_ns(rq, aims))
 		policy->sched->counters.expired++;
 	dl->batched++;
 	dl->batch_direction = rq->direction;
@@ -250,6 +334,7 @@ static struct ss_request *deadline_expired(const struct ss_policy *policy,
 					   u64 now_ns)
 {
 	const struct deadline_state *dl = policy->state;
+	bool aims = deadline_aims(policy, policy->sched->nr_in_flight);
 	struct ss_request *read, *write;
 
 	read = ss_first_but(&dl->fifo[SS_READ], NULL);
@@ -257,7 +342,9 @@ static struct ss_request *deadline_expired(const struct ss_policy *policy,
 		return read;
 	write = ss_first_but(&dl->fifo[SS_WRITE], NULL);
 	if (write && now_ns >= write->expires_ns &&
-	    (!read || dl->starved >= policy->value[DEADLINE_WRITES_STARVED]))
+	    (!read ||
+	     dl->starved >=
+		     deadline_count(policy, DEADLINE_WRITES_STARVED, aims)))
 		return write;
 	return NULL;
 }

@@ -65,6 +65,7 @@ struct ss_sched {
 	u64 head_sector; /* where the last dispatched request ends */
 	bool head_known; /* by learning: there was one that left it there */
 	u64 now_ns; /* of the last event */
+	u64 wait_target_ns; /* that a framework aims at for its inner, or 0 */
 	u64 busy_since_ns; /* on a flat curve: the last completion */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
 	struct ss_request

@@ -179,6 +179,8 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 	all->share.open = false;
 	all->share.idle_ns = 0;
 	aimed = policy->value[STREAM_TIME_SLICE] == SLICE_AUTO;
+	policy->sched->wait_target_ns =
+		aimed ? policy->value[STREAM_WAIT_TARGET] : 0;
 	if (is_alone(all) &&
 	    (aimed != all->trial.aimed || !policy->value[STREAM_TRIALS]))
 		trial_change(&all->trial, false, now_ns);

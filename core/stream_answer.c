@@ -67,20 +67,50 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 		       now_ns);
 }
 
+/*
+ * Shall @rq, an answer, go before what is next without it? Then it costs less,
+ * @own_ns, and the way there and on from there clearly less than both by
+ * themselves. Without the last where a stream is next: after its turn the head
+ * would have to come back. Up to how much it pays is told in @most_ns.
+ */
+static bool answer_is_better(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 own_ns,
+			     u64 *most_ns, u64 now_ns)
+{
+	const struct ss_policy *inner = inner_of(policy);
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct ss_decision next = inner->ops->choose(inner, now_ns, rq);
+	u64 least_ns = all->answer.mean_choice_ns / ANSWER_MARGIN;
+
+	if (own_ns >= *most_ns)
+		return false;
+	if (next.verdict != SS_DISPATCH ||
+	    (next.rq->stream && is_established(all, next.rq->stream)))
+		return true;
+	*most_ns = ss_answer_most_ns(&all->answer,
+				     ss_sched_cost_ns(sched, next.rq),
+				     ss_curve_service_ns(&sched->curve,
+							 ss_request_end(rq),
+							 next.rq->sector));
+	return own_ns + least_ns < *most_ns;
+}
+
 void ss_stream_answer_came(const struct ss_policy *policy,
 			   struct ss_request *rq, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	u64 choice_ns, own_ns;
+	u64 choice_ns, own_ns, most_ns;
 
 	if (!all->answer.open || !is_awaited_read(rq))
 		return;
 	choice_ns = inner_cost_ns(policy, now_ns);
+	most_ns = choice_ns;
 	own_ns = ss_sched_cost_ns(policy->sched, rq);
-	if (own_ns < choice_ns &&
-	    now_ns < all->run_ns + answers_turn_ns(policy)) {
+	if (now_ns < all->run_ns + answers_turn_ns(policy) &&
+	    answer_is_better(policy, rq, own_ns, &most_ns, now_ns)) {
 		all->answered = rq;
-		all->answer.first_choice_ns = choice_ns;
+		all->answer.first_most_ns = most_ns;
 		choice_ns = U64_MAX;
 	}
 	ss_answer_close(&all->answer, choice_ns, now_ns);
