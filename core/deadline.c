@@ -34,6 +34,7 @@
 #include "sorted.h"
 
 #include <linux/kernel.h>
+#include <linux/limits.h>
 
 enum {
 	DEADLINE_READ_EXPIRE,
@@ -134,6 +135,7 @@ static void deadline_init(struct ss_policy *policy)
 	struct deadline_state *dl = policy->state;
 	u32 dir;
 
+	dl->batched = U64_MAX; /* there is no batch yet */
 	for (dir = 0; dir < SS_DIRECTIONS; dir++) {
 		dl->sorted[dir] = RB_ROOT;
 		INIT_LIST_HEAD(&dl->fifo[dir]);

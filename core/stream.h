@@ -243,6 +243,9 @@ void ss_stream_note_service(const struct ss_policy *policy,
 struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 				     struct ss_request *rq, u64 now_ns);
 
+/* Has the held stream, if there is one, had its turn? Others are pending. */
+bool ss_stream_turn_is_over(const struct ss_policy *policy, u64 now_ns);
+
 /*
  * Which request goes while it is the turn of @s, or until when the head stays;
  * nothing when the inner policy shall decide.

@@ -60,8 +60,9 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 	    !ss_answer_due(&all->answer))
 		return;
 	if (all->held &&
-	    ss_stream_held_choose(policy, all->held, now_ns).verdict !=
-		    SS_NOTHING)
+	    (ss_stream_turn_is_over(policy, now_ns) ||
+	     ss_stream_held_choose(policy, all->held, now_ns).verdict !=
+		     SS_NOTHING))
 		return;
 	ss_answer_open(&all->answer, inner_cost_ns(policy, now_ns), most_ns,
 		       now_ns);

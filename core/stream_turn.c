@@ -198,6 +198,13 @@ static inline bool turn_goes_on(const struct ss_policy *policy,
 	       now_ns < slice_end_ns(policy, s, now_ns);
 }
 
+bool ss_stream_turn_is_over(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	return all->held && !turn_goes_on(policy, all->held, now_ns);
+}
+
 /*
  * Does @rq read on right behind the turn's first request, which is in the
  * device? Of what takes one seek a drive that orders its commands may begin
