@@ -466,7 +466,6 @@ def test_unknown_figure() -> None:
 def test_results_that_cannot_be_written_are_refused_before_the_work(
     tmp_path: Path, endless: Path
 ) -> None:
-    began = time.monotonic()
     missing = tmp_path / "none/results.json"
     why = why_refused("run", endless, "--to", missing)
     assert why == f"--to {missing}: cannot write it: there is no directory {missing.parent}"
@@ -474,7 +473,6 @@ def test_results_that_cannot_be_written_are_refused_before_the_work(
     trace = tmp_path / "a.trace"
     trace.write_bytes(PLAIN)
     assert "no directory" in why_refused("replay", trace, "--to", missing)
-    assert time.monotonic() - began < 20
 
 
 def test_what_is_no_file_is_written_to_and_stays(to: Path) -> None:
