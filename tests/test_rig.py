@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -92,6 +93,21 @@ def test_the_file_system_is_this_machines_and_cannot_be_changed(
     ]
     assert result.stdout.endswith("x\nrig\n")
     assert not (root / "no").exists() and not (tmp_path / "no").exists()
+
+
+def test_a_cache_below_tmp_is_seen(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts copy the kernel's source out of it; a file system of the rig's own hides /tmp."""
+    real = rig.cache()
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        (Path(name) / "streamsched").mkdir()
+        (Path(name) / "streamsched" / "rig").symlink_to(real)
+        monkeypatch.setenv("XDG_CACHE_HOME", name)
+        folder = rig.kernel_folder()
+        assert folder.is_relative_to(name)
+        result = rig.run_in_rig(
+            f"ls {folder}/linux; touch {folder}/no || echo refused", modules=False
+        )
+    assert result.stdout == f"{folder}/linux\nrefused\n"
 
 
 # ---- time ----
