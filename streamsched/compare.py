@@ -38,6 +38,9 @@ MAX_ALONE = 32
 # A bar appears when a comparison has taken this long, in seconds.
 PATIENCE_S = 1.0
 
+# What may end the command.
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 _parts: Any = None  # in a worker: the shared array of how far each task is
 
 
@@ -120,12 +123,26 @@ def _begin_worker(parts: Any) -> None:
     # The parent decides what an interrupt means, and ends a worker also while it computes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     # A parent that is killed cannot: its workers would wait for it for ever, for they hold the
     # other end of their own pipe. The kernel tells them; not those that began too late for that.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     parent = multiprocessing.parent_process()
     if parent is not None and not parent.is_alive():
         os._exit(1)
+
+
+@contextlib.contextmanager
+def _no_signals() -> Iterator[None]:
+    """For workers to begin in: until one has said what signals mean to it, none may reach it.
+
+    It would take them as the parent does, with a traceback. Those for the parent come afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(index: int, task: Task) -> Run:
@@ -234,8 +251,9 @@ def run_tasks(
     interrupted = False
     futures: list[Future[Run]] = []
     try:
-        for i, task in enumerate(tasks):
-            futures.append(pool.submit(_work, i, task))
+        with _no_signals():
+            for i, task in enumerate(tasks):
+                futures.append(pool.submit(_work, i, task))
         with _bars(console, labels, parts) as update:
             left = set(futures)
             while left:
@@ -253,7 +271,6 @@ def run_tasks(
             else None
             for future in futures
         ]
-        # An interrupt may come between a task's start and its entry in the list.
         if interrupted or not all(future.done() for future in futures):
             workers = list(getattr(pool, "_processes", {}).values())
             for future in futures:

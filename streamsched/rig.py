@@ -449,7 +449,9 @@ def _lay_out(
         load = [name for name in MODULES if (own / name).is_file()]
     for module in built:
         shutil.copy(module, folder / "modules")
-    hidden = [path for path in dict.fromkeys(show) if _hidden(path)]
+    # The cache has the kernel's source, which scripts copy.
+    seen = dict.fromkeys([*show, cache(), cache().resolve()])
+    hidden = [path for path in seen if _hidden(path)]
     for path in hidden:
         _check_path(path, "folder")
         if not path.is_dir():
@@ -604,7 +606,8 @@ def run_in_rig(
     @timeout_s  of this machine's time, after which the rig is stopped
     @modules    compile (if need be) and load stream-iosched and hdd-emu; all modules, null_blk
                 among them, are in $MODULES
-    @show       folders of this machine to be seen inside though a tmpfs is mounted over them
+    @show       folders of this machine to be seen inside though a tmpfs is mounted over them;
+                the rig's cache is, too
     @parameters more for the kernel's command line
     @live       show the script's output as it comes
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,8 @@ from streamsched.nbdhost import find_plugin
 
 START_S = 60.0
 STOP_S = 60.0
+# What takes longer has failed; a slow machine with other work on it is that much slower.
+PATIENCE_S = 120.0
 
 
 def _libnbd() -> Any:
@@ -53,6 +56,14 @@ def missing() -> str | None:
 LONG_FORM = os.environ.get("STREAMSCHED_TESTS") == "all"
 
 needs_plugin = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+def wait_until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
+    """Look again and again; a fixed pause is too short somewhere, and too long elsewhere."""
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
+        time.sleep(0.005)
 
 
 class Server:
@@ -101,13 +112,15 @@ class Server:
                 env=self.env,
                 pass_fds=self.fds,
             )
-        until = time.monotonic() + START_S
-        while not self.ready.exists():
-            if self.process.poll() is not None:
-                raise AssertionError(f"nbdkit ended: {self.text()}")
-            assert time.monotonic() < until, f"nbdkit does not start: {self.text()}"
-            time.sleep(0.005)
+        wait_until(
+            lambda: self.ready.exists() or self.has_ended(), "nbdkit lets clients in", START_S
+        )
+        if self.has_ended():
+            raise AssertionError(f"nbdkit ended: {self.text()}")
         return self
+
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
 
     def __exit__(
         self,
@@ -143,6 +156,20 @@ class Server:
         assert self.process
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def metrics(self, file: Path) -> str:
+        """What it was given metrics=@file for, as of now."""
+        before = file.stat().st_ino  # it is replaced as a whole
+        os.kill(self.pid, signal.SIGUSR1)
+        wait_until(lambda: file.stat().st_ino != before or self.has_ended(), "new metrics")
+        return file.read_text()
+
+    def dispatched(self, file: Path) -> int:
+        """How many requests its members have got."""
+        found = re.findall(
+            r"^streamsched_dispatches_total.* (\d+)$", self.metrics(file), re.MULTILINE
+        )
+        return sum(map(int, found))
 
     def text(self) -> str:
         """What it wrote to standard error."""

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -466,7 +467,6 @@ def test_unknown_figure() -> None:
 def test_results_that_cannot_be_written_are_refused_before_the_work(
     tmp_path: Path, endless: Path
 ) -> None:
-    began = time.monotonic()
     missing = tmp_path / "none/results.json"
     why = why_refused("run", endless, "--to", missing)
     assert why == f"--to {missing}: cannot write it: there is no directory {missing.parent}"
@@ -474,7 +474,6 @@ def test_results_that_cannot_be_written_are_refused_before_the_work(
     trace = tmp_path / "a.trace"
     trace.write_bytes(PLAIN)
     assert "no directory" in why_refused("replay", trace, "--to", missing)
-    assert time.monotonic() - began < 20
 
 
 def test_what_is_no_file_is_written_to_and_stays(to: Path) -> None:
@@ -846,13 +845,15 @@ def test_no_worker_outlives_the_command(number: signal.Signals, to: Path, endles
     assert list(to.parent.iterdir()) == []
 
 
-def interrupted(after_s: float, *arguments: object) -> tuple[int, str, str]:
+def interrupted(
+    after_s: float, *arguments: object, command: Sequence[object] = (COMMAND,)
+) -> tuple[int, str, str]:
     """Exit code, output and errors of a run that gets Ctrl-C @after_s after its first worker came.
 
     A busy machine may take seconds to get as far as that.
     """
     with subprocess.Popen(
-        [str(COMMAND), *map(str, arguments)],
+        [*map(str, command), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -897,6 +898,32 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
     assert (code, out) == (130, "")
     assert "interrupted before any run was finished" in err
     assert "Traceback" not in err
+    assert list(to.parent.iterdir()) == []
+
+
+# A busy machine may let a worker do nothing for a while when it has just begun.
+SLOWLY = """
+import time
+import streamsched.compare
+from streamsched.cli import main
+
+begin = streamsched.compare._begin_worker
+
+def slowly(parts):
+    time.sleep(1)
+    begin(parts)
+
+streamsched.compare._begin_worker = slowly
+main()
+"""
+
+
+def test_ctrl_c_while_workers_begin(to: Path, endless: Path) -> None:
+    arguments = ("run", endless, "--policy", "noop,sptf", "--jobs", "2", "--to", to)
+    command = (sys.executable, "-P", "-c", SLOWLY)
+    code, out, err = interrupted(0.2, *arguments, command=command)
+    assert (code, out) == (130, "")
+    assert err == "streamsched: interrupted before any run was finished\n"
     assert list(to.parent.iterdir()) == []
 
 

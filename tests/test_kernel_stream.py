@@ -358,6 +358,40 @@ def test_asynchronous_writes_leave_tags_to_readers() -> None:
     assert busy and 0 < int(busy[1]) <= 12, result.stdout + result.files["tags"].decode()
 
 
+BUSY = (
+    "for i in $(seq 200); do sleep 0.03;"
+    " grep busy= /sys/kernel/debug/block/hdd0/hctx0/sched_tags; done >$OUT/tags\n"
+)
+
+
+def most_tags(result: rig.RigResult) -> int:
+    return max(int(nr) for nr in re.findall(rb"busy=(\d+)", result.files["tags"]))
+
+
+@pytest.mark.parametrize(("way", "least", "most"), [("randread", 16, 16), ("randwrite", 8, 12)])
+def test_whoever_waits_for_writes_leaves_tags_to_readers(way: str, least: int, most: int) -> None:
+    """Direct writes, too, as those of fsync(); reads may have all tags."""
+    result = guest(
+        "echo 16 >nr_requests\n"
+        f"{FIO} --name=v --ioengine=libaio --iodepth=64 --rw={way} --bs=4k --norandommap"
+        " --runtime=4 --time_based --output=/dev/null &\n"
+        f"{BUSY}wait",
+        depth=1,
+    )
+    assert least <= most_tags(result) <= most
+
+
+def test_what_a_file_system_reads_ahead_leaves_tags_to_readers() -> None:
+    """The maps of all groups, each by itself: nobody waits for them yet."""
+    result = guest(
+        "mkfs.ext4 -q -O ^flex_bg,^uninit_bg,^metadata_csum -N 50000 /dev/hdd0 20000000\n"
+        "echo 3 >/proc/sys/vm/drop_caches; mkdir /tmp/m; echo 16 >nr_requests\n"
+        f"mount /dev/hdd0 /tmp/m; {BUSY}umount /tmp/m",
+        depth=1,
+    )
+    assert 8 <= most_tags(result) <= 12
+
+
 @pytest.mark.parametrize("depth", [1, 4])
 def test_data_and_merging(depth: int) -> None:
     """Everything comes back as written: mixed sizes, merged, discarded around."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import threading
 import time
 from pathlib import Path
@@ -36,13 +35,8 @@ def stripes(folder: Path) -> list[str]:
 
 def array_metrics(server: Server, file: Path) -> dict[str, int]:
     """The stripe set's lines, written anew."""
-    assert server.process
-    before = file.stat().st_mtime_ns
-    server.process.send_signal(signal.SIGUSR1)
-    until = time.monotonic() + 10
-    while file.stat().st_mtime_ns == before and time.monotonic() < until:
-        time.sleep(0.01)
-    found = re.findall(r"^streamsched_array_(\w+)_total (\d+)$", file.read_text(), re.MULTILINE)
+    text = server.metrics(file)
+    found = re.findall(r"^streamsched_array_(\w+)_total (\d+)$", text, re.MULTILINE)
     return {name: int(value) for name, value in found}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import LONG_FORM, Server, connected, image, nbd, needs_plugin
+from nbd_server import LONG_FORM, Server, connected, image, nbd, needs_plugin, wait_until
 
 pytestmark = needs_plugin
 
@@ -74,6 +74,12 @@ class Writer(threading.Thread):
             self.promised[block] = version
 
 
+def wait_for_steps(writers: list[Writer], enough: int) -> None:
+    wait_until(
+        lambda: sum(writer.steps for writer in writers) >= enough, f"{enough} steps of the writers"
+    )
+
+
 def content(block: int, version: int) -> bytes:
     return struct.pack("<II", block, version) * (BLOCK // 8)
 
@@ -109,9 +115,7 @@ def test_promises_survive_a_kill(tmp_path: Path, members: int, emulate: bool) ->
             for writer in writers:
                 writer.start()
             # A moment that depends on how far they are, whatever the machine's speed.
-            enough = rnd.randrange(200)
-            while sum(writer.steps for writer in writers) < enough:
-                time.sleep(0.001)
+            wait_for_steps(writers, rnd.randrange(200))
             time.sleep(rnd.random() * 0.005)
             server.kill()
             for writer in writers:
@@ -219,8 +223,7 @@ def test_lost_data_is_told_to_all_that_flush(tmp_path: Path, first: str, second:
             threading.Thread(target=call, args=(handles[1], second, "second")),
         ]
         threads[0].start()
-        while not begun.exists():
-            time.sleep(0.001)
+        wait_until(begun.exists, "the first flush")
         threads[1].start()
         threads[1].join(0.3)  # it would be wrong if it were answered
         go_on.touch()

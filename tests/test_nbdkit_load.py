@@ -6,6 +6,7 @@ NBDKIT_LOAD_S=60, as in make test-all, is the long form: so long does each load 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import LONG_FORM, Server, image, nbd, needs_plugin
+from nbd_server import LONG_FORM, Server, image, nbd, needs_plugin, wait_until
 
 pytestmark = needs_plugin
 
@@ -81,10 +82,12 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            while time.monotonic() < self.until and not self.problem:
+            while not self.problem:
                 while len(self.busy) < DEPTH:
                     self.send()
                 self.handle.poll(10000)
+                if time.monotonic() >= self.until:  # last: each sends something
+                    break
             while self.busy and not self.problem:
                 if self.handle.poll(30000) == 0:
                     self.problem = f"{len(self.busy)} replies do not come"
@@ -135,16 +138,32 @@ def memory_kib(pid: int) -> int:
     return int(text.partition("VmRSS:")[2].split()[0])
 
 
+def threads_of(pid: int) -> int:
+    """Without the kernel's own, which serve io_uring and stay for a while."""
+    nr = 0
+    for comm in Path(f"/proc/{pid}/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            nr += not comm.read_text().startswith("iou-")
+    return nr
+
+
 def wait_until_closed(server: Server, stats: Path) -> None:
-    """No connection is left: those that are at the end nbdkit neither closes nor frees."""
-    while True:
+    """No connection is left: those that are at the end nbdkit neither closes nor frees.
+
+    It frees one in the last moments of its threads: for as long as these become fewer.
+    """
+
+    def closed() -> bool:
         stats.unlink(missing_ok=True)
         os.kill(server.pid, signal.SIGUSR1)
-        while not stats.exists():
-            time.sleep(0.05)
-        if "connection " not in stats.read_text():
-            break
-    time.sleep(0.5)
+        wait_until(lambda: stats.exists() or server.has_ended(), "statistics")
+        return server.has_ended() or "connection " not in stats.read_text()
+
+    wait_until(closed, "all connections are closed")
+    before, now = 0, threads_of(server.pid)
+    while now != before:
+        time.sleep(0.5)
+        before, now = now, threads_of(server.pid)
 
 
 @pytest.mark.parametrize("io", ["uring", "threads"])

@@ -11,12 +11,11 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import Server, image, nbd, needs_plugin
+from nbd_server import Server, image, nbd, needs_plugin, wait_until
 
 from streamsched.nbdhost import find_plugin
 
@@ -33,10 +32,19 @@ def tool(*command: str | Path) -> None:
     subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+def handed_over(
+    folder: Path, disk: Path, listening: socket.socket, options: tuple[str, ...] = ()
+) -> Server:
+    """A server that is given its socket, as systemd does; so nobody takes its port before."""
+    activated = f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&{listening.fileno()}'
+    return Server(
+        folder,
+        str(disk),
+        options=options,
+        wrapper=("bash", "-c", activated, "bash"),
+        listen=("--foreground",),
+        fds=(listening.fileno(),),
+    )
 
 
 def works(handle: Any) -> bool:
@@ -108,15 +116,15 @@ def test_tls_with_certificates(tmp_path: Path) -> None:
     # It believes in the right server, but comes with a certificate of its own making.
     shutil.copy(authority / "ca-cert.pem", tmp_path / "stranger" / "ca-cert.pem")
     disk = image(tmp_path / "disk", 1 << 20)
-    port = free_port()
     options = (
         "--tls=require",
         f"--tls-certificates={tmp_path / 'pki'}",
         "--tls-verify-peer",
     )
-    listen = ("--ipaddr=127.0.0.1", f"--port={port}")
-    server = Server(tmp_path, str(disk), options=options, listen=listen)
-    with server:
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = listening.getsockname()[1]
+        stack.enter_context(handed_over(tmp_path, disk, listening, options))
 
         def connect(folder: Path | None) -> Any:
             handle = nbd.NBD()
@@ -150,9 +158,10 @@ def test_systemds_own_tool_hands_over_a_socket(tmp_path: Path) -> None:
             stdin=subprocess.DEVNULL,
         )
     try:
-        while "Listening on" not in (tmp_path / "said").read_text():
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_until(
+            lambda: "Listening on" in (tmp_path / "said").read_text() or process.poll() is not None,
+            "it listens",
+        )
         handle = nbd.NBD()
         handle.connect_unix(str(path))  # with it the server starts
         handle.pwrite(b"activated" + bytes(503), 0)
@@ -189,15 +198,7 @@ def test_a_socket_that_only_its_group_may_use(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "socket"))
         (tmp_path / "socket").chmod(0o660)
         listening.listen()
-        activated = f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&{listening.fileno()}'
-        server = Server(
-            tmp_path,
-            str(disk),
-            wrapper=("bash", "-c", activated, "bash"),
-            listen=("--foreground",),
-            fds=(listening.fileno(),),
-        )
-        with server:
+        with handed_over(tmp_path, disk, listening) as server:
             handle = server.connect()
             assert handle.get_size() == 1 << 20
             handle.shutdown()

@@ -125,6 +125,33 @@ def test_whoever_is_gone_is_awaited_for_no_longer_than_a_seek(core: Core) -> Non
     assert stream.served_ms + other.served_ms > 0.93 * 20_000
 
 
+def whose_turns(core: Core, trials: int) -> list[tuple[float, int]]:
+    """A stream beside two who seek: when the disk took a request, and whose."""
+    d = Driver(core, "stream:noop", stream_time_slice=0, trials=trials, answer_time=0)
+    readers = [Reader(one_after_the_other(HERE))]
+    readers += [Reader(far_apart(seed), length=8, wants_at=320) for seed in (1, 2)]
+    taken: list[tuple[float, int]] = []
+    dispatch = d.dispatch
+
+    def and_remember(expected: Any = None) -> Any:
+        rq = dispatch(expected)
+        taken.append((d.now, min(rq.owner, OTHER)))
+        return rq
+
+    d.dispatch = and_remember  # type: ignore[method-assign]
+    run(d, readers, 4000)
+    return taken
+
+
+def test_a_trial_ends_their_turn(core: Core) -> None:
+    """The inner policy has the disk to itself: noop sends the stream's, the oldest, at once."""
+    tried, untried = (whose_turns(core, trials) for trials in (1, 0))
+    at = next(at for at, both in enumerate(zip(tried, untried, strict=False)) if len(set(both)) > 1)
+    assert 3000 < untried[at][0] < 3100  # in the midst of a turn of theirs
+    assert [owner for _, owner in untried[at - 3 : at + 3]] == [STREAM] + 5 * [OTHER]
+    assert tried[at][1] == STREAM
+
+
 def small_files(seed: int) -> Iterator[int]:
     """Files of five requests, each file far from the one before."""
     for sector in far_apart(seed):

@@ -8,6 +8,7 @@ really takes is another matter.
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -66,8 +67,11 @@ class Readers:
         lib.ss_sched_completed(d.sched, rq, d.now_ns)
         self.head = rq.sector + rq.nr_sectors
         self.done.append((d.now, waited))
-        heapq.heappush(self.due, (d.now + self.think_ms, rq.owner, self.head))
+        self.go_on(rq.owner)
         return d.now
+
+    def go_on(self, owner: int) -> None:
+        heapq.heappush(self.due, (self.d.now + self.think_ms, owner, self.head))
 
     def arrive(self, until_ms: float) -> None:
         while self.due and self.due[0][0] <= until_ms:
@@ -155,6 +159,56 @@ def test_a_trial_won_by_what_was_in_the_cache_is_regretted(core: Core) -> None:
     assert aimed.rate(4000, 6000) >= 0.9 * possible
 
 
+def test_a_trial_that_is_regretted_is_tried_again_after_ever_longer_pauses(core: Core) -> None:
+    """The drive has as much in its cache after each of the turns that holding makes."""
+    trials: list[float] = []  # when seeks began to follow each other
+    nr, last = 0, 0.0
+
+    def cost(head: int, sector: int) -> float:
+        nonlocal nr, last
+        if sector == head:
+            return 0
+        nr = nr + 1 if aimed.d.now - last <= 20 else 1
+        last = aimed.d.now
+        if nr == 100:
+            trials.append(last)
+        return 0 if 1 < nr <= 3000 else 10
+
+    aimed = Readers(core, "stream:noop", cost, 1, **AIMED)
+    aimed.run(40_000)
+    first, second, third = trials
+    assert 1500 < first < 2000
+    assert second - first >= 3 * first
+    assert third - second >= 3 * (second - first)
+
+
+class WithOneAtRandom(Readers):
+    """The last one reads at random, first by itself and with long pauses."""
+
+    def __init__(self, core: Core, pause_ms: float) -> None:
+        super().__init__(core, "stream:noop", by_the_curve, 0.3)
+        self.draw, self.pause_ms, others = random.Random(1), pause_ms, self.due
+        self.due = [(0.0, READERS, SPAN // 2)]
+        self.run(1000)
+        self.pause_ms, self.begun_ms = 0.0, self.d.now
+        for after_ms, owner, sector in others:
+            heapq.heappush(self.due, (self.begun_ms + after_ms, owner, sector))
+
+    def go_on(self, owner: int) -> None:
+        if owner < READERS:
+            super().go_on(owner)
+            return
+        heapq.heappush(self.due, (self.d.now + self.pause_ms, owner, self.draw.randrange(SPAN)))
+
+
+def test_a_time_without_requests_is_no_cost_of_holding(core: Core) -> None:
+    """What came after each pause would else be dear, and cheap in the trial."""
+    readers = WithOneAtRandom(core, 100)
+    begun_ms = readers.begun_ms
+    readers.run(begun_ms + 3000)
+    assert readers.rate(begun_ms + 1000, begun_ms + 3000) >= 1.5
+
+
 def test_trials_turned_off_while_the_inner_policy_is_alone(core: Core) -> None:
     alone = Readers(core, "cscan", out_of_the_cache, 1).run(5000)
     readers = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(5000)
@@ -179,6 +233,17 @@ def test_with_a_target_nobody_waits_longer_for_the_inner_policy_alone(core: Core
     """In turns, in trials and after one was won alike."""
     aimed = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(20_000)
     assert max(waited for _, waited in aimed.done) <= TARGET_MS + 10.5
+
+
+def test_with_a_target_the_inner_policy_alone_passes_nobody_over_for_longer(core: Core) -> None:
+    """It is alone when the readers stop thinking; cscan then stays with one for ever."""
+    readers = Readers(core, "stream:cscan", out_of_the_cache, 1, **AIMED).run(4000)
+    readers.think_ms = 0
+    readers.run(7000)
+    waits = [waited for at, waited in readers.done if at > 4000]
+    waits += [readers.d.now - rq.arrival_ns / MS for rq in readers.pending.values()]
+    assert max(waits) > 2.9 * TARGET_MS  # held for by turns, each of the four waits for one target
+    assert max(waits) <= (READERS - 1) * TARGET_MS + 10.2
 
 
 @pytest.mark.parametrize(("inner", "turn_ms"), [("noop", SLICE_MS), ("cscan", LONG_TURN_MS)])
