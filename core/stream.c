@@ -368,16 +368,11 @@ static bool was_cached(const struct ss_policy *policy,
 
 /*
  * Is nothing to be tried? An array has a trial of its own, of all its members
- * together. With a target for waits and several commands in the device the
- * inner policy alone leaves the order to the drive, which keeps no target.
+ * together.
  */
 static bool is_untried(const struct ss_policy *policy, u64 now_ns)
 {
-	const struct stream_state_all *all = policy->state;
-
-	return !policy->value[STREAM_TRIALS] || is_led(policy->sched, now_ns) ||
-	       (all->trial.aimed &&
-		(all->busy_ns || policy->sched->nr_in_flight));
+	return !policy->value[STREAM_TRIALS] || is_led(policy->sched, now_ns);
 }
 
 /*
@@ -401,6 +396,9 @@ static void note_trial(const struct ss_policy *policy,
 			all->trial.idle = idle;
 		return;
 	}
+	all->trial.deep_ns = all->busy_ns || sched->nr_in_flight ?
+				     sched->curve.mean_random_ns :
+				     0;
 	ss_trial_completed(&all->trial, rq, moving_ns, idle, decided, now_ns);
 	if (is_alone(all)) {
 		all->share.open = false;
@@ -449,8 +447,7 @@ static inline bool is_left_alone(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 
 	return is_alone(all) && all->trial.settled && !is_flat(policy) &&
-	       !policy->sched->coordinator && rq != all->first_of_turn &&
-	       !(all->trial.aimed && policy->sched->nr_in_flight);
+	       !policy->sched->coordinator && rq != all->first_of_turn;
 }
 
 static inline void completed_alone(const struct ss_policy *policy,

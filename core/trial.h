@@ -76,15 +76,24 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_REGRET_PART 25
 /*
  * In thousandths of a trial's time: the inner policy alone may lose this, for
- * it makes nobody wait, or must win that where there is a target; and holding
- * must win this.
+ * it makes nobody wait, or must win that where there is a target, more of it
+ * with several commands in the device; and holding must win this.
  */
 #define TRIAL_ALONE_LOSES 40
 #define TRIAL_AIMED_WINS 50
+#define TRIAL_DEEP_WINS 150
 #define TRIAL_HOLD_WINS 150
 /* From this share of the time spent transferring on there is no trial. */
 #define TRIAL_MEDIA 900
 #define TRIAL_AIMED_MEDIA 500
+/*
+ * With a target and several commands in the device there is none either, unless
+ * requests cost this part of a random one by itself: the drive has to empty
+ * itself for it, and keeps no target where it orders them.
+ */
+#define TRIAL_DEEP_PART 4
+/* And as long as they come to cost less by such a part from pause to pause. */
+#define TRIAL_DEEP_FALLS 8
 /* A lost trial was clearly lost by this part of its time. */
 #define TRIAL_CLEARLY 2
 #define TRIAL_AIMED_CLEARLY 4
@@ -110,6 +119,9 @@ struct ss_trial {
 	u64 decided_ns; /* of which the framework made a difference */
 	u64 last_decided_ns; /* when it did last; 0: not in this mode */
 	u64 media_ns; /* of which transfer */
+	u32 nr_counted; /* requests in that time */
+	u64 deep_ns; /* with several commands: what a random one costs alone */
+	u64 before_ns; /* what a request cost in the pause before this one */
 	s64 loss_ns; /* against the other mode's prices */
 	s64 begun_loss_ns; /* of which before the trial counted */
 	u64 pause_ns[SS_TRIAL_MODES]; /* before this mode is tried */
@@ -208,6 +220,7 @@ static inline void trial_count_anew(struct ss_trial *trial)
 	trial->counted_ns = 0;
 	trial->decided_ns = 0;
 	trial->media_ns = 0;
+	trial->nr_counted = 0;
 }
 
 /* The other mode's turn: on trial, or because this one's trial was lost. */
@@ -291,19 +304,33 @@ static inline bool trial_is_regretted(const struct ss_trial *trial)
 	       trial->loss_ns > (s64)allowed_ns;
 }
 
+/* Is there nothing that the inner policy by itself could win, or not yet? */
+static inline bool trial_is_vain(struct ss_trial *trial)
+{
+	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
+	u64 before_ns = trial->before_ns, cost_ns;
+
+	if (trial->media_ns * 1000 > trial->counted_ns * most)
+		return true;
+	if (!trial->aimed || !trial->deep_ns)
+		return false;
+	cost_ns = div_u64(trial->counted_ns - trial->media_ns,
+			  max_t(u32, trial->nr_counted, 1));
+	trial->before_ns = cost_ns;
+	return cost_ns * TRIAL_DEEP_PART < trial->deep_ns || !before_ns ||
+	       cost_ns < before_ns - before_ns / TRIAL_DEEP_FALLS;
+}
+
 /* The mode has been settled for long: is it time for a trial? */
 static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 {
-	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
-
 	if (trial_is_regretted(trial)) {
 		trial_lost(trial, now_ns);
 		return;
 	}
 	if (trial->aimed && ss_trial_is_alone(trial))
 		trial->pause_ns[SS_TRIAL_ALONE] = TRIAL_AIMED_PAUSE;
-	if (!ss_trial_is_alone(trial) &&
-	    trial->media_ns * 1000 > trial->counted_ns * most) {
+	if (!ss_trial_is_alone(trial) && trial_is_vain(trial)) {
 		trial_count_anew(trial);
 		return;
 	}
@@ -343,8 +370,7 @@ static inline bool trial_is_lost(const struct ss_trial *trial)
 /* A trial is under way: has it been decided? */
 static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 {
-	s64 loss_ns,
-		allowed = trial->aimed ? -TRIAL_AIMED_WINS : TRIAL_ALONE_LOSES;
+	s64 loss_ns, allowed = TRIAL_ALONE_LOSES;
 
 	if (trial_is_lost(trial)) {
 		trial_lost(trial, now_ns);
@@ -355,6 +381,8 @@ static inline void trial_judge(struct ss_trial *trial, u64 now_ns)
 	loss_ns = trial_loss_ns(trial);
 	if (trial->mode == SS_TRIAL_HOLD)
 		allowed = -TRIAL_HOLD_WINS;
+	else if (trial->aimed)
+		allowed = trial->deep_ns ? -TRIAL_DEEP_WINS : -TRIAL_AIMED_WINS;
 	if (loss_ns * 1000 > (s64)trial->counted_ns * allowed)
 		trial_lost(trial, now_ns);
 	else
@@ -366,6 +394,7 @@ static inline void trial_count(struct ss_trial *trial, u64 took_ns,
 			       u64 transfer_ns, bool decided, u64 now_ns)
 {
 	trial->counted_ns += took_ns;
+	trial->nr_counted++;
 	trial->media_ns += transfer_ns;
 	if (decided)
 		trial->last_decided_ns = now_ns;
