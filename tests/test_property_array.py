@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import statistics
 
 import pytest
 from test_property_sim import (
@@ -46,6 +47,19 @@ class ArrayWorkload:
     def ratio(self) -> float:
         """Throughput with coordination over that without, for the same work."""
         return self.run(False).duration_ns / self.run(True).duration_ns
+
+    def beginning(self, number: int) -> ArrayWorkload:
+        """The same work, each process of which begins at another moment of the same 20 ms."""
+        dice = random.Random(self.seed * 1000 + number)
+        processes = [
+            dataclasses.replace(process, startdelay_ns=dice.randrange(20 * MS))
+            for process in self.processes
+        ]
+        return dataclasses.replace(self, processes=tuple(processes))
+
+    def mean_ratio(self, nr: int) -> float:
+        """Geometric, of so many beginnings: what is no matter of chance."""
+        return statistics.geometric_mean(self.beginning(k).ratio() for k in range(1, nr + 1))
 
 
 def array_workload(seed: int) -> ArrayWorkload:
@@ -91,6 +105,22 @@ def test_coordination_costs_no_throughput(batch: int) -> None:
     assert min(ratios.values()) >= LEAST, low
     # It is there to gain, and does.
     assert sum(ratio > 1.1 for ratio in ratios.values()) > len(seeds) / 12
+
+
+# Of those in MISSED these are below in the mean of many beginnings, too: there is a cause. The
+# others are so by chance. HIDDEN are the other way round: as they are they keep what they should.
+BEGINNINGS = 16
+CAUSED = {8, 99, 111, 164, 178, 185, 291, 367, 438, 473}
+HIDDEN = {32, 44, 49, 127, 172, 182, 189, 216, 234, 245, 270, 309, 466}
+
+
+def test_chance_is_told_from_cause() -> None:
+    assert CAUSED < MISSED and not HIDDEN & MISSED
+    means = {seed: array_workload(seed).mean_ratio(BEGINNINGS) for seed in MISSED | HIDDEN}
+    low = {seed for seed, mean in means.items() if mean < KEPT}
+    assert low == CAUSED | HIDDEN, {s: round(means[s], 3) for s in low ^ (CAUSED | HIDDEN)}
+    assert min(means.values()) >= 0.56
+    assert statistics.geometric_mean(means[seed] for seed in MISSED - CAUSED) >= 1
 
 
 def test_both_do_the_same_work() -> None:
