@@ -240,13 +240,13 @@ def test_small_streams_have_no_turns_while_apart_comes_into_its_stride(core: Cor
     """Half as much again in a tenth of a second; then what it does by now is what counts."""
     trial = Trial(core)
     trial.go(101, False, 10)
-    for sectors in (20, 40, 80):
+    for sectors in (20, 40, 80, 160):
         trial.go(100, False, sectors)
         assert promises(trial, 201) and not promises(trial, 199)
-        # Of the heads' way too, as if it had only begun: eight times 5 ms are 40 % of that.
-        assert not promises(trial, sectors * 140 // 100, placing_ms=5)
-    trial.go(100, False, 110)
-    assert promises(trial, 117) and not promises(trial, 115)
+    # Of the heads' way, too, as if it had only begun: eight times 5 ms are 40 % of the last 100.
+    assert promises(trial, 245, placing_ms=5) and not promises(trial, 220, placing_ms=5)
+    trial.go(100, False, 200)
+    assert promises(trial, 212) and not promises(trial, 208)
 
 
 def test_whose_turn_has_come_while_apart_grew_is_not_measured_apart(core: Core) -> None:
