@@ -601,6 +601,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 		if (all->holding &&
 		    now_ns >= ss_stream_hold_end_ns(policy, held)) {
 			timeout = true;
+			held->vain = true;
 			counters->timeouts++;
 			ss_sched_tell(policy->sched, SS_EVENT_TIMEOUT,
 				      held->end_sector, held->size);
