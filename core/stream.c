@@ -46,8 +46,10 @@
  * - Answers (answer.h): where no stream is held, whoever was just served may
  *   come back at once with a nearer request than the inner policy's choice.
  * - With stream_time_slice=auto a turn is a place's: where its stream has no
- *   child, whoever is nearer than the inner policy's choice goes on in it; and
- *   a child is awaited for as long as that has paid, by when children came.
+ *   child, whoever is nearer than the inner policy's choice goes on in it; a
+ *   step in the stream's own place may be farther than what would be done
+ *   instead, where going on has cost less; and a child is awaited for as long
+ *   as that has paid, by when children came.
  */
 #include "policies.h"
 #include "stream.h"
@@ -202,6 +204,7 @@ static void stream_init(struct ss_policy *policy)
 	ss_trial_init(&all->trial);
 	for (i = 0; i < NR_SCORES; i++)
 		all->score[i].enough_ns = U64_MAX;
+	all->share.score.enough_ns = U64_MAX;
 	for (i = 0; i < NR_STREAMS; i++) {
 		INIT_LIST_HEAD(&all->stream[i].members);
 		list_add_tail(&all->stream[i].node, &all->free);
@@ -328,10 +331,13 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
-	if (!ss_request_is_awaited(rq))
+	if (!ss_request_is_awaited(rq)) {
 		all->nr_async++;
-	else if (rq->direction == SS_READ)
+		all->nr_reads = 0;
+	} else if (rq->direction == SS_READ) {
 		all->nr_async = 0;
+		all->nr_reads += all->nr_reads < U32_MAX;
+	}
 	if ((rq->direction == SS_READ && ss_request_is_awaited(rq)) ||
 	    established)
 		all->apart_until_ns = now_ns + ASYNC_APART;

@@ -77,6 +77,8 @@ struct stream {
 	u32 size; /* members so far */
 	u8 state; /* enum stream_state */
 	u8 rank; /* which score it has, by its size; see set_size() */
+	u8 nr_vain; /* waits in vain after which a child came all the same */
+	bool vain; /* since its last member it was waited for in vain */
 	bool supposed; /* nothing was pending: service_ns is the mean */
 	u8 instead_direction; /* of what would be done instead of waiting */
 	u32 instead_sectors; /* its length */
@@ -86,6 +88,10 @@ struct stream {
 	u64 service_ns; /* what positioning to it would cost */
 	u64 widest_ns; /* positioning between members, the most; not jumps */
 	u64 slowest_ns; /* the longest that a member was waited for */
+	u64 kept_ns; /* the same, but for those after a wait in vain */
+	u64 step_ns; /* positioning and waiting between members, running mean */
+	u64 low_sector; /* its place: where its members were */
+	u64 high_sector;
 	struct list_head members; /* its pending requests, oldest first */
 	u64 before_end_sector; /* as end_sector, of the member before */
 	u64 before_completed_ns; /* 0: was not completed when this one came */
@@ -114,6 +120,8 @@ struct stream_share {
 	u64 until_ns; /* its end at the latest */
 	u64 least_ns; /* not before, where these are late, too */
 	u64 idle_ns; /* since when the next request is awaited; 0: it is not */
+	u64 worth_ns; /* what positioning elsewhere would cost */
+	struct score score; /* when they came; the spans only */
 };
 
 /* All of the policy's run-time state; its settings are its tunables. */
@@ -152,6 +160,7 @@ struct stream_state_all {
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads: few writes in the device */
 	u32 nr_async; /* writes that nobody waits for, since the last read */
+	u32 nr_reads; /* awaited, since the last such write */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */
@@ -208,6 +217,10 @@ void ss_stream_score_miss(const struct ss_policy *policy,
 void ss_stream_score_child(const struct ss_policy *policy,
 			   const struct stream *s, u32 nr_sectors, u64 cost_ns,
 			   u64 wait_ns);
+
+/* What was awaited came after @wait_ns; or in @worth_ns it did not. */
+void ss_stream_span_add(struct score *score, u64 wait_ns, s64 won_ns);
+void ss_stream_span_miss(struct score *score, u64 worth_ns);
 
 /*
  * Until when the head stays for a child of @s, which has completed: not longer
@@ -303,9 +316,9 @@ u64 ss_stream_target_ns(const struct ss_policy *policy);
 /* The slice of a stream is over and a request of none goes: their turn. */
 void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns);
 
-/* In such a turn @rq came. */
-void ss_stream_share_arrived(struct stream_state_all *all,
-			     const struct ss_request *rq);
+/* In such a turn @rq came: was it awaited? */
+void ss_stream_share_arrived(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 now_ns);
 
 /* In such a turn @rq goes out: is it over? */
 void ss_stream_share_dispatched(struct stream_state_all *all,
@@ -473,6 +486,12 @@ static inline struct stream *stream_new(const struct ss_policy *policy,
 	set_size(all, s, rq->stream_size);
 	s->widest_ns = 0;
 	s->slowest_ns = 0;
+	s->kept_ns = 0;
+	s->step_ns = 0;
+	s->low_sector = rq->sector;
+	s->high_sector = s->end_sector;
+	s->nr_vain = 0;
+	s->vain = false;
 	s->share_nr = 0;
 	s->state = STREAM_PENDING;
 	rq->stream = s;

@@ -16,6 +16,12 @@
  */
 #define JUMP_FACTOR 2
 #define JUMP_SHARE 4
+/* So often it is tried to wait for longer than was in vain. */
+#define VAIN 2
+/* What a stream's steps cost is a mean of about this many. */
+#define STEP_MEMORY 8
+/* Beyond its place by this part of it may be its next member. */
+#define PLACE_SHARE 4
 
 /*
  * May a request at @sector be a child of @s? This is asked of every parent,
@@ -219,6 +225,75 @@ static inline void note_gap(const struct ss_policy *policy, struct stream *s,
 		s->widest_ns = max_t(u64, s->widest_ns, gap_ns);
 }
 
+/*
+ * A child of @s came after @wait_ns. If that was after a wait in vain it seems
+ * that a longer one would have got it. But there are those who come when
+ * somebody else is served, and for them no wait is long enough: so that is
+ * tried VAIN times, until one comes later than ever without it.
+ */
+static inline void note_wait(struct stream *s, u64 wait_ns)
+{
+	if (!s->vain) {
+		if (wait_ns > s->kept_ns) {
+			s->kept_ns = wait_ns;
+			s->nr_vain = 0;
+		}
+	} else if (s->nr_vain < VAIN) {
+		s->nr_vain++;
+	} else {
+		s->slowest_ns = s->kept_ns;
+		wait_ns = 0;
+	}
+	s->slowest_ns = max_t(u64, s->slowest_ns, wait_ns);
+}
+
+/* So much it cost to go on. */
+static inline void note_step(struct stream *s, u64 cost_ns)
+{
+	if (!s->step_ns)
+		s->step_ns = cost_ns;
+	s->step_ns += cost_ns / STEP_MEMORY;
+	s->step_ns -= s->step_ns / STEP_MEMORY;
+}
+
+/* Is @sector where the members of @s were, or a little beyond? */
+static inline bool is_in_place(const struct stream *s, u64 sector)
+{
+	u64 slack = (s->high_sector - s->low_sector) / PLACE_SHARE;
+
+	return sector + slack >= s->low_sector &&
+	       sector <= s->high_sector + slack;
+}
+
+/*
+ * By the inequality @rq is nobody's child, for the alternative is nearer. With
+ * stream_time_slice=auto it is one of the stream whose turn it is, at @cost_ns,
+ * if the disk waits for that one, @rq is in its place, and to go on there costs
+ * less on the average than the alternative. Else each step that is far for once
+ * would end the turn of whoever reads at random, and the disk would go to and
+ * fro for it.
+ */
+static struct stream *far_parent(const struct ss_policy *policy,
+				 const struct ss_request *rq, u64 now_ns,
+				 u64 *cost_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s = all->held;
+
+	if (!s || s->state != STREAM_COMPLETED || all->away ||
+	    s->completed_ns != all->last_completion_ns || sched->nr_in_flight ||
+	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_alone(all) ||
+	    all->turn_full || sched->coordinator ||
+	    !ss_request_is_awaited(rq) || s->step_ns >= s->service_ns ||
+	    !is_in_place(s, rq->sector))
+		return NULL;
+	*cost_ns = now_ns - s->completed_ns +
+		   ss_curve_service_ns(&sched->curve, s->end_sector,
+				       rq->sector);
+	return s;
+}
+
 static inline void extend(const struct ss_policy *policy, struct stream *s,
 			  struct ss_request *rq)
 {
@@ -232,6 +307,9 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
 	s->rank += s->size >= all->next_rank_size[s->rank];
 	s->last = rq;
 	s->end_sector = ss_request_end(rq);
+	s->low_sector = min_t(u64, s->low_sector, rq->sector);
+	s->high_sector = max_t(u64, s->high_sector, s->end_sector);
+	s->vain = false;
 	if (s->size == all->threshold) {
 		s->share_nr = all->share.open ? all->share.nr : 0;
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
@@ -255,7 +333,8 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 	u64 wait_ns = waited_ns(parent, now_ns);
 
 	note_gap(policy, parent, cost_ns - wait_ns);
-	parent->slowest_ns = max_t(u64, parent->slowest_ns, wait_ns);
+	note_wait(parent, wait_ns);
+	note_step(parent, cost_ns);
 	if (is_established(all, parent)) {
 		if (!is_alone(all))
 			ss_stream_score_child(policy, parent, rq->nr_sectors,
@@ -315,8 +394,13 @@ static inline void join(const struct ss_policy *policy, struct ss_request *rq,
 		adopt(policy, parent, rq, cost_ns, now_ns);
 	} else {
 		parent = find_pending_parent(policy, rq);
-		if (parent)
+		if (parent) {
 			extend(policy, parent, rq);
+		} else {
+			parent = far_parent(policy, rq, now_ns, &cost_ns);
+			if (parent)
+				adopt(policy, parent, rq, cost_ns, now_ns);
+		}
 	}
 	if (all->supposed)
 		alternative_came(policy, rq);
@@ -333,7 +417,7 @@ static inline void came_in_turn(const struct ss_policy *policy,
 	if (all->answer.open)
 		ss_stream_answer_came(policy, rq, now_ns);
 	if (all->share.open)
-		ss_stream_share_arrived(all, rq);
+		ss_stream_share_arrived(policy, rq, now_ns);
 	if (all->held)
 		note_holding(policy, now_ns);
 }

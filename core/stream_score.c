@@ -108,6 +108,13 @@ static void look_at_spans(struct score *score)
 	}
 }
 
+void ss_stream_span_miss(struct score *score, u64 worth_ns)
+{
+	score->missed += ENOUGH_PART;
+	score->missed_ns += ENOUGH_PART * worth_ns;
+	look_at_spans(score);
+}
+
 void ss_stream_score_miss(const struct ss_policy *policy,
 			  const struct stream *s)
 {
@@ -116,14 +123,11 @@ void ss_stream_score_miss(const struct ss_policy *policy,
 
 	if (is_alone(all))
 		return;
-	score->missed += ENOUGH_PART;
-	score->missed_ns += ENOUGH_PART * s->patience_ns;
-	look_at_spans(score);
+	ss_stream_span_miss(score, s->patience_ns);
 	score_add(policy, s, 0, s->patience_ns);
 }
 
-/* A child came after @wait_ns. */
-static void span_add(struct score *score, u64 wait_ns, s64 won_ns)
+void ss_stream_span_add(struct score *score, u64 wait_ns, s64 won_ns)
 {
 	u32 span = min_t(u32, fls64(wait_ns >> SPAN_SHIFT), NR_SPANS - 1);
 
@@ -132,11 +136,19 @@ static void span_add(struct score *score, u64 wait_ns, s64 won_ns)
 	look_at_spans(score);
 }
 
+/* Where too little is known of streams so long it is as with shorter ones. */
+static u64 believed_enough_ns(const struct stream_state_all *all, u32 rank)
+{
+	while (rank && all->score[rank].enough_ns == U64_MAX)
+		rank--;
+	return all->score[rank].enough_ns;
+}
+
 u64 ss_stream_hold_end_ns(const struct ss_policy *policy,
 			  const struct stream *s)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 enough = max_t(u64, all->score[s->rank].enough_ns,
+	u64 enough = max_t(u64, believed_enough_ns(all, s->rank),
 			   2 * s->slowest_ns);
 
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO ||
@@ -175,7 +187,12 @@ void ss_stream_score_child(const struct ss_policy *policy,
 	} else {
 		lost_ns = own_ns - instead_ns;
 	}
-	span_add(&all->score[s->rank], wait_ns, (s64)won_ns - (s64)lost_ns);
+	/* It may come whenever somebody else is served; see note_wait(). */
+	if (s->vain)
+		ss_stream_span_miss(&all->score[s->rank], s->patience_ns);
+	else
+		ss_stream_span_add(&all->score[s->rank], wait_ns,
+				   (s64)won_ns - (s64)lost_ns);
 	score_add(policy, s, won_ns, lost_ns);
 }
 

@@ -11,9 +11,9 @@
  * goes, it begins a turn: such requests go first until one of a stream has
  * waited for wait_target, which is as long a turn as a stream's. Where there is
  * none at the moment the next is awaited for as long as positioning to the
- * inner policy's choice takes; if none comes their turn is over, so that this
- * is lost once in a turn at most. As in CFQ, where all who seek have one slice
- * together.
+ * inner policy's choice takes, or as long as that has paid, by when they came;
+ * if none comes their turn is over, so that this is lost once in a turn at
+ * most. As in CFQ, where all who seek have one slice together.
  *
  * Where these are late, too, their turn lasts as long as a stream's then does,
  * for which late_end_ns() of stream_turn.c has the reason.
@@ -87,11 +87,19 @@ void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns)
 	all->share.least_ns = now_ns + LATE_SWITCHES * all->switch_ns;
 }
 
-void ss_stream_share_arrived(struct stream_state_all *all,
-			     const struct ss_request *rq)
+void ss_stream_share_arrived(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 now_ns)
 {
-	if (is_of_others(all, rq))
-		all->share.idle_ns = 0;
+	struct stream_state_all *all = policy->state;
+
+	if (!is_of_others(all, rq))
+		return;
+	if (all->share.idle_ns)
+		ss_stream_span_add(
+			&all->share.score, now_ns - all->share.idle_ns,
+			(s64)all->share.worth_ns -
+				(s64)ss_sched_cost_ns(policy->sched, rq));
+	all->share.idle_ns = 0;
 }
 
 void ss_stream_share_dispatched(struct stream_state_all *all,
@@ -100,6 +108,8 @@ void ss_stream_share_dispatched(struct stream_state_all *all,
 	/* None came; an old write that goes before that ends nobody's turn. */
 	bool in_vain = all->share.idle_ns || ss_request_is_awaited(rq);
 
+	if (all->share.idle_ns)
+		ss_stream_span_miss(&all->share.score, all->share.worth_ns);
 	all->share.idle_ns = 0;
 	if ((in_vain && !is_of_others(all, rq)) ||
 	    now_ns >= all->share.until_ns)
@@ -109,9 +119,17 @@ void ss_stream_share_dispatched(struct stream_state_all *all,
 void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
+	struct ss_decision choice;
 
-	if (!policy->sched->nr_in_flight && !oldest_of_others(all))
-		all->share.idle_ns = now_ns;
+	if (policy->sched->nr_in_flight || oldest_of_others(all))
+		return;
+	choice = inner->ops->choose(inner, now_ns, NULL);
+	all->share.idle_ns = now_ns;
+	all->share.worth_ns = policy->sched->curve.mean_random_ns;
+	if (choice.verdict == SS_DISPATCH)
+		all->share.worth_ns = ss_sched_cost_ns(policy->sched,
+						       choice.rq);
 }
 
 /* When @next, a request of a stream, ends this turn. */
@@ -161,7 +179,8 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 	if (policy->sched->nr_in_flight)
 		return ss_wait(end_ns);
 	until_ns = all->share.idle_ns +
-		   ss_sched_cost_ns(policy->sched, choice.rq);
+		   min_t(u64, ss_sched_cost_ns(policy->sched, choice.rq),
+			 all->share.score.enough_ns);
 	until_ns = min_t(u64, until_ns, end_ns);
 	if (!all->share.idle_ns || now_ns >= until_ns)
 		return ss_nothing();

@@ -59,10 +59,11 @@ def compare_all(
     check_to(to)
     chosen = list(dict.fromkeys(works or comparison.workloads()))
     table = comparison.measure(chosen, nr_jobs(jobs), Console(stderr=True))
+    settings = comparison.measure_settings(table, nr_jobs(jobs), Console(stderr=True))
     if to is None:
-        sys.stdout.write(comparison.printed(table))
+        sys.stdout.write(comparison.printed(table, settings))
     else:
-        write_whole(to, comparison.document(table))
+        write_whole(to, comparison.document(table, settings))
 
 
 def frontier(

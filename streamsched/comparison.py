@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
@@ -27,6 +27,9 @@ WRAPPED = ("nwcs:sptf", "nwcs:wfq")
 AUTO = f"{STREAM}, auto"
 # How far behind the best stream may be: the aim.
 AIM = 0.03
+# Where it is farther with auto: what it does over these and with these for wait_target.
+INNERS = ("deadline", "cscan", "sptf")
+TARGETS_MS = (500, 1000, 2000, 4000, 8000)
 # A run that is not over by then, in virtual time, has starved somebody.
 LIMIT_S = 3600
 
@@ -55,7 +58,12 @@ class Cell:
         return f"{self.efficiency:.3f} / {self.wait_s:.2f}"
 
 
-Table = dict[str, dict[str, Cell]]  # by workload, by policy
+Table = dict[str, dict[str, Cell]]  # by workload, by policy, or as setting_name() calls it
+
+
+def setting_name(inner: str, target_ms: int) -> str:
+    """Stream over @inner with stream_time_slice=auto and this wait_target."""
+    return f"stream:{inner}, {target_ms / 1000:g} s"
 
 
 def _case(work: str, policy: str) -> Case:
@@ -66,10 +74,44 @@ def _case(work: str, policy: str) -> Case:
     return Case(work, policy, owners="process")
 
 
-def _task(work: str, policy: str) -> Task:
-    task = case_task(_case(work, policy))
+def _limited(case: Case) -> Task:
+    task = case_task(case)
     limited = dataclasses.replace(task.setup, stop_ns=LIMIT_S * NS)
     return dataclasses.replace(task, setup=limited)
+
+
+def _setting(work: str, inner: str, target_ms: int) -> Task:
+    tunables = (("stream_time_slice", 0), ("wait_target", target_ms * 1_000_000))
+    case = dataclasses.replace(_case(work, f"stream:{inner}"), tunables=tunables)
+    return _limited(case)
+
+
+def _measure(
+    tasks: Mapping[tuple[str, str], Task], jobs: int, console: Console, together: str
+) -> Table:
+    """Tasks by workload and column, each workload's processes alone too."""
+    alone: dict[str, dict[int, Task]] = {}
+    for (work, _), task in tasks.items():
+        if work not in alone:
+            alone[work] = alone_tasks(task.processes, task.setup)
+    flat = [*tasks.values(), *(task for some in alone.values() for task in some.values())]
+    results, interrupted = run_tasks(flat, jobs, console, together=together)
+    if interrupted:
+        raise Interrupted("interrupted before there was a result")
+    lonely = iter(results[len(tasks) :])
+    rates = {
+        work: {number: run.bytes / run.seconds for number in some if (run := next(lonely))}
+        for work, some in alone.items()
+    }
+    table: Table = {work: {} for work in alone}
+    for (work, column), run in zip(tasks, results, strict=False):
+        if not run:
+            continue
+        efficiency = Comparison((run,), rates[work]).efficiency(run) or 0.0
+        if run.seconds >= LIMIT_S - 1:
+            efficiency = 0.0
+        table[work][column] = Cell(efficiency, max(job.longest_wait_ns for job in run.jobs) / 1e9)
+    return table
 
 
 def measure(works: Sequence[str], jobs: int, console: Console) -> Table:
@@ -77,31 +119,20 @@ def measure(works: Sequence[str], jobs: int, console: Console) -> Table:
     for work in works:
         if work not in workloads():
             raise unknown("workload", work, workloads())
-    specs = policies()
-    tasks = {(work, spec): _task(work, spec) for work in works for spec in specs}
-    alone = {}
-    for work in works:
-        task = tasks[work, specs[0]]
-        alone[work] = alone_tasks(task.processes, task.setup)
-    flat = [*tasks.values(), *(task for some in alone.values() for task in some.values())]
-    results, interrupted = run_tasks(flat, jobs, console, together="comparison")
-    if interrupted:
-        raise Interrupted("interrupted before there was a result")
-    runs = dict(zip(tasks, results, strict=False))
-    lonely = iter(results[len(tasks) :])
-    table: Table = {}
-    for work in works:
-        rates = {number: run.bytes / run.seconds for number in alone[work] if (run := next(lonely))}
-        row = table[work] = {}
-        for spec in specs:
-            run = runs[work, spec]
-            if not run:
-                continue
-            efficiency = Comparison((run,), rates).efficiency(run) or 0.0
-            if run.seconds >= LIMIT_S - 1:
-                efficiency = 0.0
-            row[spec] = Cell(efficiency, max(job.longest_wait_ns for job in run.jobs) / 1e9)
-    return table
+    tasks = {(work, spec): _limited(_case(work, spec)) for work in works for spec in policies()}
+    return _measure(tasks, jobs, console, "comparison")
+
+
+def measure_settings(table: Table, jobs: int, console: Console) -> Table:
+    """What other settings do on the workloads of @table where stream with auto is far behind."""
+    tasks = {
+        (work, setting_name(inner, target_ms)): _setting(work, inner, target_ms)
+        for work, row in table.items()
+        if behind(row, AUTO) > AIM
+        for target_ms in TARGETS_MS
+        for inner in INNERS
+    }
+    return _measure(tasks, jobs, console, "other settings") if tasks else {}
 
 
 def best_other(row: dict[str, Cell]) -> str:
@@ -165,6 +196,61 @@ def markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _nearest(cells: Mapping[str, Cell], goal: float) -> str:
+    """Of the settings that reach @goal the one with the shortest wait; else the most efficient."""
+    reached = [name for name, cell in cells.items() if cell.efficiency >= goal]
+    if reached:
+        return min(reached, key=lambda name: cells[name].wait_s)
+    return max(cells, key=lambda name: cells[name].efficiency)
+
+
+def settings_markdown(table: Table, settings: Table) -> str:
+    """What of @settings comes within the aim of the best other policy, and then all of them."""
+    if not settings:
+        return ""
+    part = f"{100 * AIM:.0f} %"
+    lines = [
+        "## With other settings",
+        "",
+        f"Where {AUTO}, is more than {part} behind: stream with `stream_time_slice=auto` over "
+        f"{', '.join(INNERS[:-1])} and",
+        f"{INNERS[-1]}, with a `wait_target` of "
+        f"{', '.join(f'{ms / 1000:g}' for ms in TARGETS_MS)} s. Of the settings that are at most "
+        f"{part} behind the one with",
+        "the shortest wait is named; where there is none, the most efficient.",
+        "",
+        "| workload | most efficient other | that | setting | that | behind by | |",
+        "|---" * 7 + "|",
+    ]
+    for work, cells in settings.items():
+        row = table[work]
+        best = best_other(row)
+        name = _nearest(cells, (1 - AIM) * row[best].efficiency)
+        lost = 1 - cells[name].efficiency / row[best].efficiency
+        lines.append(
+            f"| `{work}` | {best} | {row[best]} | {name} | {cells[name]} | {100 * lost:.1f} % | "
+            f"{'reached' if lost <= AIM else 'the nearest'} |"
+        )
+    for work, cells in settings.items():
+        row = table[work]
+        best = best_other(row)
+        goal = (1 - AIM) * row[best].efficiency
+        lines += [
+            "",
+            f"`{work}`, where {best} has {row[best]}; bold: at most {part} behind.",
+            "",
+            f"| wait_target | {' | '.join(f'stream:{inner}' for inner in INNERS)} |",
+            "|---" * (1 + len(INNERS)) + "|",
+        ]
+        for target_ms in TARGETS_MS:
+            own = [cells[setting_name(inner, target_ms)] for inner in INNERS]
+            shown = " | ".join(
+                f"**{cell}**" if cell.efficiency >= goal else str(cell) for cell in own
+            )
+            lines.append(f"| {target_ms / 1000:g} s | {shown} |")
+    return "\n".join(["", *lines]) + "\n"
+
+
 HEAD = f"""\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Every policy on every workload
@@ -193,11 +279,11 @@ efficiency of a line is bold; "auto" is {STREAM} with stream_time_slice=auto.
 """
 
 
-def printed(table: Table) -> str:
+def printed(table: Table, settings: Table) -> str:
     """What is printed where there is no document around it."""
-    return LEGEND + markdown(table)
+    return LEGEND + markdown(table) + settings_markdown(table, settings)
 
 
-def document(table: Table) -> str:
+def document(table: Table, settings: Table) -> str:
     """docs/COMPARISON.md."""
-    return HEAD + markdown(table)
+    return HEAD + markdown(table) + settings_markdown(table, settings)

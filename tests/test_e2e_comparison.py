@@ -32,7 +32,64 @@ def test_the_document_is_complete(root: Path) -> None:
     assert text.startswith(comparison.HEAD)
     assert f"| workload | {' | '.join(comparison.policies())} |" in text
     for work in comparison.workloads():
-        assert text.count(f"\n| `{work}` | ") in (1, 2), work
+        assert text.count(f"\n| `{work}` | ") in (1, 2, 3), work
+
+
+FAR = "many-readers"
+
+
+def test_settings_of_the_document_are_reproduced_exactly(root: Path) -> None:
+    table = comparison.measure([FAR], os.cpu_count() or 1, Console(stderr=True))
+    settings = comparison.measure_settings(table, os.cpu_count() or 1, Console(stderr=True))
+    text = (root / "docs/COMPARISON.md").read_text()
+    assert list(settings) == [FAR]
+    for line in comparison.settings_markdown(table, settings).splitlines():
+        assert line in text, "run make comparison"
+
+
+def test_where_64_readers_may_wait_for_as_long_as_much_is_done(root: Path) -> None:
+    """As anticipatory, which sees whose requests they are, and nobody waits much longer."""
+    table = comparison.measure([FAR], os.cpu_count() or 1, Console(stderr=True))
+    cells = comparison.measure_settings(table, os.cpu_count() or 1, Console(stderr=True))[FAR]
+    best = table[FAR]["anticipatory"]
+    own = cells[comparison.setting_name("deadline", 8000)]
+    assert own.efficiency >= best.efficiency
+    assert own.wait_s < min(8.02, best.wait_s + 0.2)
+
+
+def grid(**best: tuple[float, float]) -> dict[str, Cell]:
+    made = {
+        comparison.setting_name(inner, ms): Cell(0.5, 1.0)
+        for ms in comparison.TARGETS_MS
+        for inner in comparison.INNERS
+    }
+    for name, cell in best.items():
+        inner, ms = name.split("_")
+        made[comparison.setting_name(inner, int(ms))] = Cell(*cell)
+    return made
+
+
+def test_settings_that_come_near_are_named() -> None:
+    table = {"a": cells(cfq=0.8, auto=0.6), "b": cells(cfq=0.8, auto=0.6)}
+    settings = {
+        "a": grid(sptf_8000=(0.79, 9.0), cscan_4000=(0.777, 4.5)),
+        "b": grid(sptf_8000=(0.76, 9.0), cscan_4000=(0.6, 4.5)),
+    }
+    text = comparison.settings_markdown(table, settings)
+    assert (
+        "\n| `a` | cfq | 0.800 / 0.25 | stream:cscan, 4 s | 0.777 / 4.50 | 2.9 % | reached |\n"
+    ) in text
+    assert (
+        "\n| `b` | cfq | 0.800 / 0.25 | stream:sptf, 8 s | 0.760 / 9.00 | 5.0 % | the nearest |\n"
+    ) in text
+    assert "\n| 4 s | 0.500 / 1.00 | **0.777 / 4.50** | 0.500 / 1.00 |\n" in text
+    assert "\n| 8 s | 0.500 / 1.00 | 0.500 / 1.00 | 0.760 / 9.00 |\n" in text
+
+
+def test_nothing_else_is_tried_where_it_is_near() -> None:
+    table = {"a": cells(cfq=0.8, auto=0.79)}
+    assert comparison.measure_settings(table, 1, Console(stderr=True)) == {}
+    assert comparison.settings_markdown(table, {}) == ""
 
 
 def cells(**efficiency: float) -> dict[str, Cell]:
