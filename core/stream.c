@@ -331,13 +331,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	}
 	if (all->share.open)
 		ss_stream_share_dispatched(all, rq, now_ns);
-	if (!ss_request_is_awaited(rq)) {
+	if (!ss_request_is_awaited(rq))
 		all->nr_async++;
-		all->nr_reads = 0;
-	} else if (rq->direction == SS_READ) {
+	else if (rq->direction == SS_READ)
 		all->nr_async = 0;
-		all->nr_reads += all->nr_reads < U32_MAX;
-	}
 	if ((rq->direction == SS_READ && ss_request_is_awaited(rq)) ||
 	    established)
 		all->apart_until_ns = now_ns + ASYNC_APART;

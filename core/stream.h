@@ -160,7 +160,6 @@ struct stream_state_all {
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads: few writes in the device */
 	u32 nr_async; /* writes that nobody waits for, since the last read */
-	u32 nr_reads; /* awaited, since the last such write */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */

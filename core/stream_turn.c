@@ -9,7 +9,6 @@
 #include "stream.h"
 
 #include <linux/kernel.h>
-#include <linux/limits.h>
 #include <linux/math64.h>
 
 /* A round of turns leaves this part of a switch as slack. */
@@ -25,13 +24,6 @@
  */
 #define ASYNC_EXPIRY (5 * SS_SEC)
 
-/*
- * So many reads that somebody waits for go between one batch of write-back and
- * the next: about a second of them.
- */
-#define READS_FIRST 96
-/* Fewer are no reason: each lets some go before it. */
-#define FEW_READS 2
 /* Of so many, the oldest ones, the nearest is looked for. */
 #define NEAR_OF 256
 /* A device that had more than these at a turn's beginning orders by itself. */
@@ -274,41 +266,6 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 }
 
 /*
- * Write-back gathers, and then more of it becomes one request and its ways are
- * shorter, while those who read do not wait for it. So with a target for waits
- * and more than one reader, READS_FIRST reads that somebody waits for go before
- * it goes on: the next one upwards, then the lowest. NULL: it goes.
- */
-static struct ss_request *instead_of_write_back(const struct ss_policy *policy,
-						const struct ss_request *skip)
-{
-	const struct stream_state_all *all = policy->state;
-	struct list_head *at = all->age.prev;
-	u64 ahead, least = U64_MAX;
-	struct ss_request *rq, *next = NULL;
-	u32 nr;
-
-	if (all->nr_async || all->nr_reads >= READS_FIRST || is_alone(all) ||
-	    policy->sched->coordinator ||
-	    policy->sched->nr_pending_dir[SS_READ] < FEW_READS)
-		return NULL;
-	/* The newest: the backlog is older than whoever waits beside it. */
-	for (nr = 0; nr < NEAR_OF && at != &all->age; nr++, at = at->prev) {
-		rq = list_entry(at, struct ss_request, age_node);
-		if (rq == skip || rq->direction != SS_READ ||
-		    !ss_request_is_awaited(rq))
-			continue;
-		/* Behind the head, it comes to more than any ahead of it. */
-		ahead = rq->sector - policy->sched->head_sector;
-		if (ahead < least) {
-			least = ahead;
-			next = rq;
-		}
-	}
-	return next;
-}
-
-/*
  * The inner policy takes any read for one that somebody waits for. With a
  * target for waits, what is read ahead goes when nobody waits for another one,
  * or when it has become old.
@@ -322,14 +279,8 @@ static struct ss_decision inner_choice(const struct ss_policy *policy,
 	struct ss_decision choice = inner->ops->choose(inner, now_ns, skip);
 	struct ss_request *rq;
 
-	if (choice.verdict != SS_DISPATCH || ss_request_is_awaited(choice.rq) ||
-	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy))
-		return choice;
-	if (choice.rq->direction == SS_WRITE) {
-		rq = instead_of_write_back(policy, skip);
-		return rq ? ss_dispatch(rq) : choice;
-	}
-	if (!(choice.rq->flags & SS_AHEAD) ||
+	if (choice.verdict != SS_DISPATCH || !(choice.rq->flags & SS_AHEAD) ||
+	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy) ||
 	    now_ns >= choice.rq->arrival_ns + ahead_ns(policy))
 		return choice;
 	list_for_each_entry(rq, &all->age, age_node)

@@ -242,10 +242,10 @@ LEAST = 0.92
 MISSED = {228, 234, 533, 822, 941, 982}
 # With stream_time_slice=auto the wait target comes first, and nothing is tried.
 AUTO = 0
-AUTO_LEAST = 0.65
+AUTO_LEAST = 0.64
 AUTO_MISSED = {
-    *(91, 155, 163, 234, 245, 262, 264, 294, 336, 417, 441, 472, 485),
-    *(533, 562, 586, 636, 638, 649, 822, 839, 863),
+    *(91, 234, 264, 294, 295, 336, 417, 441, 472, 533, 562, 586, 636, 638),
+    *(649, 822, 839),
 }
 
 
@@ -343,7 +343,7 @@ def test_who_seeks_has_as_long_a_turn_where_all_are_late() -> None:
 def test_how_many_do_not_keep_it() -> None:
     """The figures of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
-    assert len(AUTO_MISSED) == 22
+    assert len(AUTO_MISSED) == 17
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:

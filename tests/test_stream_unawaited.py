@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,31 +129,3 @@ def test_what_is_read_ahead_is_not_late_as_reads_are(core: Core) -> None:
     for _ in range(4):
         d.dispatch()
     assert d.choose()[0] == "wait"
-
-
-def reads_between_batches(core: Core, **tunables: int) -> list[int]:
-    """Four readers at random beside a long backlog: so many reads from batch to batch of it."""
-    d = Driver(core, "stream:deadline", trials=0, **tunables)
-    dice = random.Random(1)
-    for owner in range(4):
-        d.send(owner, dice.randrange(1_900_000_000))
-    for _ in range(1000):
-        d.send(NOBODY, dice.randrange(1_900_000_000), write=True)
-    reads = [0]
-    while d.now < 20_000:
-        rq = d.serve_when_chosen(NEXT_MS, FAR_MS)
-        if rq.owner == NOBODY:
-            if reads[-1]:
-                reads.append(0)
-            d.send(NOBODY, dice.randrange(1_900_000_000), write=True)
-            continue
-        reads[-1] += 1
-        d.send(rq.owner, dice.randrange(1_900_000_000))
-    return reads[1:-1]
-
-
-def test_write_back_gathers_while_somebody_reads(core: Core) -> None:
-    """With a target for waits a batch of it goes after some hundred reads, and it does go."""
-    assert all(64 <= nr <= 128 for nr in reads_between_batches(core, stream_time_slice=0))
-    assert len(reads_between_batches(core, stream_time_slice=0)) >= 5
-    assert max(reads_between_batches(core)) < 64
