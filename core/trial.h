@@ -26,7 +26,8 @@
  * is none while the framework has decided nothing, when holding is the inner
  * policy alone anyway. And a trial may be won by what the other mode had
  * brought into the drive's cache: so the prices of holding are kept, and where
- * the inner policy turns out to be dearer, its trial is lost later.
+ * the inner policy turns out to be dearer, its trial is lost later. With several
+ * commands in the device there is one only where holding is dear.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
@@ -87,12 +88,13 @@ enum ss_trial_mode { SS_TRIAL_HOLD, SS_TRIAL_ALONE, SS_TRIAL_MODES };
 #define TRIAL_MEDIA 900
 #define TRIAL_AIMED_MEDIA 500
 /*
- * With a target and several commands in the device there is none either, unless
- * requests cost this part of a random one by itself: the drive has to empty
- * itself for it, and keeps no target where it orders them.
+ * With a target and several commands in the device, from this share: the drive
+ * has to empty itself for a trial, and keeps no target where it orders them.
  */
+#define TRIAL_DEEP_MEDIA 250
+/* Nor unless requests cost this part of a random one by itself, ... */
 #define TRIAL_DEEP_PART 4
-/* And as long as they come to cost less by such a part from pause to pause. */
+/* ... and not as long as they come to cost less by this part in a pause. */
 #define TRIAL_DEEP_FALLS 8
 /* A lost trial was clearly lost by this part of its time. */
 #define TRIAL_CLEARLY 2
@@ -307,12 +309,15 @@ static inline bool trial_is_regretted(const struct ss_trial *trial)
 /* Is there nothing that the inner policy by itself could win, or not yet? */
 static inline bool trial_is_vain(struct ss_trial *trial)
 {
-	u64 most = trial->aimed ? TRIAL_AIMED_MEDIA : TRIAL_MEDIA;
+	bool deep = trial->aimed && trial->deep_ns;
+	u64 most = deep		? TRIAL_DEEP_MEDIA :
+		   trial->aimed ? TRIAL_AIMED_MEDIA :
+				  TRIAL_MEDIA;
 	u64 before_ns = trial->before_ns, cost_ns;
 
 	if (trial->media_ns * 1000 > trial->counted_ns * most)
 		return true;
-	if (!trial->aimed || !trial->deep_ns)
+	if (!deep)
 		return false;
 	cost_ns = div_u64(trial->counted_ns - trial->media_ns,
 			  max_t(u32, trial->nr_counted, 1));

@@ -240,12 +240,12 @@ WORKLOADS, BATCHES = 1000, 8
 KEPT = 0.97
 LEAST = 0.92
 MISSED = {228, 234, 533, 822, 941, 982}
-# With stream_time_slice=auto the wait target comes first, and nothing is tried.
+# With stream_time_slice=auto the wait target comes first, and less is tried.
 AUTO = 0
 AUTO_LEAST = 0.64
 AUTO_MISSED = {
-    *(91, 234, 264, 294, 295, 336, 417, 441, 472, 533, 562, 586, 636, 638),
-    *(649, 822, 839),
+    *(91, 234, 264, 294, 336, 417, 441, 472, 533, 562, 586, 636, 638, 649),
+    *(822, 839, 966),
 }
 
 
@@ -355,6 +355,15 @@ ONCE_WORST = {1917: 0.57, 1957: 0.22, 2587: 0.32, 2806: 0.45}
 @pytest.mark.parametrize("seed", ONCE_WORST)
 def test_what_was_worst_is_better(seed: int) -> None:
     assert workload(seed).lasting().ratio() >= 0.88 > ONCE_WORST[seed]
+
+
+@pytest.mark.parametrize("seed", (155, 245, 863))
+def test_a_drive_that_orders_better_by_itself_gets_to(seed: int) -> None:
+    """Several commands in the disk, and a target: tried where requests cost much."""
+    one = workload(seed).lasting()
+    assert one.depth > 1
+    tried = one.ratio(stream_time_slice=AUTO)
+    assert tried >= KEPT > one.ratio(stream_time_slice=AUTO, trials=0)
 
 
 def test_workloads_last() -> None:

@@ -85,12 +85,15 @@ def test_where_the_target_cannot_be_kept_half_of_the_rate_is(
     With turns of one request each, as it was, they have a tenth of the disk's rate, as
     without stream.
     """
-    run = many_readers("stream:deadline", readers, depth, direct, stream_time_slice=0)
+    run = many_readers("stream:deadline", readers, depth, direct, stream_time_slice=0, trials=0)
     inner = many_readers("deadline", readers, depth, direct)
     assert run.mb_s >= (4 if direct else 1.7) * inner.mb_s
     assert run.mb_s >= 34
     # For each of the others two switches, with a queue in the disk twice that at first.
     assert run.response.max <= readers * 2 * 13.1 * (1 if depth == 1 else 2)
+    # That the inner policy is tried before all of them are known as streams costs some of it.
+    tried = many_readers("stream:deadline", readers, depth, direct, stream_time_slice=0)
+    assert tried.mb_s >= 0.85 * run.mb_s
 
 
 def test_where_the_target_can_be_kept_it_is() -> None:

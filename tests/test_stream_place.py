@@ -149,4 +149,4 @@ def test_an_adversary_costs_as_little_as_where_owners_are_seen(work: str) -> Non
     other = [efficiency(work, "nwcs:sptf", seed)[0] for seed in range(4)]
     rates, idle = zip(*own, strict=True)
     assert statistics.mean(rates) > 0.97 * statistics.mean(other)
-    assert max(idle) < 0.02
+    assert max(idle) < 0.03
