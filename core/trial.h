@@ -26,8 +26,8 @@
  * is none while the framework has decided nothing, when holding is the inner
  * policy alone anyway. And a trial may be won by what the other mode had
  * brought into the drive's cache: so the prices of holding are kept, and where
- * the inner policy turns out to be dearer, its trial is lost later. With several
- * commands in the device there is one only where holding is dear.
+ * the inner policy turns out to be dearer, its trial is lost later. With
+ * several commands in the device there is one only where holding is dear.
  */
 #ifndef SS_TRIAL_H
 #define SS_TRIAL_H
