@@ -16,15 +16,6 @@
 
 /* Measured apart at first; the streams have only begun. */
 #define FIRST_NS (100 * SS_MSEC)
-/*
- * ... and once more for as long, while it does so much of what it did before or
- * more: members, drives and hosts come to know the streams one by one, and read
- * ahead ever more for them. Until then only those have turns that do at least
- * this part of what the members could by themselves: many at once, each of
- * which leaves most of the array to the others, may do far more yet.
- */
-#define GROWS_PCT 150
-#define LARGE_PART 6
 /* Measured before a comparison: a few turns. */
 #define SAMPLE_NS (300 * SS_MSEC)
 /*
@@ -71,21 +62,19 @@ static u64 rate(const struct ss_array_rate *rate)
 
 bool ss_array_trial_promises(const struct ss_array_trial *trial,
 			     const struct ss_array_rate *alone, u64 slice_ns,
-			     u64 placing_ns, u64 most)
+			     u64 placing_ns)
 {
 	struct ss_array_rate with_placing = *alone;
-	u64 known_ns = trial->busy_ns - trial->unknown_ns;
 	u64 wanted_pct;
 
-	if (!trial->allowed ||
-	    (trial->growing && rate(alone) * LARGE_PART < most))
+	if (!trial->allowed)
 		return false;
 	/* Begun is begun: half of the streams alone would prove nothing. */
 	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
 	wanted_pct = PROMISE_PCT;
 	if (!trial->judged && !trial->begun)
 		wanted_pct += div64_u64(100 * STAKE_PLACINGS * placing_ns,
-					max_t(u64, known_ns, 1));
+					max_t(u64, trial->busy_ns, 1));
 	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
 }
 
@@ -181,35 +170,10 @@ static void other_way(struct ss_array_trial *trial)
 		compare(trial);
 		return;
 	}
-	if (!trial->verdicts) {
-		trial->growing = true;
-		trial->most_apart = rate(&trial->apart);
-	}
 	trial->judged = false;
 	trial->begun = false;
 	fade(&trial->together);
 	trial->left_ns = U64_MAX;
-}
-
-/*
- * Nothing was tried yet, and what the array does apart may grow: what it did
- * last is what counts.
- */
-static void look_for_growth(struct ss_array_trial *trial, u64 passed_ns)
-{
-	u64 apart;
-
-	trial->window.ns += passed_ns;
-	if (trial->window.ns < FIRST_NS)
-		return;
-	trial->apart = trial->window;
-	trial->window = (struct ss_array_rate){ 0 };
-	apart = rate(&trial->apart);
-	trial->growing = apart * 100 >= trial->most_apart * GROWS_PCT;
-	if (!trial->growing)
-		return;
-	trial->most_apart = apart;
-	trial->unknown_ns = trial->busy_ns - trial->apart.ns;
 }
 
 void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
@@ -233,9 +197,6 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	keep_recent(&trial->together);
 	if (trial->allowed && !trial->judged) {
 		trial->begun |= together;
-		trial->growing &= !together;
-		if (trial->growing)
-			look_for_growth(trial, passed_ns);
 		if (trial->together.ns >= SAMPLE_NS || is_lost(trial))
 			compare(trial);
 		return;
@@ -264,6 +225,4 @@ void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
 		trial->together.sectors += nr_sectors;
 	else if (!trial->settle_ns)
 		trial->apart.sectors += nr_sectors;
-	if (trial->growing)
-		trial->window.sectors += nr_sectors;
 }

@@ -26,13 +26,9 @@ struct ss_array_trial {
 	u64 left_ns; /* of busy time, until the other way is tried */
 	u64 settle_ns; /* ... until apart is measured: heads are together yet */
 	u64 busy_ns; /* that something was to be done, ever */
-	struct ss_array_rate window; /* the latest of apart, while it grows */
-	u64 most_apart; /* rate of such a window */
-	u64 unknown_ns; /* busy_ns when the last one that grew began */
 	u64 won; /* rate with which the last comparison was won */
 	u64 period_ns; /* how long the last result is believed */
 	bool allowed; /* heads may be brought together */
-	bool growing; /* nothing was tried, and apart may come to do more */
 	bool begun; /* it has been somebody's turn since */
 	bool judged; /* this time together has been compared */
 	bool checked; /* apart is measured, to see if together still wins */
@@ -52,12 +48,11 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 /*
  * May a stream that would do @alone with the array to itself have it to itself
  * for @slice_ns, if to bring all heads there takes @placing_ns? Only if that
- * is clearly more than the array does apart; and, while apart still comes to do
- * more, a large part of @most, the rate of all members that only transfer.
+ * is clearly more than the array does apart.
  */
 bool ss_array_trial_promises(const struct ss_array_trial *trial,
 			     const struct ss_array_rate *alone, u64 slice_ns,
-			     u64 placing_ns, u64 most);
+			     u64 placing_ns);
 
 /* A request of @nr_sectors is done. */
 void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,

@@ -113,15 +113,6 @@ static u64 placing_ns(const struct ss_array_member *member,
 	       div_u64(all + s->spread, max_t(u32, s->spread, 1));
 }
 
-/* What the members could do that hold different data, in sectors per second. */
-static u64 most_at_once(const struct ss_array_member *member)
-{
-	u64 transfer_ps = max_t(u64, member->sched->curve.transfer_ps, 1);
-
-	return div64_u64(member->array->geometry.data_members * 1000 * SS_SEC,
-			 transfer_ps);
-}
-
 /* Is @s one of those that take turns? */
 static bool may_contend(const struct ss_array_member *member,
 			const struct ss_array_stream *s)
@@ -136,8 +127,7 @@ static bool may_contend(const struct ss_array_member *member,
 		return false;
 	return ss_array_trial_promises(&array->trial, &rate,
 				       ss_array_slice_ns(member),
-				       placing_ns(member, s),
-				       most_at_once(member));
+				       placing_ns(member, s));
 }
 
 bool ss_array_is_others_turn(const struct ss_array_member *member, u64 now_ns)

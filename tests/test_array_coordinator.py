@@ -229,37 +229,6 @@ def together_won(core: Core, sectors: int) -> Trial:
     return trial
 
 
-def promises(trial: Trial, sectors: int, placing_ms: int = 0) -> bool:
-    """Turns of 100 ms of who would do so much in a ms; the members could do 1200."""
-    alone = trial.ffi.new("struct ss_array_rate *", {"sectors": sectors, "ns": 10**6})
-    way_ns, most = placing_ms * 10**6, 1200 * 1000
-    return bool(trial.lib.ss_array_trial_promises(trial.trial, alone, 10**8, way_ns, most))
-
-
-def test_small_streams_have_no_turns_while_apart_comes_into_its_stride(core: Core) -> None:
-    """Half as much again in a tenth of a second; then what it does by now is what counts."""
-    trial = Trial(core)
-    trial.go(101, False, 10)
-    for sectors in (20, 40, 80, 160):
-        trial.go(100, False, sectors)
-        assert promises(trial, 201) and not promises(trial, 199)
-    # Of the heads' way, too, as if it had only begun: eight times 5 ms are 40 % of the last 100.
-    assert promises(trial, 245, placing_ms=5) and not promises(trial, 220, placing_ms=5)
-    trial.go(100, False, 200)
-    assert promises(trial, 212) and not promises(trial, 208)
-
-
-def test_whose_turn_has_come_while_apart_grew_is_not_measured_apart(core: Core) -> None:
-    trial = Trial(core)
-    trial.go(101, False, 10)
-    trial.go(100, False, 20)
-    trial.go(150, True, 40)
-    trial.go(120, False, 100)
-    assert trial.trial.allowed and not trial.trial.verdicts
-    trial.go(160, True, 40)
-    assert trial.trial.verdicts == 1 and trial.trial.refusals == 1
-
-
 def test_a_clear_result_is_believed_for_longer(core: Core) -> None:
     assert 4_900 < together_won(core, 140).go(30_000, True, 140) < 5_100
     assert 19_900 < together_won(core, 160).go(30_000, True, 160) < 20_100
