@@ -101,6 +101,11 @@ struct deadline_state {
 
 /* With a target: so many times as long, and as often. */
 #define AIMED_TIMES 2
+/*
+ * With a target: with no more commands in the disk than these. Linux hands one
+ * to a driver that takes one at a time while that is busy.
+ */
+#define AIMED_MOST 1
 /* With a target a read is late by this part of its time later. */
 #define AIMED_LATE 4
 
@@ -110,7 +115,7 @@ static inline bool deadline_aims(const struct ss_policy *policy,
 {
 	const struct deadline_state *dl = policy->state;
 
-	return policy->sched->wait_target_ns && !nr_in_flight &&
+	return policy->sched->wait_target_ns && nr_in_flight <= AIMED_MOST &&
 	       !dl->nr_awaited_writes && !policy->sched->curve.flat &&
 	       policy->value[DEADLINE_BATCH_OVER_GAPS];
 }

@@ -139,10 +139,11 @@ def test_with_a_target_the_oldest_waits_for_a_sweep_on_its_way(core: Core) -> No
 
 
 def test_a_disk_with_several_commands_orders_them_itself(core: Core) -> None:
-    """As deadline alone, with another command in it."""
+    """As deadline alone, with two others in it; Linux hands out one while a disk has one."""
     orders = []
     for d in (aimed(core), Driver(core, "deadline")):
         d.dispatch(d.send(3, 20 * FAR))
+        d.dispatch(d.send(3, 21 * FAR))
         for place in READS:
             d.send(1, place * FAR)
         orders.append([d.dispatch().sector // FAR for _ in READS])
