@@ -189,7 +189,8 @@ static bool pays(const struct ss_array_member *member,
 	cost_ns = wait_ns + ss_curve_service_ns(&member->sched->curve,
 						p->end_sector, rq->sector);
 	if (cost_ns < p->instead_ns)
-		score_add(s, p->instead_ns - cost_ns, wait_ns / SCORE_IDLE);
+		score_add(s, p->instead_ns - cost_ns,
+			  div_u64(wait_ns, SCORE_IDLE));
 	else
 		score_add(s, 0, cost_ns - p->instead_ns);
 	return s->won_ns >= s->lost_ns;

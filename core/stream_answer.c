@@ -82,7 +82,7 @@ static bool answer_is_better(const struct ss_policy *policy,
 	const struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 	struct ss_decision next = inner->ops->choose(inner, now_ns, rq);
-	u64 least_ns = all->answer.mean_choice_ns / ANSWER_MARGIN;
+	u64 least_ns = div_u64(all->answer.mean_choice_ns, ANSWER_MARGIN);
 
 	if (own_ns >= *most_ns)
 		return false;

@@ -183,7 +183,7 @@ void ss_stream_score_child(const struct ss_policy *policy,
 	}
 	if (own_ns < instead_ns) {
 		won_ns = instead_ns - own_ns;
-		lost_ns = wait_ns / SCORE_IDLE;
+		lost_ns = div_u64(wait_ns, SCORE_IDLE);
 	} else {
 		lost_ns = own_ns - instead_ns;
 	}

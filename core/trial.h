@@ -300,7 +300,8 @@ static inline void trial_lost(struct ss_trial *trial, u64 now_ns)
 /* Has the inner policy lost by now what it had won the disk with? */
 static inline bool trial_is_regretted(const struct ss_trial *trial)
 {
-	u64 allowed_ns = TRIAL_REGRET + trial->counted_ns / TRIAL_REGRET_PART;
+	u64 allowed_ns = TRIAL_REGRET +
+			 div_u64(trial->counted_ns, TRIAL_REGRET_PART);
 
 	return trial->aimed && ss_trial_is_alone(trial) &&
 	       trial->loss_ns > (s64)allowed_ns;
