@@ -25,8 +25,9 @@
  * oldest. So a batch is a number of requests there: where nothing lies ahead
  * it goes on with the lowest, and so does the next one. A read is late only a
  * fourth of its time later, for the sweep that is on its way to the oldest one
- * mostly gets there sooner than others do after it. And batches are longer,
- * and more of them go before one of writes. A drive with several commands
+ * mostly gets there sooner than others do after it. (Only here: what has expired
+ * for the framework has so as ever, and it goes by the target.) And batches are
+ * longer, and more of them go before one of writes. A drive with several commands
  * orders them by itself.
  */
 #include "policies.h"
@@ -234,7 +235,8 @@ static noinline struct ss_decision deadline_choose_other(
 	oldest[SS_WRITE] = ss_first_but(&dl->fifo[SS_WRITE], skip);
 	if (!oldest[SS_READ] && !oldest[SS_WRITE])
 		return ss_nothing();
-	if (aims && oldest[dir] && deadline_fits(policy, oldest[dir], true) &&
+	if (aims && oldest[dir] && (dir == SS_READ || !oldest[SS_READ]) &&
+	    deadline_fits(policy, oldest[dir], true) &&
 	    now_ns < deadline_expiry_ns(oldest[dir], true))
 		return ss_dispatch(deadline_round(policy, dir, skip));
 	dir = SS_READ;

@@ -205,6 +205,7 @@ static void stream_init(struct ss_policy *policy)
 	for (i = 0; i < NR_SCORES; i++)
 		all->score[i].enough_ns = U64_MAX;
 	all->share.score.enough_ns = U64_MAX;
+	all->share.enough_ns = U64_MAX;
 	for (i = 0; i < NR_STREAMS; i++) {
 		INIT_LIST_HEAD(&all->stream[i].members);
 		list_add_tail(&all->stream[i].node, &all->free);

@@ -120,6 +120,8 @@ struct stream_share {
 	u64 until_ns; /* its end at the latest */
 	u64 least_ns; /* not before, where these are late, too */
 	u64 idle_ns; /* since when the next request is awaited; 0: it is not */
+	u64 enough_ns; /* and how long at most */
+	u32 nr_idle; /* how often it was */
 	u64 worth_ns; /* what positioning elsewhere would cost */
 	struct score score; /* when they came; the spans only */
 };

@@ -285,8 +285,8 @@ static struct stream *far_parent(const struct ss_policy *policy,
 	    s->completed_ns != all->last_completion_ns || sched->nr_in_flight ||
 	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_alone(all) ||
 	    all->turn_full || sched->coordinator ||
-	    !ss_request_is_awaited(rq) || s->step_ns >= s->service_ns ||
-	    !is_in_place(s, rq->sector))
+	    !ss_request_is_awaited(rq) || !s->step_ns ||
+	    s->step_ns >= s->service_ns || !is_in_place(s, rq->sector))
 		return NULL;
 	*cost_ns = now_ns - s->completed_ns +
 		   ss_curve_service_ns(&sched->curve, s->end_sector,

@@ -23,6 +23,10 @@
 #include "stream.h"
 
 #include <linux/kernel.h>
+#include <linux/limits.h>
+
+/* So often the next one is awaited as if nothing were known. */
+#define SHARE_PROBE 8
 
 /* May @rq go in this turn? Somebody waits for it, and it is of no other. */
 static bool is_of_others(const struct stream_state_all *all,
@@ -94,7 +98,7 @@ void ss_stream_share_arrived(const struct ss_policy *policy,
 
 	if (!is_of_others(all, rq))
 		return;
-	if (all->share.idle_ns)
+	if (all->share.idle_ns && all->share.worth_ns)
 		ss_stream_span_add(
 			&all->share.score, now_ns - all->share.idle_ns,
 			(s64)all->share.worth_ns -
@@ -108,7 +112,7 @@ void ss_stream_share_dispatched(struct stream_state_all *all,
 	/* None came; an old write that goes before that ends nobody's turn. */
 	bool in_vain = all->share.idle_ns || ss_request_is_awaited(rq);
 
-	if (all->share.idle_ns)
+	if (all->share.idle_ns && all->share.worth_ns)
 		ss_stream_span_miss(&all->share.score, all->share.worth_ns);
 	all->share.idle_ns = 0;
 	if ((in_vain && !is_of_others(all, rq)) ||
@@ -124,12 +128,17 @@ void ss_stream_share_completed(const struct ss_policy *policy, u64 now_ns)
 
 	if (policy->sched->nr_in_flight || oldest_of_others(all))
 		return;
-	choice = inner->ops->choose(inner, now_ns, NULL);
 	all->share.idle_ns = now_ns;
-	all->share.worth_ns = policy->sched->curve.mean_random_ns;
-	if (choice.verdict == SS_DISPATCH)
-		all->share.worth_ns = ss_sched_cost_ns(policy->sched,
-						       choice.rq);
+	/* To wait costs nothing with nobody else there, and tells nothing. */
+	choice = inner->ops->choose(inner, now_ns, NULL);
+	all->share.worth_ns = 0;
+	if (choice.verdict != SS_DISPATCH)
+		return;
+	all->share.worth_ns = ss_sched_cost_ns(policy->sched, choice.rq);
+	/* Whoever comes later than that paid is never seen else. */
+	all->share.enough_ns = ++all->share.nr_idle % SHARE_PROBE ?
+				       all->share.score.enough_ns :
+				       U64_MAX;
 }
 
 /* When @next, a request of a stream, ends this turn. */
@@ -180,7 +189,7 @@ struct ss_decision ss_stream_share_choose(const struct ss_policy *policy,
 		return ss_wait(end_ns);
 	until_ns = all->share.idle_ns +
 		   min_t(u64, ss_sched_cost_ns(policy->sched, choice.rq),
-			 all->share.score.enough_ns);
+			 all->share.enough_ns);
 	until_ns = min_t(u64, until_ns, end_ns);
 	if (!all->share.idle_ns || now_ns >= until_ns)
 		return ss_nothing();

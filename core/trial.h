@@ -123,7 +123,7 @@ struct ss_trial {
 	u64 media_ns; /* of which transfer */
 	u32 nr_counted; /* requests in that time */
 	u64 deep_ns; /* with several commands: what a random one costs alone */
-	u64 before_ns; /* what a request cost in the pause before this one */
+	u64 before_ns; /* what a request cost in the pause looked at before */
 	s64 loss_ns; /* against the other mode's prices */
 	s64 begun_loss_ns; /* of which before the trial counted */
 	u64 pause_ns[SS_TRIAL_MODES]; /* before this mode is tried */

@@ -293,8 +293,8 @@ One command in the disk at a time. Owners are visible, each process or (`-1vm`, 
 scheduler and the block server have by default. The workloads of job files are in `jobs/`
 ([JOBS.md](JOBS.md)) and run on `wd5000aaks`; `streamsched workloads` lists the others, with
 their disks. Where processes wait for each other (`multi-threads`, `pvfs`) microseconds decide who
-meets whom: there it is the mean of {BEGINNINGS} runs, whose processes begin up to 20 ms later, and the
-longest wait of all.
+meets whom: there it is the mean of {BEGINNINGS} runs, whose processes begin up to 20 ms later,
+and the longest wait of all.
 
 """
 

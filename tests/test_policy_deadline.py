@@ -138,6 +138,12 @@ def test_with_a_target_the_oldest_waits_for_a_sweep_on_its_way(core: Core) -> No
         assert far_both(d, (1, 2, 3), ()) == expected
 
 
+def test_with_a_target_writes_do_not_go_round_before_a_read(core: Core) -> None:
+    d = aimed(core)
+    assert far_both(d, (), (9,)) == "w9"
+    assert far_both(d, (5,), (1, 2, 3)) == "r5 w1 w2 w3"
+
+
 def test_a_disk_with_several_commands_orders_them_itself(core: Core) -> None:
     """As deadline alone, with two others in it; Linux hands out one while a disk has one."""
     orders = []
