@@ -25,10 +25,10 @@
  * oldest. So a batch is a number of requests there: where nothing lies ahead
  * it goes on with the lowest, and so does the next one. A read is late only a
  * fourth of its time later, for the sweep that is on its way to the oldest one
- * mostly gets there sooner than others do after it. (Only here: what has expired
- * for the framework has so as ever, and it goes by the target.) And batches are
- * longer, and more of them go before one of writes. A drive with several commands
- * orders them by itself.
+ * mostly gets there sooner than others do after it. (Only here: what has
+ * expired for the framework has so as ever; it goes by the target.) And
+ * batches are longer, and more of them go before one of writes. A drive with
+ * several commands orders them by itself.
  */
 #include "policies.h"
 #include "sched.h"
