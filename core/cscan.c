@@ -36,13 +36,7 @@ static struct ss_decision cscan_choose(const struct ss_policy *policy,
 	struct ss_request *rq;
 
 	(void)now_ns;
-	rq = ss_sorted_from(&cscan->sorted, policy->sched->head_sector);
-	if (rq && rq == skip)
-		rq = ss_sorted_next(rq);
-	if (!rq)
-		rq = ss_sorted_first(&cscan->sorted);
-	if (rq && rq == skip)
-		rq = ss_sorted_next(rq);
+	rq = ss_sorted_round(&cscan->sorted, policy->sched->head_sector, skip);
 	return rq ? ss_dispatch(rq) : ss_nothing();
 }
 

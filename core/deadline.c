@@ -184,24 +184,6 @@ static inline bool deadline_fits(const struct ss_policy *policy,
 	       deadline_goes_on(policy, rq);
 }
 
-/* Where a sweep of @direction is next, from the beginning if it is over. */
-static struct ss_request *deadline_round(const struct ss_policy *policy,
-					 u32 direction,
-					 const struct ss_request *skip)
-{
-	const struct deadline_state *dl = policy->state;
-	const struct rb_root *sorted = &dl->sorted[direction];
-	struct ss_request *rq;
-
-	rq = ss_sorted_from(sorted, dl->last_end_sector);
-	if (rq && rq == skip)
-		rq = ss_sorted_next(rq);
-	if (rq)
-		return rq;
-	rq = ss_sorted_first(sorted);
-	return rq && rq == skip ? ss_sorted_next(rq) : rq;
-}
-
 /* Where a batch begins that has nothing to go on with. */
 static struct ss_request *deadline_begin(const struct ss_policy *policy,
 					 struct ss_request *oldest,
@@ -238,7 +220,8 @@ static noinline struct ss_decision deadline_choose_other(
 	if (aims && oldest[dir] && (dir == SS_READ || !oldest[SS_READ]) &&
 	    deadline_fits(policy, oldest[dir], true) &&
 	    now_ns < deadline_expiry_ns(oldest[dir], true))
-		return ss_dispatch(deadline_round(policy, dir, skip));
+		return ss_dispatch(ss_sorted_round(&dl->sorted[dir],
+						   dl->last_end_sector, skip));
 	dir = SS_READ;
 	if (!oldest[SS_READ] ||
 	    (oldest[SS_WRITE] &&

@@ -97,4 +97,20 @@ static inline struct ss_request *ss_sorted_from(const struct rb_root *root,
 	return found;
 }
 
+/* As ss_sorted_from(), but for @skip, and then from the beginning; or NULL. */
+static inline struct ss_request *ss_sorted_round(const struct rb_root *root,
+						 u64 sector,
+						 const struct ss_request *skip)
+{
+	struct ss_request *rq = ss_sorted_from(root, sector);
+
+	if (rq && rq == skip)
+		rq = ss_sorted_next(rq);
+	if (!rq)
+		rq = ss_sorted_first(root);
+	if (rq && rq == skip)
+		rq = ss_sorted_next(rq);
+	return rq;
+}
+
 #endif

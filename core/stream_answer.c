@@ -81,11 +81,12 @@ static bool answer_is_better(const struct ss_policy *policy,
 	const struct ss_policy *inner = inner_of(policy);
 	const struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	struct ss_decision next = inner->ops->choose(inner, now_ns, rq);
 	u64 least_ns = div_u64(all->answer.mean_choice_ns, ANSWER_MARGIN);
+	struct ss_decision next;
 
 	if (own_ns >= *most_ns)
 		return false;
+	next = inner->ops->choose(inner, now_ns, rq);
 	if (next.verdict != SS_DISPATCH ||
 	    (next.rq->stream && is_established(all, next.rq->stream)))
 		return true;

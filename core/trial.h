@@ -307,7 +307,10 @@ static inline bool trial_is_regretted(const struct ss_trial *trial)
 	       trial->loss_ns > (s64)allowed_ns;
 }
 
-/* Is there nothing that the inner policy by itself could win, or not yet? */
+/*
+ * Is there nothing that the inner policy by itself could win, or not yet? What
+ * a request costs now is kept for the next time.
+ */
 static inline bool trial_is_vain(struct ss_trial *trial)
 {
 	bool deep = trial->aimed && trial->deep_ns;

@@ -10,7 +10,7 @@ import pytest
 from policy_driver import Driver
 
 from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_jobs
+from streamsched.jobfile import load_jobs, parse_jobs
 from streamsched.simulate import Setup, run_jobs
 from streamsched.workloads import job_path
 
@@ -236,12 +236,8 @@ def postmark_s(seed: int, **tunables: int) -> float:
 def test_they_do_not_pull_an_elevator_back(inner: str) -> None:
     """Of 32 random reads one behind the head is near enough, but is served on the way, too."""
     disk = load_disk("wd5000aaks")
-    processes = parse_jobs(
-        job_path("random-disk.fio").read_text(),
-        "random-disk",
-        capacity_bytes=disk.capacity_sectors * 512,
-        environ={"STREAMSCHED_DISK": "/dev/sdX"},
-    )
+    capacity = disk.capacity_sectors * 512
+    processes = load_jobs(str(job_path("random-disk.fio")), capacity_bytes=capacity)
     swept = run_jobs(Setup(disk, "cscan"), processes)
     stream = run_jobs(
         Setup(disk, f"stream:{inner}", tunables=(("stream_time_slice", 0),)), processes
