@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 #define SLAB_OBJECTS 256
@@ -348,6 +349,7 @@ static void change_when_drained(struct sim *sim, struct sim_disk *disk)
 	const struct ss_curve curve = sched->curve;
 	const u64 head_sector = sched->head_sector;
 	char why[256];
+	u32 i;
 
 	if (!disk->next_policy[0] || sched->nr_pending || sched->nr_in_flight)
 		return;
@@ -362,6 +364,15 @@ static void change_when_drained(struct sim *sim, struct sim_disk *disk)
 	sched->curve = curve;
 	sched->head_sector = head_sector;
 	sched->now_ns = sim->now_ns;
+	for (i = 0; i < sim->nr_tuned; i++) {
+		const struct sim_tuned *tuned = &sim->tuned[i];
+
+		if (ss_sched_tune(sched, tuned->name, tuned->value, sim->now_ns,
+				  why, sizeof(why)) == -ERANGE) {
+			sim_fail(sim, "%s", why);
+			return;
+		}
+	}
 	sim_array_join(sim, disk);
 	disk->next_policy[0] = 0;
 	disk->ask = true;

@@ -225,8 +225,18 @@ struct sim_event {
 	void *context;
 };
 
+/* What sim_tune() has set, also for the schedulers that come later. */
+struct sim_tuned {
+	char name[32];
+	u64 value;
+};
+
+#define SIM_MAX_TUNED 32
+
 struct sim {
 	struct sim_config config;
+	struct sim_tuned tuned[SIM_MAX_TUNED];
+	u32 nr_tuned;
 	u64 now_ns;
 	u64 next_order;
 	u64 pause_ns; /* U64_MAX: never */

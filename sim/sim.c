@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 void *sim_alloc(size_t bytes)
@@ -203,6 +204,22 @@ void sim_free(struct sim *sim)
 	free(sim);
 }
 
+/* A scheduler that comes later may have it where the present one has not. */
+static void keep_tuned(struct sim *sim, const char *name, u64 value)
+{
+	struct sim_tuned *tuned = sim->tuned;
+	u32 i;
+
+	for (i = 0; i < sim->nr_tuned; i++)
+		if (!strcmp(tuned[i].name, name))
+			break;
+	if (i == SIM_MAX_TUNED || strlen(name) >= sizeof(tuned[i].name))
+		return;
+	strcpy(tuned[i].name, name);
+	tuned[i].value = value;
+	sim->nr_tuned = i == sim->nr_tuned ? i + 1 : sim->nr_tuned;
+}
+
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes)
 {
@@ -212,6 +229,8 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	for (i = 0; i < sim->nr_disks && !error; i++)
 		error = ss_sched_tune(&sim->disk[i].sched, name, value,
 				      sim->now_ns, why, why_bytes);
+	if (!error || error == -ENOENT)
+		keep_tuned(sim, name, value);
 	return error;
 }
 

@@ -261,6 +261,10 @@ void sim_free(struct sim *sim);
 int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
 		  const u64 *time_ns, u32 nr, char *why, u64 why_bytes);
 u64 sim_capacity_sectors(const struct sim *sim);
+/*
+ * Of the present scheduler and of each that sim_switch() will bring. -ENOENT:
+ * the present one has no such tunable.
+ */
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes);
 /* A share of the disk, see ss_sched_weigh(). */
@@ -299,9 +303,10 @@ void sim_observe(const struct sim *sim, struct sim_observation *observation);
 /*
  * Change every disk's scheduler to @policy, as Linux does it (elevator_switch()
  * in block/elevator.c freezes the queue): nothing new is let in until all that
- * is pending or in the disk is done, then the new one begins, its tunables at
- * their defaults. It keeps what is known of the disk: the curve and where the
- * head is. -1 with a sentence in @why for what is no policy.
+ * is pending or in the disk is done, then the new one begins, its tunables as
+ * sim_tune() has set them, the others at their defaults. It keeps what is known
+ * of the disk: the curve and where the head is. -1 with a sentence in @why for
+ * what is no policy.
  */
 int sim_switch(struct sim *sim, const char *policy, char *why, u64 why_bytes);
 

@@ -29,7 +29,7 @@ NOISE = {"workload": 0.04, "size": 0.015}  # by the rule
 # For the same workload again it costs so many times as much; twice as much for each recent change.
 AGAIN, RECENT_S = 8.0, 60.0
 # Nothing is decided while the workload changes: it must have looked alike for so many windows.
-STEADY = 4
+STEADY = 3
 # A workload that looks this different from when its scheduler was chosen is another one.
 MOVED = 0.25
 # A policy that learns knows a workload that it served for so long, and judges the next one by it.
@@ -42,6 +42,9 @@ PROBATION_S, WORSE = 4.0, 0.85
 BANNED_S = 60.0
 # The nearest workloads of the profile decide, the nearer the more.
 NEIGHBOURS, BLUR = 4, 0.01
+# All workloads of the profile together count as much as one that looks this different. So where
+# none looks much alike, what is good on the whole is not left easily.
+PRIOR = 0.3
 # A workload unlike any that was measured, by this much, changes nothing.
 UNLIKE = 0.4
 # A policy with which somebody waits longer than allowed counts so much of what it does.
@@ -123,6 +126,7 @@ class Chooser:
             if cell.owners == selection.owners
         ]
         self._learning = selection.learning
+        self._mean = {spec: self._on_the_whole(spec) for spec in selection.candidates}
         self.current = current or self._safest()
         self._window: deque[Observation] = deque()
         self._lost: dict[str, float] = {}  # by not being with that one; in seconds
@@ -150,11 +154,12 @@ class Chooser:
         if self.selection.rule == "size":
             return self._best_by_size(max(self.selection.profile.sizes_bytes))
 
-        def mean(spec: str) -> float:
-            logs = [math.log(max(self._merits[i][spec], 0.01)) for i in self._known]
-            return sum(logs) / max(len(logs), 1)
+        return max(self.selection.candidates, key=lambda spec: self._mean[spec])
 
-        return max(self.selection.candidates, key=mean)
+    def _on_the_whole(self, spec: str) -> float:
+        """The geometric mean of its merits."""
+        logs = [math.log(max(self._merits[i][spec], 0.01)) for i in self._known]
+        return math.exp(sum(logs) / max(len(logs), 1))
 
     # ---- predicting ----
 
@@ -187,16 +192,17 @@ class Chooser:
         if near[0][0] > UNLIKE:
             return []
         weights = [1 / (BLUR + distance) ** 2 for distance, _ in near]
-        return [
-            (weight / sum(weights), index) for weight, (_, index) in zip(weights, near, strict=True)
-        ]
+        total = sum(weights) + 1 / (BLUR + PRIOR) ** 2
+        return [(weight / total, index) for weight, (_, index) in zip(weights, near, strict=True)]
 
     def _by_neighbours(self, looks: Looks) -> dict[str, float]:
         near = self._neighbours(looks)
         if not near:
             return {self.current: 1.0}
+        rest = 1 - sum(weight for weight, _ in near)
         return {
             spec: sum(weight * self._merits[index][spec] for weight, index in near)
+            + rest * self._mean[spec]
             for spec in self.selection.candidates
         }
 
@@ -309,7 +315,9 @@ class Chooser:
         """What the present policy does, of what the profile has for it with such work."""
         near, then = self._neighbours(looks), self._window[0]
         cells = self.selection.profile.cells
+        total = sum(weight for weight, _ in near)
         expected = sum(weight * cells[i].under[self.current].mb_s for weight, i in near)
+        expected /= total or 1
         rate = (now.done_bytes - then.done_bytes) / (now.now_s - then.now_s) / 1e6
         return rate / expected if expected else 1.0
 

@@ -14,6 +14,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
 from streamsched.looks import SAMPLE_S, Observation
+from streamsched.profile import TUNABLES
 
 if TYPE_CHECKING:
     from streamsched.choose import Choice, Chooser, Selection
@@ -126,7 +127,7 @@ class Run:
     jobs: tuple[JobRun, ...]
     skipped: int = 0
     array_counters: dict[str, int] = dataclasses.field(default_factory=dict)
-    observed: tuple[Observation, Observation] | None = None  # at the beginning, at the end
+    observed: tuple[Observation, Observation] | None = None  # after the last ramp, at the end
     choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
 
     @property
@@ -256,23 +257,27 @@ class Simulation:
         if setup.curve == "measured":
             for index, disk in enumerate(members):
                 self._set_curve(index, measured_curve(disk))
-        self._began = self.observe()
+        self._began, self._ramped_ns = self.observe(), 0
         if self.chooser:
-            # The profile was measured with the tunables' defaults.
+            # As the profile was measured; settings are for the other policies of a comparison.
+            self._tune(TUNABLES)
             lib.sim_pause_at(self.sim, int(SAMPLE_S * NS))
             return
-        for name, value in setup.tunables:
-            # A tunable of another policy of the same comparison is not ours.
-            status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
-            if status and status != -2:
-                self.close()
-                raise UsageError(ffi.string(self._why).decode())
+        self._tune(setup.tunables)
         for owner, weight in setup.weights:
             # As above; all else was checked when the weights were parsed.
             status = lib.sim_weigh(self.sim, owner, weight)
             if status and status != -2:
                 self.close()
                 raise UsageError("too many owners have a weight; 128 can have one")
+
+    def _tune(self, tunables: tuple[tuple[str, int], ...]) -> None:
+        for name, value in tunables:
+            # A tunable of another policy of the same comparison is not ours.
+            status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
+            if status and status != -2:
+                self.close()
+                raise UsageError(ffi.string(self._why).decode())
 
     def _set_curve(self, disk: int, points: tuple[tuple[int, int], ...]) -> None:
         distances = [distance for distance, _ in points]
@@ -299,6 +304,9 @@ class Simulation:
         """One more process."""
         if lib.sim_add_job(self.sim, ffi.new("struct sim_job *", process.params())):
             raise StreamschedError(f"{process.name}: its pool of threads is out of range")
+        if process.ramp_ns and not self.chooser:
+            self._ramped_ns = max(self._ramped_ns, process.startdelay_ns + process.ramp_ns)
+            lib.sim_pause_at(self.sim, self._ramped_ns)
         if not process.distribution:
             return
         for direction in (0, 1):
@@ -336,7 +344,10 @@ class Simulation:
             if state == lib.SIM_FAILED:
                 raise UsageError(ffi.string(lib.sim_why(self.sim)).decode())
             if state == lib.SIM_PAUSED:
-                self._choose()
+                if self.chooser:
+                    self._choose()
+                else:
+                    self._began = self.observe()  # a ramp is over
                 continue
             if state == lib.SIM_INPUT:
                 if feed is None:

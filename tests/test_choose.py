@@ -161,8 +161,8 @@ def test_without_places_it_goes_by_the_rest() -> None:
 
 def test_not_before_it_is_steady() -> None:
     one = host(current="noop")
-    one.works(SEQUENTIAL, 1.75)
-    assert one.chosen == []  # a window of 1 s, then four that look alike
+    one.works(SEQUENTIAL, 1.5)
+    assert one.chosen == []  # a window of 1 s, then three that look alike
     one.works(SEQUENTIAL, 1.0)
     assert one.chosen == ["stream:noop"]
 
@@ -197,6 +197,17 @@ def test_work_unlike_any_that_was_measured_changes_nothing() -> None:
     one = host(profile(known(SEQUENTIAL, (10, 20, 60))), current="noop")
     one.works(WRITES, 60)
     assert one.chosen == []
+
+
+def test_what_looks_little_alike_is_not_believed_against_all_others() -> None:
+    """The nearer, the more it says; elsewhere what is good on the whole counts, too."""
+    others = [known(WRITES, (10, 10, 40)) for _ in range(20)]
+    for distance, chosen in ((0.0, ["cscan"]), (0.3, [])):
+        near = dataclasses.replace(RANDOM, reads=RANDOM.reads - distance / 0.8)
+        assert near.distance(RANDOM) == pytest.approx(distance)
+        one = host(profile(known(near, (1, 1.5, 1)), *others), current="stream:noop")
+        one.works(RANDOM, 60)
+        assert one.chosen == chosen
 
 
 def test_one_change_for_each_phase() -> None:

