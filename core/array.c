@@ -92,6 +92,7 @@ static void arrived_locked(struct ss_array_member *member,
 	member->nr_pending++;
 	member->nr_busy++;
 	member->heard = ++array->arrivals;
+	member->heard_asked = array->asked += rq->nr_sectors;
 	array->nr_busy++;
 	if (rq->flags & SS_PLACING) {
 		member->placing = true;
@@ -208,6 +209,7 @@ static void completed_locked(struct ss_array_member *member,
 	if (!(rq->flags & SS_PLACING))
 		s->response_ns += now_ns - rq->arrival_ns;
 	if (!p->nr_pending && !p->nr_in_flight) {
+		s->working &= ~(1U << member->index);
 		p->completed_ns = now_ns;
 		p->response_ns = s->response_ns;
 		p->instead_ns = ss_array_instead_ns(member, s, now_ns);
@@ -270,6 +272,7 @@ static void removed_locked(struct ss_array_member *member,
 		return;
 	p = &s->physical[member->index];
 	if (!p->nr_pending && !p->nr_in_flight) {
+		s->working &= ~(1U << member->index);
 		p->completed_ns = now_ns;
 		p->response_ns = s->response_ns;
 	}
@@ -319,6 +322,7 @@ void ss_array_init(struct ss_array *array,
 	array->ahead_sectors = U64_MAX;
 	array->nr_busy = 0;
 	array->arrivals = 0;
+	array->asked = 0;
 	array->caution = 0;
 	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
@@ -376,6 +380,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 				     sched->array_epoch + 1;
 	member->epoch = sched->array_epoch;
 	member->heard = array->arrivals;
+	member->heard_asked = array->asked;
 	member->nr_pending = 0;
 	member->nr_busy = 0;
 	member->passed = NULL;
@@ -396,6 +401,7 @@ static void forget_share(struct ss_array_member *member,
 
 	s->nr_in_flight -= p->nr_in_flight;
 	p->nr_in_flight = 0;
+	s->working &= ~(1U << member->index);
 	p->size = 0;
 	s->established &= ~(1U << member->index);
 	if (is_idle(s))

@@ -69,6 +69,7 @@ struct ss_array_stream {
 	u64 end_sector; /* virtual: where the foremost request ends */
 	u64 completed_ns; /* when nothing of it was left */
 	u64 since_ns; /* waits: something is pending, no turn since */
+	u64 pause_ns; /* how long nothing of it was left, at most */
 	u64 response_ns; /* of all its requests that are done, sum */
 	u64 instead_ns; /* as the last member to be done had it */
 	u64 won_ns; /* by waiting in its turns */
@@ -76,7 +77,8 @@ struct ss_array_stream {
 	struct ss_array_rate alone; /* estimate: with the array to itself */
 	struct ss_array_rate round; /* the same since nothing of it was left */
 	u64 round_ns; /* the members' work in it, sum */
-	u32 round_members; /* who had that work, as bits */
+	u32 round_members; /* so many worked at once, at most */
+	u32 working; /* members that have something of it, as bits */
 	u32 round_size;
 	u32 spread; /* members that work at once: mean, times a constant */
 	u32 size; /* requests so far; 0: the place is free */
@@ -99,6 +101,7 @@ struct ss_array_member {
 	u32 index;
 	u16 epoch; /* of its attachment, by the scheduler's count */
 	u64 heard; /* how many requests had come when its last one did */
+	u64 heard_asked; /* ... and how many sectors they asked for */
 	struct list_head age; /* its pending requests, oldest first */
 	u32 nr_pending;
 	u32 nr_busy; /* those in flight too */
@@ -148,6 +151,7 @@ struct ss_array {
 	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */
 	u64 arrivals; /* of all members, since the beginning */
+	u64 asked; /* sectors, by all of them */
 	struct ss_array_trial trial;
 	struct ss_array_counters counters;
 	struct ss_array_stream stream[SS_ARRAY_STREAMS];

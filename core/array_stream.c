@@ -27,8 +27,12 @@
 /* A round of requests is this long at most, if the stream never pauses. */
 #define ROUND_MOST 64
 #define ALONE_MEMORY_NS (200 * SS_MSEC)
-/* A member that nothing came for while this many times as many did is out. */
+/*
+ * A member that nothing came for while so many requests for each, and so many
+ * rows of chunks, were asked for is out: small requests stay on one for long.
+ */
 #define SILENT_ARRIVALS 64
+#define SILENT_ROWS 8
 /* Before anything is known: so many times positioning are taken as won. */
 #define SCORE_START 4
 
@@ -66,6 +70,7 @@ struct ss_array_stream *ss_array_stream_new(struct ss_array *array)
 	s = list_first_entry(&array->free, struct ss_array_stream, node);
 	list_move_tail(&s->node, &array->streams);
 	s->completed_ns = 0;
+	s->pause_ns = 0;
 	s->response_ns = 0;
 	s->instead_ns = 0;
 	s->alone = (struct ss_array_rate){ 0 };
@@ -74,6 +79,7 @@ struct ss_array_stream *ss_array_stream_new(struct ss_array *array)
 	s->round_members = 0;
 	s->round_size = 0;
 	s->spread = 0;
+	s->working = 0;
 	s->nr_pending = 0;
 	s->nr_in_flight = 0;
 	s->established = 0;
@@ -202,12 +208,18 @@ static bool pays(const struct ss_array_member *member,
  */
 static u32 members_in_use(const struct ss_array *array)
 {
-	u64 silence = (u64)SILENT_ARRIVALS * array->geometry.nr_members;
+	const struct ss_array_geometry *geometry = &array->geometry;
+	u64 silence = (u64)SILENT_ARRIVALS * geometry->nr_members;
+	u64 row = (u64)geometry->chunk_sectors * geometry->data_members;
 	u32 used = 0, i;
 
-	for (i = 0; i < array->geometry.nr_members; i++)
-		if (array->arrivals - array->member[i].heard <= silence)
+	for (i = 0; i < geometry->nr_members; i++) {
+		const struct ss_array_member *member = &array->member[i];
+
+		if (array->arrivals - member->heard <= silence ||
+		    array->asked - member->heard_asked <= SILENT_ROWS * row)
 			used |= 1U << i;
+	}
 	return used & array->attached;
 }
 
@@ -230,7 +242,7 @@ void ss_array_round_ends(struct ss_array_stream *s)
 	if (!s->round_members)
 		return;
 	s->alone = alone(s);
-	s->spread += nr_bits(s->round_members) - s->spread / SPREAD_MEMORY;
+	s->spread += s->round_members - s->spread / SPREAD_MEMORY;
 	s->round = (struct ss_array_rate){ 0 };
 	s->round_ns = 0;
 	s->round_members = 0;
@@ -244,7 +256,8 @@ void ss_array_round_ends(struct ss_array_stream *s)
 /*
  * @rq is one more of @s, before it is noted there. With the array to itself
  * the stream would take the time in which it asks for nothing, and what its
- * members do at once.
+ * members do at once: as many as have something of it at a time. All that it
+ * comes to in a round may have had their work one after the other.
  */
 static void estimate_alone(const struct ss_array_member *member,
 			   struct ss_array_stream *s,
@@ -253,14 +266,19 @@ static void estimate_alone(const struct ss_array_member *member,
 	const struct ss_curve *curve = &member->sched->curve;
 	const struct ss_array_physical *p = &s->physical[member->index];
 
-	if (is_idle(s) && s->size)
-		s->alone.ns += now_ns - s->completed_ns;
+	if (is_idle(s) && s->size) {
+		u64 pause_ns = now_ns - s->completed_ns;
+
+		s->alone.ns += pause_ns;
+		s->pause_ns = max_t(u64, s->pause_ns, pause_ns);
+	}
 	s->round_ns += div_u64(curve->transfer_ps * rq->nr_sectors, 1000);
 	if (p->size)
 		s->round_ns += ss_curve_service_ns(curve, p->end_sector,
 						   rq->sector);
-	s->round_members |= 1U << member->index;
-	s->round.ns = div_u64(s->round_ns, nr_bits(s->round_members));
+	s->working |= 1U << member->index;
+	s->round_members = max_t(u32, s->round_members, nr_bits(s->working));
+	s->round.ns = div_u64(s->round_ns, s->round_members);
 	s->round.sectors += rq->nr_sectors;
 	if (++s->round_size >= ROUND_MOST)
 		ss_array_round_ends(s);

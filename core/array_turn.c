@@ -21,6 +21,12 @@
  * a turn with the way to it is about as long as that.
  */
 #define PATIENCE_SLICES 2
+/*
+ * A stream is waited for in its turn for so many times as long as it has paused
+ * at most, and this long at least.
+ */
+#define PAUSES 8
+#define PAUSE_LEAST_NS (2 * SS_MSEC)
 /* The turn of those that have none is this part of a slice at least. */
 #define OTHERS_SHARE 4
 
@@ -285,11 +291,12 @@ u64 ss_array_hold_until_ns(const struct ss_array_member *member, u64 now_ns)
 {
 	const struct ss_array_stream *s = member->array->turn;
 	const struct ss_array_physical *p = &s->physical[member->index];
-	u64 patience_ns = physical_patience_ns(member, p);
+	u64 patience_ns = physical_patience_ns(member, p), pause_ns;
 
 	if (!is_idle(s))
 		return now_ns + max_t(u64, patience_ns / LOOKS, SS_MSEC);
-	return s->completed_ns + patience_ns;
+	pause_ns = max_t(u64, PAUSES * s->pause_ns, PAUSE_LEAST_NS);
+	return s->completed_ns + min_t(u64, patience_ns, pause_ns);
 }
 
 bool ss_array_is_together(const struct ss_array_member *member, u64 now_ns)
@@ -353,5 +360,7 @@ void ss_array_other_goes(struct ss_array_member *member, struct ss_request *rq,
 	if (now_ns < array->slice_start_ns + ss_array_slice_ns(member))
 		array->caution = min_t(u32, array->caution + 1, CAUTION_MOST);
 	ss_array_end_turn(member, now_ns);
-	ss_array_stream_free(array, s);
+	/* What was not waited for may still come. */
+	if (now_ns >= s->completed_ns + patience_ns(member, s))
+		ss_array_stream_free(array, s);
 }

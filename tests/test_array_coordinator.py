@@ -19,13 +19,20 @@ class ArrayDriver:
     """Members under one clock, in ms, attached to a coordinator of RAID 0."""
 
     def __init__(
-        self, core: Core, nr: int = 2, spec: str = "stream:noop", *, attach: bool = True, **tun: int
+        self,
+        core: Core,
+        nr: int = 2,
+        spec: str = "stream:noop",
+        *,
+        attach: bool = True,
+        chunk: int = CHUNK,
+        **tun: int,
     ) -> None:
         self.ffi, self.lib = core
         self.members = [Driver(core, spec, **tun) for _ in range(nr)]
         geometry = self.ffi.new("struct ss_array_geometry *")
         geometry.level, geometry.nr_members = self.lib.SS_ARRAY_RAID0, nr
-        geometry.chunk_sectors = CHUNK
+        geometry.chunk_sectors = chunk
         for i in range(nr):
             geometry.member_sectors[i] = 2**31
         self.why = self.ffi.new("char[160]")
@@ -417,8 +424,12 @@ def test_next_turn_places_where_the_drives_ran_out_before(core: Core) -> None:
     assert arr.array.ahead_sectors == come
 
 
-def test_a_stream_that_ends_is_waited_for_as_long_as_a_seek(pair: ArrayDriver) -> None:
-    chunk = usable(pair)
+@pytest.mark.parametrize(("think", "least", "most"), [(0.1, 2, 2.1), (1, 8, 8.1), (4, 11, 30)])
+def test_a_stream_that_ends_is_waited_for_as_its_pauses_were(
+    pair: ArrayDriver, think: float, least: float, most: float
+) -> None:
+    """Eight times as long as the longest, 2 ms at least; at most as what is left for it costs."""
+    chunk = pair.follow(0, 2 * THRESHOLD, think=think)
     other = pair.members[1].send(0, FAR)
     member, rq = pair.read(chunk)
     member.dispatch(rq)
@@ -428,10 +439,49 @@ def test_a_stream_that_ends_is_waited_for_as_long_as_a_seek(pair: ArrayDriver) -
     while pair.members[1].choose()[0] == "wait":
         pair.at(pair.members[1].choose()[1])
     assert pair.members[1].choose() == ("dispatch", other)
-    assert 5 < pair.members[1].now - began < 40
+    assert least <= pair.members[1].now - began <= most
     pair.members[1].dispatch(other)
     assert not pair.in_turn()
     assert pair.members[1].count("timeouts") == 1
+
+
+def test_a_stream_that_was_not_waited_for_is_not_forgotten(pair: ArrayDriver) -> None:
+    """It pauses for longer than before, for once: its next request is its own."""
+    chunk = usable(pair)
+    other = pair.members[1].send(0, FAR)
+    member, rq = pair.read(chunk)
+    member.dispatch(rq)
+    pair.later(1)
+    member.complete(rq)
+    pair.later(4)
+    pair.members[1].dispatch(other)
+    assert not pair.in_turn()
+    pair.read(chunk + 1)
+    assert pair.count("established") == 1
+    assert max(stream.size for stream in pair.array.stream) == chunk + 2
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+def test_a_stream_works_on_as_many_members_as_have_something_of_it(
+    core: Core, at_once: int
+) -> None:
+    """Not on all that it has come to while it asked for ever more."""
+    arr = ArrayDriver(core, 4)
+    under_way = []
+    for chunk in range(2000):
+        under_way.append(arr.read(chunk))
+        if len(under_way) < at_once:
+            continue
+        member, rq = under_way.pop(0)
+        member.dispatch(rq)
+        arr.later(1)
+        member.complete(rq)
+    stream = max(arr.array.stream, key=lambda one: one.size)
+    assert stream.spread / 8 == pytest.approx(at_once, abs=1)
+    # 64 KiB in what the curve says for them.
+    transfer_ns = arr.members[0].sched.curve.transfer_ps * CHUNK / 1000
+    rate = stream.alone.sectors / stream.alone.ns
+    assert rate == pytest.approx(at_once * CHUNK / transfer_ns, rel=0.25)
 
 
 def test_the_slice_is_the_arrays(core: Core) -> None:
@@ -578,6 +628,23 @@ def test_a_member_that_nothing_is_asked_of_keeps_nobody(core: Core) -> None:
     # 64 for each of the three.
     assert trio.count("established") == 1
     assert 190 < chunk * 2 / 3 < 200
+
+
+def test_a_member_whose_turn_has_not_come_is_one_in_use(core: Core) -> None:
+    """4 KiB at a time, of chunks of 1 MiB, so that nothing comes to it for 512 requests."""
+    chunk = 2048
+    arr = ArrayDriver(core, 3, chunk=chunk)
+    for member in arr.members:
+        for sector in range(0, chunk, 8):
+            assert arr.count("established") == 0
+            rq = member.send(0, sector)
+            member.dispatch(rq)
+            arr.later(0.1)
+            member.complete(rq)
+            if member is arr.members[2] and sector == 8 * (THRESHOLD - 1):
+                assert arr.count("established") == 1
+                return
+    raise AssertionError("no stream")
 
 
 def test_mirrors_without_stripes_schedule_by_themselves(core: Core) -> None:

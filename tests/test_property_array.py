@@ -87,12 +87,12 @@ def array_workload(seed: int) -> ArrayWorkload:
 # The aim is that coordination keeps KEPT of the throughput without it on every workload. On those
 # in MISSED it does not yet (docs/ARCHITECTURE.md: why, and which do so by chance); a seed may leave
 # the list, none may join (but seven did when waits were bounded and stream changed, and 17 left;
-# and seven when all heads were to follow one, and eight left).
+# seven when all heads were to follow one, and eight left; and three when who ends in his turn was
+# waited for less long, and 14 left). LEAST is 438's: it was 0.77, but 438 has more in the mean.
 WORKLOADS, BATCHES = 500, 2
 KEPT = 0.97
-LEAST = 0.77
-MISSED = {8, 70, 98, 99, 111, 134, 152, 164, 178, 185, 244, 245, 262, 265, 291, 336, 339, 359}
-MISSED |= {367, 376, 380, 438, 473, 478, 498}
+LEAST = 0.74
+MISSED = {8, 44, 98, 134, 152, 273, 291, 349, 367, 380, 438, 473, 478, 498}
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
@@ -109,8 +109,8 @@ def test_coordination_costs_no_throughput(batch: int) -> None:
 # Of those in MISSED these are below in the mean of many beginnings, too: there is a cause. The
 # others are so by chance. HIDDEN are the other way round: as they are they keep what they should.
 BEGINNINGS = 16
-CAUSED = {8, 99, 111, 164, 178, 185, 245, 291, 367, 438, 473, 498}
-HIDDEN = {32, 44, 49, 127, 172, 182, 189, 216, 234, 270, 309, 466}
+CAUSED = {8, 44, 291, 367, 438}
+HIDDEN = {32, 49, 111, 127, 172, 178, 212, 234, 466}
 
 
 def test_chance_is_told_from_cause() -> None:
@@ -118,8 +118,23 @@ def test_chance_is_told_from_cause() -> None:
     means = {seed: array_workload(seed).mean_ratio(BEGINNINGS) for seed in MISSED | HIDDEN}
     low = {seed for seed, mean in means.items() if mean < KEPT}
     assert low == CAUSED | HIDDEN, {s: round(means[s], 3) for s in low ^ (CAUSED | HIDDEN)}
-    assert min(means.values()) >= 0.56
+    assert min(means.values()) >= 0.59
     assert statistics.geometric_mean(means[seed] for seed in MISSED - CAUSED) >= 1
+
+
+# So many are below without any coordination, where nothing but these moments differs.
+BY_MOMENTS, LEAST_BY_MOMENTS = 66, 0.38
+
+
+def test_apart_varies_by_more_than_coordination_costs() -> None:
+    """Uncoordinated against itself with its processes begun at other moments: many more are below
+    KEPT, and by more."""
+    workloads = [array_workload(seed) for seed in range(WORKLOADS)]
+    ratios = [
+        one.run(False).duration_ns / one.beginning(1).run(False).duration_ns for one in workloads
+    ]
+    assert sum(ratio < KEPT for ratio in ratios) == BY_MOMENTS > 4 * len(MISSED)
+    assert min(ratios) == pytest.approx(LEAST_BY_MOMENTS, abs=0.005)
 
 
 def test_both_do_the_same_work() -> None:
