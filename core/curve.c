@@ -69,8 +69,9 @@ static u64 least_of(u32 size)
 static void curve_index(struct ss_curve *curve)
 {
 	const struct ss_curve_point *point = curve->point;
-	u32 last = curve->nr_points - 1, i, at = 0;
+	u32 last = curve->nr_points - 1, i, at = 0, before;
 
+	curve->rough = false;
 	for (i = 0; i <= last; i++) {
 		struct ss_curve_segment *segment = &curve->segment[i];
 		u64 rise, run;
@@ -88,13 +89,17 @@ static void curve_index(struct ss_curve *curve)
 			segment->slope.whole = NO_SLOPE;
 		else
 			segment->slope = ss_ratio_of(rise, run);
+		curve->rough |= segment->slope.whole == NO_SLOPE;
 	}
 	curve->most_ns = point[last].time_ns;
 	for (i = 0; i < SS_CURVE_SIZES; i++) {
+		before = at;
 		while (at < last &&
 		       point[at + 1].distance_sectors <= least_of(i))
 			at++;
 		curve->near[i] = (u8)at;
+		/* From the last size's point the next one may be reached. */
+		curve->rough |= at > before + 1;
 	}
 	at = 0;
 	for (i = 0; i < SS_CURVE_TIMES; i++) {
@@ -225,8 +230,8 @@ int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 }
 
 /* In a segment that is too long for a slope. */
-static noinline u64 divided_ns(const struct ss_curve *curve,
-			       const struct ss_curve_segment *at, u64 behind)
+static u64 divided_ns(const struct ss_curve *curve,
+		      const struct ss_curve_segment *at, u64 behind)
 {
 	const struct ss_curve_point *point = &curve->point[at - curve->segment];
 
@@ -235,41 +240,29 @@ static noinline u64 divided_ns(const struct ss_curve *curve,
 			 point[1].distance_sectors - point[0].distance_sectors);
 }
 
-static inline u64 look_up(const struct ss_curve *curve, u64 distance_sectors)
+u64 ss_curve_rough_ns(const struct ss_curve *curve, u64 distance_sectors)
 {
 	const struct ss_curve_segment *at;
 	u64 behind;
 
-	/*
-	 * Few sizes hold two points, and whether the only one is passed no
-	 * processor can foresee.
-	 */
 	at = &curve->segment[curve->near[ss_curve_size(distance_sectors)]];
-	at += distance_sectors > at->last_sectors;
-	while (unlikely(distance_sectors > at->last_sectors))
+	while (distance_sectors > at->last_sectors)
 		at++;
 	behind = distance_sectors - at->first_sectors;
-	if (unlikely(at->slope.whole == NO_SLOPE))
+	if (at->slope.whole == NO_SLOPE)
 		return divided_ns(curve, at, behind);
 	return at->first_ns + ss_ratio_times(&at->slope, behind);
 }
 
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors)
 {
-	return look_up(curve, distance_sectors);
+	return ss_curve_look_up(curve, distance_sectors);
 }
 
-/*
- * Multiplied forward as well: of requests that arrive no processor can foresee
- * the direction.
- */
 u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 			u64 to_sector)
 {
-	const struct ss_ratio *dearer = &curve->dearer[to_sector < from_sector];
-	u64 distance = ss_distance(from_sector, to_sector);
-
-	return ss_ratio_times(dearer, look_up(curve, distance));
+	return ss_curve_between(curve, from_sector, to_sector);
 }
 
 /* Bucket 0 is distance 0, bucket b holds distances of b binary digits. */

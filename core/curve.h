@@ -63,6 +63,7 @@ struct ss_curve {
 	/* Made of the points, for looking up. */
 	struct ss_curve_segment segment[SS_CURVE_POINTS];
 	u64 most_ns; /* of all points */
+	bool rough; /* a size holds several points, or a slope is missing */
 	u8 near[SS_CURVE_SIZES]; /* last point no farther than this size */
 	u8 dear[SS_CURVE_TIMES]; /* first point of at least this many steps */
 
@@ -100,6 +101,9 @@ u64 ss_curve_service_ns(const struct ss_curve *curve, u64 from_sector,
 /* Positioning time by forward distance alone, in ns. */
 u64 ss_curve_distance_ns(const struct ss_curve *curve, u64 distance_sectors);
 
+/* The same for any curve, step by step. */
+u64 ss_curve_rough_ns(const struct ss_curve *curve, u64 distance_sectors);
+
 /* Without a branch: which way it is no processor can foresee. */
 static inline u64 ss_distance(u64 from_sector, u64 to_sector)
 {
@@ -117,6 +121,37 @@ static inline u32 ss_curve_size(u64 distance)
 	u32 shift = fls64(distance | 7) - 3;
 
 	return 4 * shift + (u32)(distance >> shift);
+}
+
+/*
+ * As ss_curve_distance_ns(). Whether the only point of a size is passed no
+ * processor can foresee: so it is not asked with a branch.
+ */
+static inline u64 ss_curve_look_up(const struct ss_curve *curve,
+				   u64 distance_sectors)
+{
+	u32 near = curve->near[ss_curve_size(distance_sectors)];
+	const struct ss_curve_segment *at;
+
+	if (unlikely(curve->rough))
+		return ss_curve_rough_ns(curve, distance_sectors);
+	near += distance_sectors > curve->segment[near].last_sectors;
+	at = &curve->segment[near];
+	return at->first_ns +
+	       ss_ratio_times(&at->slope, distance_sectors - at->first_sectors);
+}
+
+/*
+ * As ss_curve_service_ns(). Multiplied forward as well: of requests that arrive
+ * no processor can foresee the direction.
+ */
+static inline u64 ss_curve_between(const struct ss_curve *curve,
+				   u64 from_sector, u64 to_sector)
+{
+	const struct ss_ratio *dearer = &curve->dearer[to_sector < from_sector];
+	u64 distance = ss_distance(from_sector, to_sector);
+
+	return ss_ratio_times(dearer, ss_curve_look_up(curve, distance));
 }
 
 /* No distance as far as this costs less; quicker to find than what it costs. */

@@ -213,7 +213,7 @@ static inline u64 ss_sched_positioning_ns(const struct ss_sched *sched,
 
 	if (!distance)
 		return sched->curve.point[0].time_ns;
-	return ss_curve_distance_ns(&sched->curve, distance);
+	return ss_curve_look_up(&sched->curve, distance);
 }
 
 #endif

@@ -133,6 +133,14 @@ def test_interpolation_is_exact(core: Core, table: Points, distance: int) -> Non
     assert curve.at(distance) == interpolated(table, distance)
 
 
+def test_of_points_close_to_each_other_none_is_missed(curve: Curve) -> None:
+    base = 2**20
+    table = [(0, 0), (base + 1_000, 2 * MS), (base + 2_000, 3 * MS), (2 * base, 4 * MS)]
+    curve.set(table)
+    for distance in range(base, base + 4_000, 100):
+        assert curve.at(distance) == interpolated(table, distance)
+
+
 @given(table=tables(), distances=st.lists(st.integers(0, 2**37), min_size=2, max_size=20))
 def test_farther_never_costs_less(core: Core, table: Points, distances: list[int]) -> None:
     curve = Curve(core)
