@@ -90,11 +90,16 @@ static inline bool ss_request_is_sync(const struct ss_request *rq)
 	return rq->direction == SS_READ || (rq->flags & SS_SYNC);
 }
 
-/* Does somebody wait for @rq, or will as soon as it is sent? */
+/*
+ * Does somebody wait for @rq, or will as soon as it is sent? For a read unless
+ * SS_AHEAD is set, for a write if SS_SYNC is. Without a branch: no processor
+ * can foresee the direction.
+ */
 static inline bool ss_request_is_awaited(const struct ss_request *rq)
 {
-	return rq->direction == SS_READ ? !(rq->flags & SS_AHEAD) :
-					  rq->flags & SS_SYNC;
+	u32 flag = rq->direction == SS_READ ? SS_AHEAD : SS_SYNC;
+
+	return (rq->flags ^ SS_AHEAD) & flag;
 }
 
 #endif
