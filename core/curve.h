@@ -154,15 +154,6 @@ static inline u64 ss_curve_between(const struct ss_curve *curve,
 	return ss_ratio_times(dearer, ss_curve_look_up(curve, distance));
 }
 
-/* No distance as far as this costs less; quicker to find than what it costs. */
-static inline u64 ss_curve_least_ns(const struct ss_curve *curve,
-				    u64 distance_sectors)
-{
-	u32 size = ss_curve_size(distance_sectors);
-
-	return curve->segment[curve->near[size]].first_ns;
-}
-
 /* The nearest point from which on a forward distance costs @service_ns. */
 static inline u64 ss_curve_reach_sectors(const struct ss_curve *curve,
 					 u64 service_ns)

@@ -136,14 +136,6 @@ static void mean_add(u64 *mean, u64 sample, u32 memory)
 		*mean -= div_u64(*mean - sample, memory);
 }
 
-/* As ss_stream_pass_turn(), where it was nobody's and is nobody's now. */
-static void nobodys_turn(struct stream_state_all *all)
-{
-	all->away = false;
-	all->turn_took_ns = 0;
-	all->first_of_turn = NULL;
-}
-
 /* What depends on the threshold and is needed at each event. */
 static void set_sizes(const struct ss_policy *policy)
 {
@@ -177,6 +169,10 @@ static void stream_tuned(struct ss_policy *policy, u64 now_ns)
 		if (all->stream[i].state == STREAM_COMPLETED)
 			note_patience(all, &all->stream[i]);
 	}
+	all->alone_turn_ns = policy->value[STREAM_WAIT_TARGET];
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		all->alone_turn_ns = ALONE_SLICES *
+				     policy->value[STREAM_TIME_SLICE];
 	all->next_broken_ns = 0;
 	all->share.open = false;
 	all->share.idle_ns = 0;
@@ -218,54 +214,65 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 					const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
+	const struct ss_policy *inner = inner_of(policy);
 
 	if (policy->sched->nr_async_in_flight >= ASYNC_BESIDE &&
 	    !is_flat(policy))
 		return ss_stream_choose_apart(policy, now_ns, skip);
-	if (all->held || all->share.open || all->answer.open || all->answered ||
+	if ((!all->quiet && (all->held || all->share.open || all->answer.open ||
+			     all->answered)) ||
 	    (is_alone(all) &&
-	     now_ns >= all->oldest_served_ns + alone_turn_ns(policy)))
+	     now_ns >= all->oldest_served_ns + all->alone_turn_ns))
 		return ss_stream_turn_choice(policy, now_ns, skip);
 	/* Nobody's turn, and nobody starves. */
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return inner->ops->choose(inner, now_ns, skip);
 	return ss_stream_inner_choice(policy, now_ns, skip);
 }
 
-/* The last member has just been dispatched: it becomes a parent-to-be. */
-static void become_parent(const struct ss_policy *policy, struct stream *s,
-			  u64 now_ns)
+/*
+ * The last member has just been dispatched: it becomes a parent-to-be. What
+ * would be done instead of waiting for its child is known if anything is
+ * pending.
+ */
+static inline void become_parent(const struct ss_policy *policy,
+				 struct stream *s, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	struct ss_policy *inner = inner_of(policy);
+	const struct ss_policy *inner = inner_of(policy);
 	struct ss_decision choice = ss_nothing();
 	u64 service_ns = sched->curve.mean_random_ns;
 	u32 nr_sectors = 0;
 	u8 direction = SS_READ;
 
+	s->state = STREAM_IN_FLIGHT;
+	s->broken_ns = U64_MAX;
 	list_move_tail(&s->node, &all->parents);
 	if (sched->nr_pending)
 		choice = inner->ops->choose(inner, now_ns, NULL);
-	s->state = STREAM_IN_FLIGHT;
-	s->broken_ns = U64_MAX;
 	s->supposed = choice.verdict != SS_DISPATCH;
 	if (s->supposed) {
 		all->supposed = true;
 	} else {
-		service_ns = ss_curve_service_ns(&sched->curve, s->end_sector,
-						 choice.rq->sector);
+		service_ns = ss_curve_between(&sched->curve, s->end_sector,
+					      choice.rq->sector);
 		nr_sectors = choice.rq->nr_sectors;
 		direction = choice.rq->direction;
 	}
-	if (sched->nr_in_flight > 1 && all->busy_ns)
-		service_ns = min_t(u64, service_ns, all->busy_ns);
-	set_instead(all, s, service_ns, nr_sectors, direction);
+	if (sched->nr_in_flight <= 1) {
+		set_instead(all, s, service_ns, nr_sectors, direction);
+		return;
+	}
 	/*
 	 * With several in the device there are as many parents, and what
 	 * arrives is too far from most. By the curve of now, as its patience.
 	 */
-	if (sched->nr_in_flight > 1)
-		s->reach_sectors = ss_curve_reach_sectors(&sched->curve,
-							  s->patience_ns);
+	if (all->busy_ns)
+		service_ns = min_t(u64, service_ns, all->busy_ns);
+	set_instead(all, s, service_ns, nr_sectors, direction);
+	s->reach_sectors = ss_curve_reach_sectors(&sched->curve,
+						  s->patience_ns);
 }
 
 /*
@@ -289,21 +296,25 @@ static bool was_near(const struct ss_policy *policy,
 	return near;
 }
 
-static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
-			      u64 now_ns)
+/* How a request goes that is not of the held stream: ss_stream_pass_turn(). */
+struct leave {
+	bool late;
+	bool near;
+};
+
+/* Before the inner policy is told that @rq goes, where it may be in a turn. */
+static noinline struct leave leaves_turn(const struct ss_policy *policy,
+					 struct ss_request *rq, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	struct ss_policy *inner = inner_of(policy);
-	struct stream *s = rq->stream;
-	/* Of interest only where it would end a turn. */
-	bool late = all->held && s != all->held &&
-		    overdue(policy, now_ns) == rq;
-	bool established = false, near = false;
-	u64 oldest_ns;
+	struct leave why = { 0 };
 
-	if (all->held && s != all->held && rq != all->answered &&
-	    policy->sched->nr_in_flight == 1)
-		near = was_near(policy, rq, now_ns);
+	/* Of interest only where it would end a turn. */
+	if (all->held && rq->stream != all->held) {
+		why.late = overdue(policy, now_ns) == rq;
+		if (rq != all->answered && policy->sched->nr_in_flight == 1)
+			why.near = was_near(policy, rq, now_ns);
+	}
 	if (all->answer.open)
 		ss_answer_close(&all->answer, U64_MAX, now_ns);
 	if (rq == all->answered) {
@@ -313,16 +324,59 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		all->run_ns = now_ns;
 	}
 	all->answered = NULL;
+	return why;
+}
+
+/* And afterwards: whose turn is it now? @rq is of @s, or @s is NULL. */
+static noinline void takes_turn(const struct ss_policy *policy,
+				struct stream *s, const struct ss_request *rq,
+				struct leave why, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+
+	if (all->share.open)
+		ss_stream_share_dispatched(all, rq, now_ns);
+	if (s && s == all->held) {
+		all->away = false;
+	} else if (all->held || all->turn_expected_ns ||
+		   (s && is_established(all, s) && !is_alone(all))) {
+		ss_stream_pass_turn(policy, s, rq, why.late, why.near, now_ns);
+	} else {
+		/* It was nobody's and is nobody's. */
+		all->away = false;
+		all->turn_took_ns = 0;
+		all->first_of_turn = NULL;
+	}
+	all->holding = false;
+	all->quiet = !all->held && !all->went_first && !all->share.open &&
+		     !all->turn_expected_ns;
+}
+
+static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
+			      u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	bool awaited, awaited_read, established = false, quiet = all->quiet;
+	u64 oldest_ns, apart_until_ns;
+	struct leave why = { 0 };
+	struct stream *s;
+
+	if (quiet)
+		all->run_ns = now_ns;
+	else
+		why = leaves_turn(policy, rq, now_ns);
 	inner->ops->dispatched(inner, rq, now_ns);
 	oldest_ns = all->oldest_served_ns;
-	if (all->age.next == &rq->age_node)
-		oldest_ns = now_ns;
-	all->oldest_served_ns = oldest_ns;
+	all->oldest_served_ns = all->age.next == &rq->age_node ? now_ns :
+								 oldest_ns;
 	list_del(&rq->age_node);
+	awaited = ss_request_is_awaited(rq);
+	s = rq->stream;
 	if (s) {
 		list_del(&rq->member_node);
 		s->nr_pending--;
-	} else if (!is_flat(policy) && ss_request_is_awaited(rq)) {
+	} else if (awaited && !is_flat(policy)) {
 		s = stream_new(policy, rq);
 	}
 	if (s) {
@@ -330,23 +384,15 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 		rq->stream_life = s->life;
 		established = is_established(all, s);
 	}
-	if (all->share.open)
-		ss_stream_share_dispatched(all, rq, now_ns);
-	if (!ss_request_is_awaited(rq))
-		all->nr_async++;
-	else if (rq->direction == SS_READ)
-		all->nr_async = 0;
-	if ((rq->direction == SS_READ && ss_request_is_awaited(rq)) ||
-	    established)
-		all->apart_until_ns = now_ns + ASYNC_APART;
-	if (s && s == all->held)
-		all->away = false;
-	else if (all->held || (established && !is_alone(all)) ||
-		 all->turn_expected_ns)
-		ss_stream_pass_turn(policy, s, rq, late, near, now_ns);
-	else
-		nobodys_turn(all);
-	all->holding = false;
+	/* Without a branch: no processor can foresee the direction. */
+	awaited_read = awaited & (rq->direction == SS_READ);
+	all->nr_async = awaited_read ? 0 : all->nr_async + !awaited;
+	apart_until_ns = all->apart_until_ns;
+	all->apart_until_ns = awaited_read | established ?
+				      now_ns + ASYNC_APART :
+				      apart_until_ns;
+	if (!quiet || (established && !is_alone(all)))
+		takes_turn(policy, s, rq, why, now_ns);
 	/* The head is behind @rq now, also if a later member went before. */
 	if (s && (s->last == rq || !s->nr_pending)) {
 		s->last = rq;
@@ -417,11 +463,12 @@ static void note_trial(const struct ss_policy *policy,
 
 /*
  * @rq of @s is done. A reader sends nothing before it has all members: a drive
- * that orders its commands may have done the last one first.
+ * that orders its commands may have done the last one first. @cached: as
+ * was_cached().
  */
-static inline void member_completed(const struct ss_policy *policy,
+static inline void member_completed(struct stream_state_all *all,
 				    struct stream *s,
-				    const struct ss_request *rq, u64 moving_ns,
+				    const struct ss_request *rq, bool cached,
 				    u64 now_ns)
 {
 	s->nr_in_flight--;
@@ -429,8 +476,8 @@ static inline void member_completed(const struct ss_policy *policy,
 		return;
 	if (s->last == rq) {
 		s->last = NULL;
-		if (was_cached(policy, rq, moving_ns, now_ns)) {
-			stream_free(policy->state, s);
+		if (cached) {
+			stream_free(all, s);
 			return;
 		}
 	}
@@ -438,41 +485,7 @@ static inline void member_completed(const struct ss_policy *policy,
 		return;
 	s->state = STREAM_COMPLETED;
 	s->completed_ns = now_ns;
-	note_patience(policy->state, s);
-}
-
-/*
- * Is all that a completion tells what it cost? So it is most of the time that
- * the inner policy has the disk to itself.
- */
-static inline bool is_left_alone(const struct ss_policy *policy,
-				 const struct ss_request *rq)
-{
-	const struct stream_state_all *all = policy->state;
-
-	return is_alone(all) && all->trial.settled && !is_flat(policy) &&
-	       !policy->sched->coordinator && rq != all->first_of_turn;
-}
-
-static inline void completed_alone(const struct ss_policy *policy,
-				   const struct ss_request *rq, u64 now_ns)
-{
-	struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
-	struct stream *s = rq->stream;
-	u64 moving_ns = transfer_ns(sched, rq->nr_sectors);
-	bool due;
-
-	all->last_completion_ns = now_ns;
-	if (sched->nr_async_in_flight || !ss_request_is_awaited(rq))
-		all->async_ns = now_ns;
-	due = ss_trial_settled(&all->trial, rq, moving_ns,
-			       !sched->nr_pending && !sched->nr_in_flight, true,
-			       now_ns);
-	if (s && s->life == rq->stream_life)
-		member_completed(policy, s, rq, moving_ns, now_ns);
-	if (due)
-		trial_due(&all->trial, now_ns);
+	note_patience(all, s);
 }
 
 static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
@@ -508,7 +521,9 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 	}
 	all->last_completion_ns = now_ns;
 	if (s && s->life == rq->stream_life)
-		member_completed(policy, s, rq, moving_ns, now_ns);
+		member_completed(all, s, rq,
+				 was_cached(policy, rq, moving_ns, now_ns),
+				 now_ns);
 	if (all->share.open)
 		ss_stream_share_completed(policy, now_ns);
 	if (answer_ns(policy))
@@ -516,13 +531,88 @@ static noinline void completed(struct ss_policy *policy, struct ss_request *rq,
 	note_holding(policy, now_ns);
 }
 
-static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
-			     u64 now_ns)
+/*
+ * With the inner policy alone: is all that the completion of @rq tells what it
+ * cost? So it is most of the time that the trial is settled.
+ */
+static inline bool tells_cost_only(const struct ss_policy *policy,
+				   const struct ss_request *rq)
 {
-	if (!inner_of(policy)->ops->completed && is_left_alone(policy, rq))
+	const struct stream_state_all *all = policy->state;
+
+	return !inner_of(policy)->ops->completed && !is_flat(policy) &&
+	       !policy->sched->coordinator && rq != all->first_of_turn;
+}
+
+/* Then a new trial is begun last, and what it means is seen at the next one. */
+static inline void completed_alone(const struct ss_policy *policy,
+				   const struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s = rq->stream;
+	u64 moving_ns = transfer_ns(sched, rq->nr_sectors);
+	bool due;
+
+	all->last_completion_ns = now_ns;
+	if (sched->nr_async_in_flight || !ss_request_is_awaited(rq))
+		all->async_ns = now_ns;
+	due = ss_trial_settled(&all->trial, rq, moving_ns,
+			       !sched->nr_pending && !sched->nr_in_flight, true,
+			       now_ns);
+	if (s && s->life == rq->stream_life)
+		member_completed(all, s, rq,
+				 was_cached(policy, rq, moving_ns, now_ns),
+				 now_ns);
+	if (due)
+		trial_due(&all->trial, now_ns);
+}
+
+static noinline void completed_any(struct ss_policy *policy,
+				   struct ss_request *rq, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	if (is_alone(all) && all->trial.settled && tells_cost_only(policy, rq))
 		completed_alone(policy, rq, now_ns);
 	else
 		completed(policy, rq, now_ns);
+}
+
+/* What is due according to ss_trial_plain(). */
+static noinline void plain_due(struct ss_trial *trial, u64 now_ns)
+{
+	if (trial_knows_enough(trial, SS_TRIAL_ALONE))
+		trial_forget(trial);
+	if (trial->decided_ns > trial->until_ns)
+		trial_due(trial, now_ns);
+}
+
+/*
+ * As completed_alone() does it, but calls nothing where the trial is plain:
+ * that is where the framework has to be cheap, for it does nothing else.
+ */
+static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
+			     u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+	struct stream *s = rq->stream;
+	u64 moving_ns = transfer_ns(sched, rq->nr_sectors);
+
+	if (!all->trial.plain || !tells_cost_only(policy, rq) ||
+	    was_cached(policy, rq, moving_ns, now_ns)) {
+		completed_any(policy, rq, now_ns);
+		return;
+	}
+	all->last_completion_ns = now_ns;
+	if (sched->nr_async_in_flight || !ss_request_is_awaited(rq))
+		all->async_ns = now_ns;
+	if (s && s->life == rq->stream_life)
+		member_completed(all, s, rq, false, now_ns);
+	if (ss_trial_plain(&all->trial, rq, moving_ns,
+			   !sched->nr_pending && !sched->nr_in_flight, now_ns))
+		plain_due(&all->trial, now_ns);
 }
 
 static void stream_merged(struct ss_policy *policy, struct ss_request *rq,

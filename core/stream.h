@@ -126,26 +126,43 @@ struct stream_share {
 	struct score score; /* when they came; the spans only */
 };
 
-/* All of the policy's run-time state; its settings are its tunables. */
+/*
+ * All of the policy's run-time state; its settings are its tunables. What each
+ * request looks at comes first, on few lines of the processor's cache.
+ */
 struct stream_state_all {
 	struct list_head free;
 	struct list_head parents; /* in flight or completed */
 	struct list_head waiting; /* last member pending */
 	struct list_head age; /* all pending requests, oldest first */
+	u64 next_broken_ns; /* no completed stream is broken before */
+	u64 last_completion_ns;
+	u64 async_ns; /* the device last had what nobody waits for */
+	u64 apart_until_ns; /* somebody reads: few writes in the device */
+	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	u64 run_ns; /* when the last request went that was no answer */
+	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
+	u64 alone_turn_ns; /* with the inner policy alone a turn may last */
 	struct stream *held; /* whose turn it is; NULL: nobody's */
 	u64 slice_start_ns;
+	const struct ss_request *first_of_turn; /* in flight; NULL: done */
+	/*
+	 * Nobody's turn: held, answered and went_first are NULL, neither an
+	 * answer nor the share of others is open, and no turn is to be ended.
+	 * So it is mostly, and then this is all that has to be looked at.
+	 */
+	bool quiet;
 	bool holding; /* the disk is kept idle for held's child */
 	bool supposed; /* a stream's service_ns may be the mean */
 	bool new_turn; /* answers have just made a stream of held */
 	bool turn_late; /* its first request had waited beyond the target */
 	bool turn_full; /* it began with others in the device, not one only */
 	bool away; /* a request that was late took the head from held */
+	u32 nr_async; /* writes that nobody waits for, since the last read */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
 	struct ss_ratio patience[2]; /* to service_ns; with a second chance */
 	u32 next_rank_size[NR_SCORES]; /* members for the next rank */
-	struct score score[NR_SCORES];
-	const struct ss_request *first_of_turn; /* in flight; NULL: done */
 	/* What far requests took, of what the curve said, in thousandths. */
 	u32 truth[SS_DIRECTIONS];
 	/* Of held streams' later requests, running means: */
@@ -156,19 +173,12 @@ struct stream_state_all {
 	u64 turn_behind_ns; /* this turn's requests were late by, for writes */
 	u64 switch_ns; /* time of a turn's first request, running mean */
 	u64 way_ns; /* the same, where the device was not full before it */
-	u64 next_broken_ns; /* no completed stream is broken before */
-	u64 busy_ns; /* device's time per request, several in it; 0 unknown */
-	u64 last_completion_ns;
-	u64 async_ns; /* the device last had what nobody waits for */
-	u64 apart_until_ns; /* somebody reads: few writes in the device */
-	u32 nr_async; /* writes that nobody waits for, since the last read */
-	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
+	struct ss_trial trial; /* of the inner policy alone */
 	struct ss_answer answer; /* to the request that was just done */
 	struct ss_request *answered; /* the answer, if it shall go first */
 	const struct ss_request *went_first; /* so it did, and is in flight */
-	u64 run_ns; /* when the last request went that was no such answer */
 	struct stream_share share;
-	struct ss_trial trial; /* of the inner policy alone */
+	struct score score[NR_SCORES];
 	struct stream stream[NR_STREAMS];
 };
 
@@ -579,14 +589,6 @@ static inline u64 answer_ns(const struct ss_policy *policy)
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
 		return 0;
 	return policy->sched->curve.mean_random_ns / ANSWER_SHARE;
-}
-
-/* With the inner policy alone a turn may last for this long. */
-static inline u64 alone_turn_ns(const struct ss_policy *policy)
-{
-	if (policy->value[STREAM_TIME_SLICE] == SLICE_AUTO)
-		return policy->value[STREAM_WAIT_TARGET];
-	return ALONE_SLICES * policy->value[STREAM_TIME_SLICE];
 }
 
 #endif

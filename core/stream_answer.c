@@ -64,6 +64,7 @@ void ss_stream_answer_open(const struct ss_policy *policy,
 	     ss_stream_held_choose(policy, all->held, now_ns).verdict !=
 		     SS_NOTHING))
 		return;
+	all->quiet = false;
 	ss_answer_open(&all->answer, inner_cost_ns(policy, now_ns), most_ns,
 		       now_ns);
 }

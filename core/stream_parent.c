@@ -24,21 +24,6 @@
 #define PLACE_SHARE 4
 
 /*
- * May a request at @sector be a child of @s? This is asked of every parent,
- * mostly in vain, and no processor can foresee the answer: so it is found by
- * little calculation.
- */
-static inline bool may_be_child(const struct ss_sched *sched,
-				const struct stream *s, u64 sector, u64 now_ns)
-{
-	u64 distance = ss_distance(s->end_sector, sector);
-	/* None is broken now; in the device, it is not yet waited for. */
-	u64 left_ns = min_t(u64, s->patience_ns, s->broken_ns - now_ns);
-
-	return ss_curve_least_ns(&sched->curve, distance) < left_ns;
-}
-
-/*
  * Would a child at @gap_ns be a jump? With several commands in the device even
  * a far request costs little beside another far one, so anybody's request that
  * comes before the stream's own next one is its child by the paper's rule, and
@@ -62,17 +47,27 @@ static bool may_jump(const struct ss_policy *policy, const struct stream *s)
 	return policy->sched->nr_in_flight <= 1 || s->state == STREAM_COMPLETED;
 }
 
-/* Is it, when it may be? At *@cost_ns, its waiting included. */
+/*
+ * What a child of @s at @sector costs, its waiting included. Of requests that
+ * arrive no processor can foresee whose children they are: so this is
+ * calculated for every parent, without a branch, and only the nearest one is
+ * looked at.
+ */
+static inline u64 child_cost_ns(const struct ss_policy *policy,
+				const struct stream *s, u64 sector, u64 now_ns)
+{
+	return waited_ns(s, now_ns) +
+	       ss_curve_between(&policy->sched->curve, s->end_sector, sector);
+}
+
+/* At a cost that @s has the patience for: is one at @sector its child? */
 static inline bool is_child(const struct ss_policy *policy,
-			    const struct stream *s, u64 sector, u64 now_ns,
-			    u64 *cost_ns)
+			    const struct stream *s, u64 sector, u64 cost_ns,
+			    u64 now_ns)
 {
 	const struct ss_curve *curve = &policy->sched->curve;
-	u64 child_ns = ss_curve_service_ns(curve, s->end_sector, sector);
+	u64 child_ns = cost_ns - waited_ns(s, now_ns);
 
-	*cost_ns = waited_ns(s, now_ns) + child_ns;
-	if (*cost_ns >= s->patience_ns)
-		return false;
 	/* A second chance is one to come later, not to be farther away. */
 	if (child_ns >= s->service_ns &&
 	    ss_distance(s->end_sector, sector) >
@@ -109,20 +104,18 @@ static noinline struct stream *nearest_parent(const struct ss_policy *policy,
 					      u64 now_ns, u64 *cost_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	struct stream *s, *best = last_parent(policy, rq, now_ns, cost_ns);
+	struct stream *s, *best = NULL;
 	u64 child_ns;
 
-	/* It was not the last one until those behind it were forgotten. */
-	if (best)
-		return best;
 	*cost_ns = U64_MAX;
-	list_for_each_entry(s, &all->parents, node)
-		if (may_be_child(policy->sched, s, rq->sector, now_ns) &&
-		    is_child(policy, s, rq->sector, now_ns, &child_ns) &&
-		    child_ns < *cost_ns) {
+	list_for_each_entry(s, &all->parents, node) {
+		child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
+		if (child_ns < s->patience_ns && child_ns < *cost_ns &&
+		    is_child(policy, s, rq->sector, child_ns, now_ns)) {
 			*cost_ns = child_ns;
 			best = s;
 		}
+	}
 	return best;
 }
 
@@ -130,15 +123,15 @@ static noinline struct stream *nearest_parent(const struct ss_policy *policy,
  * One of all parents, or NULL. Those that got no child in time are forgotten on
  * the way.
  */
-static noinline struct stream *any_parent(const struct ss_policy *policy,
-					  const struct ss_request *rq,
-					  u64 now_ns, u64 *cost_ns)
+static inline struct stream *any_parent(const struct ss_policy *policy,
+					const struct ss_request *rq, u64 now_ns,
+					u64 *cost_ns)
 {
 	struct stream_state_all *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
 	struct list_head *at = all->parents.next, *next;
 	u64 next_broken_ns = U64_MAX, sector = rq->sector;
-	struct stream *found = NULL;
+	u64 best_ns = U64_MAX, child_ns;
+	struct stream *best = NULL;
 	u32 nr = 0;
 
 	for (; at != &all->parents; at = next) {
@@ -153,17 +146,21 @@ static noinline struct stream *any_parent(const struct ss_policy *policy,
 		next_broken_ns = min_t(u64, next_broken_ns, s->broken_ns);
 		if (ss_distance(s->end_sector, sector) >= s->reach_sectors)
 			continue;
-		may_be = may_be_child(sched, s, sector, now_ns);
+		child_ns = child_cost_ns(policy, s, sector, now_ns);
+		may_be = child_ns < s->patience_ns;
 		nr += may_be;
-		found = may_be ? s : found;
+		may_be &= child_ns < best_ns;
+		best = may_be ? s : best;
+		best_ns = may_be ? child_ns : best_ns;
 	}
 	all->next_broken_ns = next_broken_ns;
 	/* Asked last, for it differs from one request to the next. */
 	if (!nr || !ss_request_is_awaited(rq))
 		return NULL;
-	if (nr > 1)
-		return nearest_parent(policy, rq, now_ns, cost_ns);
-	return is_child(policy, found, sector, now_ns, cost_ns) ? found : NULL;
+	*cost_ns = best_ns;
+	if (is_child(policy, best, sector, best_ns, now_ns))
+		return best;
+	return nr > 1 ? nearest_parent(policy, rq, now_ns, cost_ns) : NULL;
 }
 
 /* The stream whose child @rq is, at *@cost_ns, or NULL. */
@@ -289,8 +286,7 @@ static struct stream *far_parent(const struct ss_policy *policy,
 	    s->step_ns >= s->service_ns || !is_in_place(s, rq->sector))
 		return NULL;
 	*cost_ns = now_ns - s->completed_ns +
-		   ss_curve_service_ns(&sched->curve, s->end_sector,
-				       rq->sector);
+		   ss_curve_between(&sched->curve, s->end_sector, rq->sector);
 	return s;
 }
 
@@ -324,9 +320,9 @@ static inline void extend(const struct ss_policy *policy, struct stream *s,
 	rq->stream_size = s->size;
 }
 
-/* @rq is the child of @parent, at a cost of @cost_ns. */
-static void adopt(const struct ss_policy *policy, struct stream *parent,
-		  struct ss_request *rq, u64 cost_ns, u64 now_ns)
+/* @rq, to be added to @parent, is its child at a cost of @cost_ns. */
+static inline void adopt(const struct ss_policy *policy, struct stream *parent,
+			 struct ss_request *rq, u64 cost_ns, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_counters *counters = &policy->sched->counters;
@@ -350,15 +346,14 @@ static void adopt(const struct ss_policy *policy, struct stream *parent,
 		ss_sched_tell(policy->sched, SS_EVENT_HIT, rq->sector,
 			      parent->size);
 	}
-	extend(policy, parent, rq);
 }
 
 /* What was supposed of @s is known now: @rq would be served instead. */
 static noinline void instead_came(const struct ss_policy *policy,
 				  struct stream *s, const struct ss_request *rq)
 {
-	u64 service_ns = ss_curve_service_ns(&policy->sched->curve,
-					     s->end_sector, rq->sector);
+	u64 service_ns = ss_curve_between(&policy->sched->curve, s->end_sector,
+					  rq->sector);
 
 	s->supposed = false;
 	change_instead(policy, s, service_ns, rq);
@@ -386,22 +381,24 @@ static inline void join(const struct ss_policy *policy, struct ss_request *rq,
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *parent;
+	bool is_child;
 	u64 cost_ns;
 
 	parent = find_parent(policy, rq, now_ns, &cost_ns);
-	if (parent && !(cost_ns > policy->sched->curve.mean_random_ns / 2 &&
-			continues_pending(policy, rq))) {
-		adopt(policy, parent, rq, cost_ns, now_ns);
-	} else {
+	is_child = parent &&
+		   !(cost_ns > policy->sched->curve.mean_random_ns / 2 &&
+		     continues_pending(policy, rq));
+	if (!is_child) {
 		parent = find_pending_parent(policy, rq);
-		if (parent) {
-			extend(policy, parent, rq);
-		} else {
+		if (!parent) {
 			parent = far_parent(policy, rq, now_ns, &cost_ns);
-			if (parent)
-				adopt(policy, parent, rq, cost_ns, now_ns);
+			is_child = parent;
 		}
 	}
+	if (is_child)
+		adopt(policy, parent, rq, cost_ns, now_ns);
+	if (parent)
+		extend(policy, parent, rq);
 	if (all->supposed)
 		alternative_came(policy, rq);
 }
@@ -437,6 +434,6 @@ void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	if (is_flat(policy))
 		return;
 	join(policy, rq, now_ns);
-	if (all->held || all->answer.open || all->share.open)
+	if (!all->quiet)
 		came_in_turn(policy, rq, now_ns);
 }

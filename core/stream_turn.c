@@ -340,7 +340,7 @@ static struct ss_request *starving(const struct ss_policy *policy, u64 now_ns,
 				   const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
-	u64 turn_ns = alone_turn_ns(policy);
+	u64 turn_ns = all->alone_turn_ns;
 	struct ss_request *oldest;
 
 	if (now_ns < all->oldest_served_ns + turn_ns)

@@ -113,6 +113,7 @@ struct ss_trial {
 	bool open; /* this mode is on trial */
 	bool begun; /* it has lasted long enough to count */
 	bool settled; /* begun and not on trial */
+	bool plain; /* settled, the inner policy alone, and not aimed */
 	bool idle; /* nothing was to be done since last_ns */
 	bool aimed; /* there is a target for waits */
 	u64 since_ns; /* when the mode began */
@@ -240,6 +241,7 @@ static noinline void trial_change(struct ss_trial *trial, bool open, u64 now_ns)
 	trial->open = open;
 	trial->begun = false;
 	trial->settled = false;
+	trial->plain = false;
 	trial->since_ns = now_ns;
 	trial->last_decided_ns = 0;
 	trial->loss_ns = 0;
@@ -259,6 +261,13 @@ static inline void ss_trial_arrived(struct ss_trial *trial, u64 most_ns,
 	trial->idle = false;
 }
 
+/* The mode is no longer on trial, and its prices count. */
+static inline void trial_settles(struct ss_trial *trial)
+{
+	trial->settled = true;
+	trial->plain = ss_trial_is_alone(trial) && !trial->aimed;
+}
+
 /* Old prices fade. */
 static noinline void trial_forget(struct ss_trial *trial)
 {
@@ -272,16 +281,29 @@ static noinline void trial_forget(struct ss_trial *trial)
 	trial->nr_seen[trial->mode] /= 2;
 }
 
-/* @rq cost @cost_ns beyond its transfer: remember it as a price. */
+/* There are so many prices of @mode that they are to fade. */
+static inline bool trial_knows_enough(const struct ss_trial *trial, u32 mode)
+{
+	return trial->nr_seen[mode] > TRIAL_MEMORY;
+}
+
+/* A request cost @cost_ns in @mode beyond its transfer. */
+static inline void trial_add(struct ss_trial *trial, u32 mode, u32 class,
+			     u32 weight, s64 cost_ns)
+{
+	struct ss_trial_price *seen = &trial->seen[mode][class];
+
+	seen->sum_ns += cost_ns;
+	seen->requests += weight;
+	trial->nr_seen[mode] += weight;
+}
+
+/* The same in the mode of now: remember it as a price. */
 static inline void trial_note(struct ss_trial *trial, u32 class, u32 weight,
 			      s64 cost_ns)
 {
-	struct ss_trial_price *seen = trial->seen[trial->mode];
-
-	seen[class].sum_ns += cost_ns;
-	seen[class].requests += weight;
-	trial->nr_seen[trial->mode] += weight;
-	if (unlikely(trial->nr_seen[trial->mode] > TRIAL_MEMORY))
+	trial_add(trial, trial->mode, class, weight, cost_ns);
+	if (unlikely(trial_knows_enough(trial, trial->mode)))
 		trial_forget(trial);
 }
 
@@ -349,7 +371,7 @@ static noinline void trial_due(struct ss_trial *trial, u64 now_ns)
 static inline void trial_won(struct ss_trial *trial)
 {
 	trial->open = false;
-	trial->settled = true;
+	trial_settles(trial);
 	trial->loss_ns = 0;
 	trial_count_anew(trial);
 	/* With a target, it is not won before its time is over. */
@@ -452,6 +474,28 @@ static inline bool ss_trial_settled(struct ss_trial *trial,
 	return trial->decided_ns > trial->until_ns || trial_is_regretted(trial);
 }
 
+/*
+ * As ss_trial_settled() while the mode is plain: what it has lost so far, and
+ * what of its time was transfer, nobody asks then. Returns whether old prices
+ * are to fade, or it is time to try the other mode.
+ */
+static inline bool ss_trial_plain(struct ss_trial *trial,
+				  const struct ss_request *rq, u64 transfer_ns,
+				  bool idle, u64 now_ns)
+{
+	u64 took_ns = now_ns - trial->last_ns;
+
+	trial->last_ns = now_ns;
+	trial->idle = idle;
+	if (rq->dispatch_ns < trial->since_ns)
+		return false;
+	trial->decided_ns += took_ns;
+	trial_add(trial, SS_TRIAL_ALONE, trial_class(rq), trial_weight(rq),
+		  (s64)took_ns - (s64)transfer_ns);
+	return trial_knows_enough(trial, SS_TRIAL_ALONE) ||
+	       trial->decided_ns > trial->until_ns;
+}
+
 /* The disk has done @rq on trial, or before the mode's prices count. */
 static noinline void trial_goes_on(struct ss_trial *trial,
 				   const struct ss_request *rq, u64 transfer_ns,
@@ -475,7 +519,8 @@ static noinline void trial_goes_on(struct ss_trial *trial,
 						     cost_ns);
 	if (!trial->begun && trial->counted_ns > begins) {
 		trial->begun = true;
-		trial->settled = !trial->open;
+		if (!trial->open)
+			trial_settles(trial);
 		trial->begun_loss_ns = trial->loss_ns;
 		if (trial->open)
 			trial->counted_ns = 0;
