@@ -388,7 +388,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	awaited_read = awaited & (rq->direction == SS_READ);
 	all->nr_async = awaited_read ? 0 : all->nr_async + !awaited;
 	apart_until_ns = all->apart_until_ns;
-	all->apart_until_ns = awaited_read | established ?
+	all->apart_until_ns = (awaited_read | established) ?
 				      now_ns + ASYNC_APART :
 				      apart_until_ns;
 	if (!quiet || (established && !is_alone(all)))
