@@ -276,11 +276,15 @@ done
 def postmark(files: int = POSTMARK_FILES, transactions: int = POSTMARK_TRANSACTIONS) -> Application:
     """Four PostMarks, each with @files of 500 bytes to 10 KB in a directory of its own.
 
-    The rig has less memory for the page cache than the files need. Computing takes no time
-    there, and nobody is interrupted: whoever need not wait for the disk would have done all of
-    its work before the next one begins. So they must wait when 8 MB are not yet written.
+    Computing takes no time in the rig, and nobody is interrupted: whoever need not wait for the
+    disk would have done all of its work before the next one begins. So they must wait when 8 MB
+    are not yet written.
+
+    The rig has less memory for the page cache than the files need, and which of them stay there
+    would be chance. So all wait until everybody's files are there, and then none is in it.
     """
     prepare = f"""
+cp "$PAUSE" /run/postmark-pause.so || exit 1
 echo 4000000 >/proc/sys/vm/dirty_background_bytes
 echo 8000000 >/proc/sys/vm/dirty_bytes
 make_volumes 4
@@ -294,9 +298,16 @@ forget
     work = (
         TIMED
         + """
+mkfifo /run/created /run/go && exec 3<>/run/created 4<>/run/go || exit 1
 for i in 1 2 3 4; do
-	postmark "/run/mail$i" >"/run/said$i" 2>&1 &
+	LD_PRELOAD=/run/postmark-pause.so postmark "/run/mail$i" >"/run/said$i" 2>&1 &
 done
+for i in 1 2 3 4; do
+	read -r <&3
+done
+sync
+echo 3 >/proc/sys/vm/drop_caches
+printf '\\n\\n\\n\\n' >&4
 wait
 """
         + END_TIMED
@@ -315,13 +326,14 @@ done
             _VOLUMES + prepare,
             work,
             "all four",
-            least_read=1_000_000,
+            # A transaction in two reads a file, one appends to it.
+            least_read=4 * transactions * 4096,
             memory_mb=data_mb + 150,
             disk_mb=data_mb,
             trace_kib=40_000,
         ),
         (POSTMARK, DMSETUP),
-        conditions=CONDITIONS[:2],
+        lambda: ({"PAUSE": str(rig.compiled("postmark-pause.c", "-shared", "-fPIC"))}, []),
     )
 
 

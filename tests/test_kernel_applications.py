@@ -59,6 +59,12 @@ def test_greps_of_hidden_owners() -> None:
     assert times["stream"] < 0.6 * times["none"], times
 
 
+def test_postmarks_read_their_files_from_the_disk() -> None:
+    """Few files would all be in the page cache; a measurement that reads too little is refused."""
+    times = seconds(applications.postmark(files=4000, transactions=300), "direct", "none")
+    assert times["none"] > 0
+
+
 def test_work_that_fails_is_no_result() -> None:
     """A client that does not get its whole file ends the measurement with a sentence."""
     small = applications.ftp(file_mb=2)
