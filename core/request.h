@@ -28,6 +28,11 @@
 
 /* Metadata that nobody needs soon, read ahead: nobody waits for it. */
 #define SS_AHEAD 0x08
+/*
+ * A write with SS_SYNC that was handed on, as a loop device does: whether
+ * somebody waited for it where it came from is no longer known.
+ */
+#define SS_HANDED_ON 0x10
 
 /* The owner of a request is an opaque number; this one means "not known". */
 #define SS_OWNER_NONE 0
@@ -36,7 +41,7 @@ struct ss_request {
 	u64 sector; /* first sector, in 512-byte sectors */
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
-	u8 flags; /* SS_SYNC, SS_META, SS_PLACING, SS_AHEAD */
+	u8 flags; /* SS_SYNC, SS_META, SS_PLACING ... */
 	/* The core's: of the member of an array when it came; 0: unknown. */
 	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */

@@ -139,6 +139,7 @@ struct stream_state_all {
 	u64 last_completion_ns;
 	u64 async_ns; /* the device last had what nobody waits for */
 	u64 apart_until_ns; /* somebody reads: few writes in the device */
+	u64 flood_until_ns; /* what is handed on is write-back */
 	u64 oldest_served_ns; /* the oldest request was dispatched, or none */
 	u64 run_ns; /* when the last request went that was no answer */
 	u64 busy_ns; /* device's time per request, several in it; 0 unknown */

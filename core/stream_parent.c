@@ -22,6 +22,15 @@
 #define STEP_MEMORY 8
 /* Beyond its place by this part of it may be its next member. */
 #define PLACE_SHARE 4
+/*
+ * More writes handed on at once than a disk takes are a flood, where each has
+ * so many sectors or less. It is looked for among so many requests, the newest
+ * ones, and lasts for so long.
+ */
+#define FLOOD 32
+#define FLOOD_SECTORS 256
+#define FLOOD_OF 64
+#define FLOOD_LASTS (1 * SS_SEC)
 
 /*
  * Would a child at @gap_ns be a jump? With several commands in the device even
@@ -419,12 +428,47 @@ static inline void came_in_turn(const struct ss_policy *policy,
 		note_holding(policy, now_ns);
 }
 
+/* Are there more writes handed on, with @rq, than somebody would wait for? */
+static bool is_flood(const struct stream_state_all *all,
+		     const struct ss_request *rq)
+{
+	const struct list_head *at = all->age.prev;
+	u32 nr, weight = 1 + rq->nr_sectors / FLOOD_SECTORS;
+
+	for (nr = 0; nr < FLOOD_OF && at != &all->age; nr++, at = at->prev) {
+		rq = list_entry(at, struct ss_request, age_node);
+		if (rq->flags & SS_HANDED_ON)
+			weight += 1 + rq->nr_sectors / FLOOD_SECTORS;
+	}
+	return weight > FLOOD;
+}
+
+/*
+ * A loop device writes directly what others write, and then each request looks
+ * as if somebody waited for it. Of very many at once most are write-back; with
+ * a target for waits all are taken for that, and those that come soon after.
+ */
+static noinline void note_handed_on(const struct ss_policy *policy,
+				    struct ss_request *rq, u64 now_ns)
+{
+	struct stream_state_all *all = policy->state;
+
+	if (is_flat(policy) || policy->value[STREAM_TIME_SLICE] != SLICE_AUTO)
+		return;
+	if (is_flood(all, rq))
+		all->flood_until_ns = now_ns + FLOOD_LASTS;
+	if (now_ns < all->flood_until_ns)
+		rq->flags &= (u8)~SS_SYNC;
+}
+
 void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
 
+	if (rq->flags & SS_HANDED_ON)
+		note_handed_on(policy, rq, now_ns);
 	inner->ops->arrived(inner, rq, now_ns);
 	ss_trial_arrived(&all->trial, policy->sched->curve.mean_random_ns,
 			 now_ns);

@@ -78,6 +78,16 @@ static u8 flags_of(blk_opf_t opf)
 	return flags;
 }
 
+/*
+ * Is it a direct write of the kernel's own? A loop device's worker sends what
+ * others write so, and so does who serves a disk to another machine.
+ */
+static bool is_handed_on(blk_opf_t opf)
+{
+	return op_is_write(opf) && !(~opf & (REQ_SYNC | REQ_IDLE)) &&
+	       current->flags & PF_KTHREAD;
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
@@ -92,6 +102,8 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	/* A discard is waited for too, but moves no head. */
 	if (op == REQ_OP_READ || op == REQ_OP_WRITE) {
 		ss->flags = flags_of(rq->cmd_flags);
+		if (is_handed_on(rq->cmd_flags))
+			ss->flags |= SS_HANDED_ON;
 		if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
 			ss->flags |= SS_PLACING;
 	}

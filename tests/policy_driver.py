@@ -61,6 +61,7 @@ class Driver:
         meta: bool = False,
         placing: bool = False,
         ahead: bool = False,
+        handed_on: bool = False,
     ) -> Any:
         rq = self.ffi.new("struct ss_request *")
         rq.owner, rq.sector, rq.nr_sectors = owner, sector, sectors
@@ -68,6 +69,7 @@ class Driver:
         rq.flags = (self.lib.SS_SYNC if sync else 0) | (self.lib.SS_META if meta else 0)
         rq.flags |= self.lib.SS_PLACING if placing else 0
         rq.flags |= self.lib.SS_AHEAD if ahead else 0
+        rq.flags |= self.lib.SS_SYNC | self.lib.SS_HANDED_ON if handed_on else 0
         self.keep.append(rq)
         return rq
 

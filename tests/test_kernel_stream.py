@@ -501,6 +501,19 @@ def test_what_a_file_system_reads_ahead_takes_no_turns() -> None:
     assert beside_maps.seconds <= 1.03 * alone.seconds
 
 
+def test_write_back_behind_a_loop_device_is_no_direct_write() -> None:
+    """200 MB read beside a streaming writer; every write looks as if somebody waited for it."""
+    need_rig()
+    work = kerneltable.PROGRAMS["love-1"]
+    head = f"TREE={kerneltable.source_tree()}\n"
+    straight, behind = (
+        kerneltable.program_cell("love-1", work, path, DISK, policy, head).seconds
+        for path in ("direct", "loop")
+        for policy in parse_policies("stream")
+    )
+    assert behind < 4 * straight, (straight, behind)
+
+
 def test_discards() -> None:
     in_rig(stream_guest.discards)
 

@@ -129,3 +129,52 @@ def test_what_is_read_ahead_is_not_late_as_reads_are(core: Core) -> None:
     for _ in range(4):
         d.dispatch()
     assert d.choose()[0] == "wait"
+
+
+HANDED_ON = {"write": True, "handed_on": True}
+
+
+def flood(
+    core: Core, nr: int, sectors: int = 8, **tunables: int
+) -> tuple[Driver, Iterator[Any], list[Any]]:
+    """A reader for a while, then @nr writes at once that a loop device hands on."""
+    d = Driver(core, "stream:deadline", **tunables)
+    served = readers(d, 1)
+    while d.now < 100:
+        next(served)
+    at = [1_000_000_000 + n * 10_000 for n in range(nr)]
+    return d, served, [d.send(NOBODY, sector, sectors, **HANDED_ON) for sector in at]
+
+
+@pytest.mark.parametrize(("nr", "sectors"), ((80, 8), (12, 1024)))
+def test_of_many_that_are_handed_on_nobody_waits_for_each(
+    core: Core, nr: int, sectors: int
+) -> None:
+    """Behind a loop device write-back looks awaited; then it is no longer, also when large."""
+    d, _, writes = flood(core, nr, sectors, stream_time_slice=0)
+    assert writes[0].flags & core[1].SS_SYNC
+    assert not writes[-1].flags & core[1].SS_SYNC
+    d.later(900)
+    assert not d.send(NOBODY, 500_000_000, **HANDED_ON).flags & core[1].SS_SYNC
+    d.later(1100)
+    while d.pending:
+        d.serve(None, FAR_MS)
+    assert d.send(NOBODY, 500_000_000, **HANDED_ON).flags & core[1].SS_SYNC
+
+
+def test_of_few_or_without_a_target_somebody_does(core: Core) -> None:
+    for nr, slice_ns in ((32, 0), (80, 124 * MS)):
+        _, _, writes = flood(core, nr, stream_time_slice=slice_ns)
+        assert all(write.flags & core[1].SS_SYNC for write in writes)
+
+
+def test_a_reader_goes_on_beside_them(core: Core) -> None:
+    """As beside write-back: while somebody reads, fewer of them go."""
+    gone = []
+    for slice_ns in (0, 124 * MS):
+        d, served, _ = flood(core, 160, stream_time_slice=slice_ns)
+        until = d.now + 2000
+        gone.append(0)
+        while d.now < until:
+            gone[-1] += next(served).owner == NOBODY
+    assert gone[0] < gone[1] / 2, gone
