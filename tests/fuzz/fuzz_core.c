@@ -393,7 +393,8 @@ static void arrive(u32 how)
 	rq->sector = sector;
 	rq->nr_sectors = bits & 0x40 ? 8 : next_byte() + 1;
 	rq->direction = bits & 1 ? SS_WRITE : SS_READ;
-	rq->flags = (bits & 2 ? SS_SYNC : 0) | (bits & 4 ? SS_META : 0);
+	rq->flags = (bits & 2 ? SS_SYNC : 0) | (bits & 4 ? SS_META : 0) |
+		    (~bits & 7 ? 0 : SS_HANDED_ON);
 	rq->owner = (bits >> 3 & 7) % OWNERS;
 	send(slot, next_byte() & 1);
 }
