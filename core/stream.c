@@ -296,24 +296,22 @@ static bool was_near(const struct ss_policy *policy,
 	return near;
 }
 
-/* How a request goes that is not of the held stream: ss_stream_pass_turn(). */
-struct leave {
-	bool late;
-	bool near;
-};
-
 /* Before the inner policy is told that @rq goes, where it may be in a turn. */
-static noinline struct leave leaves_turn(const struct ss_policy *policy,
-					 struct ss_request *rq, u64 now_ns)
+static noinline struct stream_leave leaves_turn(const struct ss_policy *policy,
+						struct ss_request *rq,
+						u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
-	struct leave why = { 0 };
+	struct stream_leave how = { 0 };
 
 	/* Of interest only where it would end a turn. */
 	if (all->held && rq->stream != all->held) {
-		why.late = overdue(policy, now_ns) == rq;
-		if (rq != all->answered && policy->sched->nr_in_flight == 1)
-			why.near = was_near(policy, rq, now_ns);
+		how.late = overdue(policy, now_ns) == rq;
+		if (rq != all->answered && policy->sched->nr_in_flight == 1) {
+			how.in_place = !rq->stream &&
+				       ss_stream_in_place(policy, now_ns) == rq;
+			how.near = how.in_place || was_near(policy, rq, now_ns);
+		}
 	}
 	if (all->answer.open)
 		ss_answer_close(&all->answer, U64_MAX, now_ns);
@@ -324,13 +322,13 @@ static noinline struct leave leaves_turn(const struct ss_policy *policy,
 		all->run_ns = now_ns;
 	}
 	all->answered = NULL;
-	return why;
+	return how;
 }
 
 /* And afterwards: whose turn is it now? @rq is of @s, or @s is NULL. */
 static noinline void takes_turn(const struct ss_policy *policy,
 				struct stream *s, const struct ss_request *rq,
-				struct leave why, u64 now_ns)
+				struct stream_leave how, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 
@@ -340,7 +338,7 @@ static noinline void takes_turn(const struct ss_policy *policy,
 		all->away = false;
 	} else if (all->held || all->turn_expected_ns ||
 		   (s && is_established(all, s) && !is_alone(all))) {
-		ss_stream_pass_turn(policy, s, rq, why.late, why.near, now_ns);
+		ss_stream_pass_turn(policy, s, rq, how, now_ns);
 	} else {
 		/* It was nobody's and is nobody's. */
 		all->away = false;
@@ -359,13 +357,13 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_policy *inner = inner_of(policy);
 	bool awaited, awaited_read, established = false, quiet = all->quiet;
 	u64 oldest_ns, apart_until_ns;
-	struct leave why = { 0 };
+	struct stream_leave how = { 0 };
 	struct stream *s;
 
 	if (quiet)
 		all->run_ns = now_ns;
 	else
-		why = leaves_turn(policy, rq, now_ns);
+		how = leaves_turn(policy, rq, now_ns);
 	inner->ops->dispatched(inner, rq, now_ns);
 	oldest_ns = all->oldest_served_ns;
 	all->oldest_served_ns = all->age.next == &rq->age_node ? now_ns :
@@ -392,7 +390,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 				      now_ns + ASYNC_APART :
 				      apart_until_ns;
 	if (!quiet || (established && !is_alone(all)))
-		takes_turn(policy, s, rq, why, now_ns);
+		takes_turn(policy, s, rq, how, now_ns);
 	/* The head is behind @rq now, also if a later member went before. */
 	if (s && (s->last == rq || !s->nr_pending)) {
 		s->last = rq;

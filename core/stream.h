@@ -57,6 +57,8 @@ enum {
 #define ASYNC_BESIDE 4
 /* Where all are late, a turn lasts for so many times what a switch takes. */
 #define LATE_SWITCHES 2
+/* Beyond its place by this part of it may be its next member. */
+#define PLACE_SHARE 4
 /* With the inner policy alone, turns may last for this many slices. */
 #define ALONE_SLICES 16
 enum stream_state {
@@ -287,6 +289,14 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 					  const struct ss_request *skip);
 
 /*
+ * The turn's stream has no child yet, and its slice is not over: what is of no
+ * stream, is pending in its place and costs no more than its steps do, the
+ * waiting included; or NULL.
+ */
+struct ss_request *ss_stream_in_place(const struct ss_policy *policy,
+				      u64 now_ns);
+
+/*
  * The turn's stream has no child, and its slice is not over: what goes on in
  * its stead, being nearer than the inner policy's choice; or NULL.
  */
@@ -312,13 +322,20 @@ struct ss_decision ss_stream_choose_apart(const struct ss_policy *policy,
 /* The disk has nothing to do and others wait: is it held for a child? */
 void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns);
 
+/* How a request goes that is not of the held stream. */
+struct stream_leave {
+	bool late; /* it was overdue */
+	bool near; /* it goes on in the same turn */
+	bool in_place; /* and that as one of the held stream */
+};
+
 /*
  * @rq goes out, which is not of the held stream: whose turn is it now? Of @s,
- * if it is of one. @near: it goes on in the same turn.
+ * if it is of one.
  */
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
-			 const struct ss_request *rq, bool because_late,
-			 bool near, u64 now_ns);
+			 const struct ss_request *rq, struct stream_leave how,
+			 u64 now_ns);
 
 /* With stream_time_slice=auto: the longest wait to aim for, less some slack. */
 u64 ss_stream_target_ns(const struct ss_policy *policy);
@@ -430,6 +447,15 @@ static inline void set_patience(const struct stream_state_all *all,
 
 	s->patience_ns = ss_ratio_times(patience, s->service_ns);
 	s->reach_sectors = U64_MAX;
+}
+
+/* Is @sector where the members of @s were, or a little beyond? */
+static inline bool is_in_place(const struct stream *s, u64 sector)
+{
+	u64 slack = (s->high_sector - s->low_sector) / PLACE_SHARE;
+
+	return sector + slack >= s->low_sector &&
+	       sector <= s->high_sector + slack;
 }
 
 static inline u64 waited_ns(const struct stream *s, u64 now_ns)

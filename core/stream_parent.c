@@ -20,8 +20,7 @@
 #define VAIN 2
 /* What a stream's steps cost is a mean of about this many. */
 #define STEP_MEMORY 8
-/* Beyond its place by this part of it may be its next member. */
-#define PLACE_SHARE 4
+
 /*
  * More writes handed on at once than a disk takes are a flood, where each has
  * so many sectors or less. It is looked for among so many requests, the newest
@@ -260,15 +259,6 @@ static inline void note_step(struct stream *s, u64 cost_ns)
 		s->step_ns = cost_ns;
 	s->step_ns += cost_ns / STEP_MEMORY;
 	s->step_ns -= s->step_ns / STEP_MEMORY;
-}
-
-/* Is @sector where the members of @s were, or a little beyond? */
-static inline bool is_in_place(const struct stream *s, u64 sector)
-{
-	u64 slack = (s->high_sector - s->low_sector) / PLACE_SHARE;
-
-	return sector + slack >= s->low_sector &&
-	       sector <= s->high_sector + slack;
 }
 
 /*

@@ -367,11 +367,66 @@ static struct ss_decision wait_until(const struct ss_policy *policy,
 	return ss_wait(until_ns);
 }
 
+/*
+ * May whoever is near go on in this turn? Others have a turn, too, at the end
+ * of its slice. Where the device had several commands it orders by itself.
+ */
+static bool near_may_go_on(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s = all->held;
+
+	return policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && s &&
+	       !s->nr_pending && !all->away && !all->share.open &&
+	       !all->turn_full && !policy->sched->coordinator &&
+	       !is_flat(policy) && !is_alone(all) &&
+	       now_ns < slice_end_ns(policy, s, now_ns);
+}
+
+/*
+ * Is it worth looking for what @s has in its place? Where its steps cost half
+ * of a random request, or more, its place is no place.
+ */
+static inline bool has_place(const struct ss_policy *policy,
+			     const struct stream *s)
+{
+	return s->state == STREAM_COMPLETED && s->step_ns &&
+	       s->step_ns <= policy->sched->curve.mean_random_ns / 2;
+}
+
+struct ss_request *ss_stream_in_place(const struct ss_policy *policy,
+				      u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	const struct stream *s = all->held;
+	struct ss_request *rq, *nearest = NULL;
+	u64 cost_ns, least_ns;
+	u32 nr = 0;
+
+	if (!s || !has_place(policy, s) || !near_may_go_on(policy, now_ns))
+		return NULL;
+	least_ns = min_t(u64, s->service_ns, s->step_ns);
+	list_for_each_entry(rq, &all->age, age_node) {
+		if (++nr > NEAR_OF)
+			break;
+		if (rq->stream || !ss_request_is_awaited(rq) ||
+		    !is_in_place(s, rq->sector))
+			continue;
+		cost_ns = ss_curve_service_ns(&policy->sched->curve,
+					      s->end_sector, rq->sector);
+		if (cost_ns > least_ns)
+			continue;
+		least_ns = cost_ns;
+		nearest = rq;
+	}
+	return nearest;
+}
+
 struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 					 const struct stream *s, u64 now_ns)
 {
 	const struct stream_state_all *all = policy->state;
-	struct ss_request *late, *own = NULL;
+	struct ss_request *late, *near, *own = NULL;
 	u64 until_ns = SS_FOREVER, hold_end_ns;
 
 	if (!ss_stream_waiting_pays(policy, s, now_ns))
@@ -390,6 +445,11 @@ struct ss_decision ss_stream_held_choose(const struct ss_policy *policy,
 		until_ns = slice_end_ns(policy, s, now_ns);
 	if (own)
 		return ss_wait(until_ns);
+	if (!policy->sched->nr_in_flight && nr_others(policy, s)) {
+		near = ss_stream_in_place(policy, now_ns);
+		if (near)
+			return ss_dispatch(near);
+	}
 	/* Without a child by then, the turn is over. */
 	if (all->away)
 		return policy->sched->nr_in_flight ? ss_wait(until_ns) :
@@ -441,22 +501,6 @@ struct ss_decision ss_stream_inner_choice(const struct ss_policy *policy,
 			return ss_dispatch(rq);
 	}
 	return inner_choice(policy, now_ns, skip);
-}
-
-/*
- * May whoever is near go on in this turn? Others have a turn, too, at the end
- * of its slice. Where the device had several commands it orders by itself.
- */
-static bool near_may_go_on(const struct ss_policy *policy, u64 now_ns)
-{
-	const struct stream_state_all *all = policy->state;
-	const struct stream *s = all->held;
-
-	return policy->value[STREAM_TIME_SLICE] == SLICE_AUTO && s &&
-	       !s->nr_pending && !all->away && !all->share.open &&
-	       !all->turn_full && !policy->sched->coordinator &&
-	       !is_flat(policy) && !is_alone(all) &&
-	       now_ns < slice_end_ns(policy, s, now_ns);
 }
 
 struct ss_request *ss_stream_near(const struct ss_policy *policy, u64 now_ns,
@@ -557,7 +601,8 @@ void ss_stream_note_idle(const struct ss_policy *policy, u64 now_ns)
 		  !is_alone(all) && !all->away &&
 		  now_ns < ss_stream_hold_end_ns(policy, s) &&
 		  ss_stream_waiting_pays(policy, s, now_ns) &&
-		  !overdue(policy, now_ns) && turn_goes_on(policy, s, now_ns);
+		  !overdue(policy, now_ns) && turn_goes_on(policy, s, now_ns) &&
+		  !ss_stream_in_place(policy, now_ns);
 	if (holding && !all->holding) {
 		policy->sched->counters.waits++;
 		ss_sched_tell(policy->sched, SS_EVENT_HELD, s->end_sector,
@@ -592,9 +637,28 @@ static bool is_behind(const struct ss_policy *policy,
 	       2 * slice_ns(policy, all->held) < 3 * all->switch_ns;
 }
 
+/*
+ * A stream that has just begun goes on in the place of the one whose turn it
+ * is, and is that from now on.
+ */
+static void succeed(struct stream_state_all *all, struct stream *s)
+{
+	struct stream *held = all->held;
+
+	s->size = held->size + (held->size < U32_MAX / 4);
+	s->rank = held->rank + (s->size >= all->next_rank_size[held->rank]);
+	s->step_ns = held->step_ns;
+	s->widest_ns = held->widest_ns;
+	s->slowest_ns = held->slowest_ns;
+	s->kept_ns = held->kept_ns;
+	s->low_sector = min_t(u64, s->low_sector, held->low_sector);
+	s->high_sector = max_t(u64, s->high_sector, held->high_sector);
+	stream_free(all, held);
+}
+
 void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
-			 const struct ss_request *rq, bool because_late,
-			 bool near, u64 now_ns)
+			 const struct ss_request *rq, struct stream_leave how,
+			 u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 	struct stream *held = all->held;
@@ -621,8 +685,10 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 				      held->end_sector, held->size);
 		}
 	}
-	if (near && s) {
+	if (how.near && s) {
 		/* It is the same turn, and answers in it are of it, too. */
+		if (how.in_place)
+			succeed(all, s);
 		all->held = s;
 		all->run_ns = all->slice_start_ns;
 		return;
@@ -632,7 +698,7 @@ void ss_stream_pass_turn(const struct ss_policy *policy, struct stream *s,
 	 * Where more are late the disk is overloaded, and the inner policy
 	 * gets it to itself until a stream's member is its own choice.
 	 */
-	if (because_late && held && !(s && is_established(all, s)) &&
+	if (how.late && held && !(s && is_established(all, s)) &&
 	    !(target && to_others) && !overdue(policy, now_ns)) {
 		all->away = true;
 		return;

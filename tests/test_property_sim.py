@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import statistics
 
 import pytest
 
@@ -242,10 +243,10 @@ LEAST = 0.92
 MISSED = {228, 234, 533, 822, 941, 982}
 # With stream_time_slice=auto the wait target comes first, and less is tried.
 AUTO = 0
-AUTO_LEAST = 0.64
+AUTO_LEAST = 0.65
 AUTO_MISSED = {
-    *(91, 234, 264, 294, 336, 417, 441, 472, 533, 562, 586, 636, 638, 649),
-    *(822, 839, 966),
+    *(91, 234, 264, 294, 336, 417, 441, 472, 492, 533, 562, 586, 636, 638),
+    *(649, 822, 839, 966),
 }
 
 
@@ -306,6 +307,13 @@ def test_some_miss_it_by_when_their_processes_begin(seed: int) -> None:
     assert inner_ns / stream_ns >= KEPT
 
 
+def test_one_misses_it_with_a_target_by_when_its_processes_begin() -> None:
+    """492: over such beginnings it keeps it."""
+    one = workload(492).lasting()
+    drawn = [begun(one, draw).ratio(stream_time_slice=AUTO) for draw in range(3 * DRAWS)]
+    assert min(drawn) < KEPT < statistics.geometric_mean(drawn)
+
+
 def test_one_misses_it_by_the_paper_s_slice() -> None:
     """982: two readers, one of whom the drive by itself keeps waiting for longer than a slice.
 
@@ -354,7 +362,7 @@ def test_who_seeks_has_as_long_a_turn_where_all_are_late() -> None:
 def test_how_many_do_not_keep_it() -> None:
     """The figures of docs/ARCHITECTURE.md."""
     assert len(MISSED) == 6
-    assert len(AUTO_MISSED) == 17
+    assert len(AUTO_MISSED) == 18
 
 
 # The worst of seeds 1000 to 2999 before there were trials (core/trial.h). 1917, 2587 and 2806:

@@ -32,14 +32,18 @@ def disk(core: Core, slice_ns: int = 0) -> Disk:
     return Disk(core, "stream:noop", stream_time_slice=slice_ns, answer_time=0, trials=0)
 
 
-def in_its_place(core: Core, other: int, slice_ns: int = 0, step: int = STEP) -> tuple[Disk, Any]:
-    """A has been read in steps, and the head is where it was last; @other is pending."""
+def in_its_place(
+    core: Core, other: int, slice_ns: int = 0, step: int = STEP, also: int | None = None
+) -> tuple[Disk, Any]:
+    """A has been read in steps, and the head is where it was last; @other is pending, and @also."""
     d = disk(core, slice_ns)
     b = None
     for nr in range(MEMBERS):
         rq = d.send(A, HERE + step * nr)
         if nr == MEMBERS - 1:
             b = d.send(B, other)
+            if also is not None:
+                d.send(C, also)
         d.serve(rq, NEXT_MS)
         d.later(0.01)
     return d, b
@@ -82,6 +86,42 @@ def test_with_a_slice_that_is_set_as_in_the_paper(core: Core) -> None:
     while (decision := d.choose())[0] == "wait":
         d.at(decision[1])
     d.dispatch(b)
+
+
+THERE = END + STEP // 2  # 1.4 ms from the last member
+
+
+def test_what_is_pending_there_goes_before_it_is_waited_for_a_child(core: Core) -> None:
+    """And is of the stream then: its reader's next request goes before the other one, too."""
+    d, b = in_its_place(core, FAR, also=THERE)
+    rq = d.dispatch()
+    assert rq.owner == C
+    d.later(NEXT_MS)
+    d.complete()
+    assert d.choose()[0] == "wait"
+    d.later(0.1)
+    d.serve(d.send(A, HERE + STEP), NEXT_MS)
+    d.later(0.1)
+    d.serve(d.send(A, HERE + 2 * STEP), NEXT_MS)
+    while (decision := d.choose())[0] == "wait":
+        d.at(decision[1])
+    d.dispatch(b)
+
+
+@pytest.mark.parametrize("sector", (BESIDE, HERE, END + 2 * STEP, HERE - STEP))
+def test_not_what_costs_more_than_its_steps_or_is_elsewhere(core: Core, sector: int) -> None:
+    d, _ = in_its_place(core, FAR, also=sector)
+    assert d.choose()[0] == "wait"
+
+
+def test_not_beside_one_who_reads_on(core: Core) -> None:
+    d, _ = in_its_place(core, FAR, step=8, also=HERE + 16)
+    assert d.choose()[0] == "wait"
+
+
+def test_not_with_a_slice_that_is_set(core: Core) -> None:
+    d, _ = in_its_place(core, FAR, 124_000_000, also=THERE)
+    assert d.choose()[0] == "wait"
 
 
 # Who comes only when he is left.
