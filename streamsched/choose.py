@@ -24,7 +24,7 @@ RULES = ("workload", "size")
 WINDOW_S, WINDOW_REQUESTS, WINDOW_MAX_S = 1.0, 48, 8.0
 # A change is made once as much is lost by not having made it as it would cost: here as the time of
 # which nothing came. So little in a gain is taken for noise.
-COST_S = 0.1
+COST_S = 0.05
 NOISE = {"workload": 0.04, "size": 0.015}  # by the rule
 # For the same workload again it costs so many times as much; twice as much for each recent change.
 AGAIN, RECENT_S = 8.0, 60.0

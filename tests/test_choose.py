@@ -170,7 +170,7 @@ def test_not_before_it_is_steady() -> None:
 def test_not_while_the_work_changes() -> None:
     one = host(current="noop")
     for looks in itertools.islice(itertools.cycle((SEQUENTIAL, WRITES)), 60):
-        one.works(looks, 0.75)
+        one.works(looks, 1.0)
     assert one.chosen == []
 
 

@@ -55,7 +55,7 @@ def test_auto_does_no_harm_on_generated_work() -> None:
     means = {name: round(mean(found), 3) for name, found in ratios.items()}
     near = {name: sum(ratio >= 0.95 for ratio in found) for name, found in ratios.items()}
     # docs/AUTO.md: here it is enough to begin with stream, and to leave it is seldom right.
-    assert means.pop("auto") >= 0.96 >= max(means.values()) - 0.011, means
-    assert near.pop("auto") >= 33 >= max(near.values()) - 3, near
-    assert min(ratios["auto"]) >= 0.79
+    assert means.pop("auto") >= 0.955 >= max(means.values()) - 0.016, means
+    assert near.pop("auto") >= 34 >= max(near.values()) - 2, near
+    assert min(ratios["auto"]) >= 0.78
     assert max(means["anticipatory"], means["cfq"], means["deadline"], means["noop"]) < 0.82
