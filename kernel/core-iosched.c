@@ -80,12 +80,14 @@ static u8 flags_of(blk_opf_t opf)
 
 /*
  * Is it a direct write of the kernel's own? A loop device's worker sends what
- * others write so, and so does who serves a disk to another machine.
+ * others write so, and so does who serves a disk to another machine. The
+ * journals of ext4 and XFS look alike but for REQ_META: who calls fsync() waits
+ * for these.
  */
 static bool is_handed_on(blk_opf_t opf)
 {
 	return op_is_write(opf) && !(~opf & (REQ_SYNC | REQ_IDLE)) &&
-	       current->flags & PF_KTHREAD;
+	       !(opf & REQ_META) && current->flags & PF_KTHREAD;
 }
 
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,

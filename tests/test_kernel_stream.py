@@ -514,6 +514,28 @@ def test_write_back_behind_a_loop_device_is_no_direct_write() -> None:
     assert behind < 4 * straight, (straight, behind)
 
 
+def test_a_journal_is_waited_for_beside_what_a_loop_device_hands_on() -> None:
+    """ext4's journal is written by a thread of the kernel too, and fsync() waits for it."""
+    fio = "fio --clocksource=clock_gettime --time_based --fallocate=none --bs=4k"
+    busy = f"{fio} --ioengine=libaio --direct=1 --norandommap --output=/dev/null"
+    result = guest(
+        "echo 128 >nr_requests\n"
+        "mkfs.ext4 -q -E nodiscard -J size=64 /dev/hdd0 20000000\n"
+        "mkdir /run/fs && mount -o noinit_itable /dev/hdd0 /run/fs\n"
+        "head -c 64M /dev/zero >/run/fs/image; head -c 128M /dev/zero >/run/fs/read\n"
+        "losetup --direct-io=on /dev/loop0 /run/fs/image\n"
+        "sync; echo 3 >/proc/sys/vm/drop_caches\n"
+        f"{busy} --name=w --filename=/dev/loop0 --rw=randwrite --iodepth=100 --runtime=20 &\n"
+        f"{busy} --name=r --filename=/run/fs/read --rw=randread --iodepth=16 --runtime=18 &\n"
+        f"sleep 2; {fio} --name=s --directory=/run/fs --rw=write --size=64m --fsync=1 --runtime=12"
+        " --output-format=json --output=$OUT/s\n"
+        "wait; losetup -d /dev/loop0; umount /run/fs",
+        depth=1,
+    )
+    (job,) = fio_output(result, "s")["jobs"]
+    assert job["sync"]["lat_ns"]["mean"] < 5e9, job["sync"]
+
+
 def test_discards() -> None:
     in_rig(stream_guest.discards)
 
