@@ -111,7 +111,7 @@ def all_policies() -> dict[str, Policy]:
 def check_spec(spec: str) -> list[Policy]:
     """The policies of a spec such as stream:deadline, outermost first; or UsageError.
 
-    None of auto: what it chooses has its tunables at their defaults.
+    None of auto: what it chooses has its tunables as the profile was measured with.
     """
     if spec == AUTO:
         return []
