@@ -231,7 +231,7 @@ struct sim_tuned {
 	u64 value;
 };
 
-#define SIM_MAX_TUNED 32
+#define SIM_MAX_TUNED 64
 
 struct sim {
 	struct sim_config config;

@@ -23,7 +23,7 @@ from streamsched.errors import UsageError
 from streamsched.looks import Looks
 from streamsched.policies import check_spec
 
-FORMAT, VERSION = "streamsched-profile", 1
+FORMAT, VERSION = "streamsched-profile", 2
 # What a profile knows of who sent a request; `run --owners group` is as good as process.
 OWNERS = ("process", "none")
 # Those measured unless others are named. Without stride and wfq, which share by weight, and without

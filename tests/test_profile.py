@@ -220,8 +220,8 @@ NOOP = ("cells", 0, "under", "noop")
     ("damage", "why"),
     [
         (change("format", to="x"), 'is not a profile: it does not say "format"'),
-        (change("version", to=2), "has version 2; this streamsched reads 1"),
-        (change("version", to=KeyError), "has version None; this streamsched reads 1"),
+        (change("version", to=1), "has version 1; this streamsched reads 2"),
+        (change("version", to=KeyError), "has version None; this streamsched reads 2"),
         (change("policies", to=[]), "policies must be a list of policies"),
         (change("policies", to=[1]), "policies must be a list of policies"),
         (change("policies", 0, to="nop"), "policies: unknown policy 'nop'; did you mean 'noop'?"),
