@@ -97,7 +97,6 @@ struct deadline_state {
 	u64 batched; /* requests of the current batch sent so far */
 	u64 starved; /* read batches since the last write batch */
 	u64 last_end_sector; /* of the last request sent */
-	u32 nr_awaited_writes; /* pending */
 };
 
 /* With a target: so many times as long, and as often. */
@@ -114,10 +113,10 @@ struct deadline_state {
 static inline bool deadline_aims(const struct ss_policy *policy,
 				 u32 nr_in_flight)
 {
-	const struct deadline_state *dl = policy->state;
+	const struct ss_sched *sched = policy->sched;
 
-	return policy->sched->wait_target_ns && nr_in_flight <= AIMED_MOST &&
-	       !dl->nr_awaited_writes && !policy->sched->curve.flat &&
+	return sched->wait_target_ns && nr_in_flight <= AIMED_MOST &&
+	       !sched->nr_awaited_writes && !sched->curve.flat &&
 	       policy->value[DEADLINE_BATCH_OVER_GAPS];
 }
 
@@ -158,7 +157,6 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	rq->expires_ns = rq->arrival_ns +
 			 policy->value[dir == SS_READ ? DEADLINE_READ_EXPIRE :
 							DEADLINE_WRITE_EXPIRE];
-	dl->nr_awaited_writes += dir == SS_WRITE && ss_request_is_awaited(rq);
 	list_add_tail(&rq->fifo_node, &dl->fifo[dir]);
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
@@ -263,8 +261,6 @@ static void deadline_take(struct deadline_state *dl, struct ss_request *rq)
 {
 	if (dl->next == rq)
 		dl->next = ss_sorted_next(rq);
-	dl->nr_awaited_writes -= rq->direction == SS_WRITE &&
-				 ss_request_is_awaited(rq);
 	list_del_init(&rq->fifo_node);
 	ss_sorted_del(&dl->sorted[rq->direction], rq);
 }

@@ -107,4 +107,9 @@ static inline bool ss_request_is_awaited(const struct ss_request *rq)
 	return (rq->flags ^ SS_AHEAD) & flag;
 }
 
+static inline bool ss_request_is_awaited_write(const struct ss_request *rq)
+{
+	return (rq->direction == SS_WRITE) & ss_request_is_awaited(rq);
+}
+
 #endif

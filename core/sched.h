@@ -66,6 +66,7 @@ struct ss_sched {
 	bool head_known; /* by learning: there was one that left it there */
 	u64 now_ns; /* of the last event */
 	u64 wait_target_ns; /* that a framework aims at for its inner, or 0 */
+	u32 nr_awaited_writes; /* pending, as a framework counts them */
 	u64 busy_since_ns; /* on a flat curve: the last completion */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
 	struct ss_request

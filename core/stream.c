@@ -355,7 +355,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
-	bool awaited, awaited_read, established = false, quiet = all->quiet;
+	bool awaited, awaited_read, awaited_write, established = false,
+						   quiet = all->quiet;
 	u64 oldest_ns, apart_until_ns;
 	struct stream_leave how = { 0 };
 	struct stream *s;
@@ -385,6 +386,10 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	/* Without a branch: no processor can foresee the direction. */
 	awaited_read = awaited & (rq->direction == SS_READ);
 	all->nr_async = awaited_read ? 0 : all->nr_async + !awaited;
+	awaited_write = ss_request_is_awaited_write(rq);
+	policy->sched->nr_awaited_writes -= awaited_write;
+	all->nr_async_writes = awaited_write ? 0 :
+					       all->nr_async_writes + !awaited;
 	apart_until_ns = all->apart_until_ns;
 	all->apart_until_ns = (awaited_read | established) ?
 				      now_ns + ASYNC_APART :
@@ -637,6 +642,7 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 
 	inner->ops->removed(inner, rq, now_ns);
 	list_del(&rq->age_node);
+	policy->sched->nr_awaited_writes -= ss_request_is_awaited_write(rq);
 	if (all->answered == rq)
 		all->answered = NULL;
 	if (s) {

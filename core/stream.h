@@ -52,9 +52,12 @@ enum {
 #define ASYNC_APART (500 * SS_MSEC)
 /*
  * So many writes that nobody waits for may be in the device beside a reader,
- * and may go before the next read of somebody who reads on.
+ * and may go before the next read of somebody who reads on, or before a write
+ * that somebody waits for.
  */
 #define ASYNC_BESIDE 4
+/* More writes at once than a disk takes are no longer single ones. */
+#define FLOOD 32
 /* Where all are late, a turn lasts for so many times what a switch takes. */
 #define LATE_SWITCHES 2
 /* Beyond its place by this part of it may be its next member. */
@@ -162,6 +165,7 @@ struct stream_state_all {
 	bool turn_full; /* it began with others in the device, not one only */
 	bool away; /* a request that was late took the head from held */
 	u32 nr_async; /* writes that nobody waits for, since the last read */
+	u32 nr_async_writes; /* and since the last one that somebody waits for */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
 	struct ss_ratio patience[2]; /* to service_ns; with a second chance */

@@ -22,11 +22,10 @@
 #define STEP_MEMORY 8
 
 /*
- * More writes handed on at once than a disk takes are a flood, where each has
- * so many sectors or less. It is looked for among so many requests, the newest
- * ones, and lasts for so long.
+ * A flood of writes that were handed on is looked for where each has so many
+ * sectors or less, among so many requests, the newest ones; it lasts for so
+ * long.
  */
-#define FLOOD 32
 #define FLOOD_SECTORS 256
 #define FLOOD_OF 64
 #define FLOOD_LASTS (1 * SS_SEC)
@@ -459,6 +458,7 @@ void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 
 	if (rq->flags & SS_HANDED_ON)
 		note_handed_on(policy, rq, now_ns);
+	policy->sched->nr_awaited_writes += ss_request_is_awaited_write(rq);
 	inner->ops->arrived(inner, rq, now_ns);
 	ss_trial_arrived(&all->trial, policy->sched->curve.mean_random_ns,
 			 now_ns);

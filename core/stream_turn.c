@@ -265,29 +265,53 @@ struct ss_request *ss_stream_if_late(const struct ss_policy *policy,
 	return rq;
 }
 
+/* The oldest that somebody waits for, of those that go @direction. */
+static struct ss_request *awaited_of(const struct stream_state_all *all,
+				     u8 direction,
+				     const struct ss_request *skip)
+{
+	struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age, age_node)
+		if (rq != skip && rq->direction == direction &&
+		    ss_request_is_awaited(rq))
+			return rq;
+	return NULL;
+}
+
+/* May one that somebody waits for go before @rq, for which nobody does? */
+static inline bool gives_way(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+	u32 nr = policy->sched->nr_awaited_writes;
+
+	if (rq->direction == SS_READ)
+		return now_ns < rq->arrival_ns + ahead_ns(policy);
+	/* Very many are better off where the inner policy sweeps. */
+	return nr && nr <= FLOOD && all->nr_async_writes >= ASYNC_BESIDE;
+}
+
 /*
- * The inner policy takes any read for one that somebody waits for. With a
- * target for waits, what is read ahead goes when nobody waits for another one,
- * or when it has become old.
+ * The inner policy takes all reads for awaited, and all writes for alike. With
+ * a target for waits, what is read ahead goes when nobody waits for another
+ * one, or when it has become old; and write-back keeps no write that somebody
+ * waits for, as fsync() does, until all that is older is done.
  */
 static struct ss_decision inner_choice(const struct ss_policy *policy,
 				       u64 now_ns,
 				       const struct ss_request *skip)
 {
 	const struct ss_policy *inner = inner_of(policy);
-	const struct stream_state_all *all = policy->state;
 	struct ss_decision choice = inner->ops->choose(inner, now_ns, skip);
 	struct ss_request *rq;
 
-	if (choice.verdict != SS_DISPATCH || !(choice.rq->flags & SS_AHEAD) ||
+	if (choice.verdict != SS_DISPATCH || ss_request_is_awaited(choice.rq) ||
 	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy) ||
-	    now_ns >= choice.rq->arrival_ns + ahead_ns(policy))
+	    !gives_way(policy, choice.rq, now_ns))
 		return choice;
-	list_for_each_entry(rq, &all->age, age_node)
-		if (rq != skip && rq->direction == SS_READ &&
-		    ss_request_is_awaited(rq))
-			return ss_dispatch(rq);
-	return choice;
+	rq = awaited_of(policy->state, choice.rq->direction, skip);
+	return rq ? ss_dispatch(rq) : choice;
 }
 
 /*

@@ -533,7 +533,8 @@ def test_a_journal_is_waited_for_beside_what_a_loop_device_hands_on() -> None:
         depth=1,
     )
     (job,) = fio_output(result, "s")["jobs"]
-    assert job["sync"]["lat_ns"]["mean"] < 5e9, job["sync"]
+    # 13 s if the journal is taken for write-back, 4 to 8 if deadline sorts all writes alike.
+    assert job["sync"]["lat_ns"]["mean"] < 2e9, job["sync"]
 
 
 def test_discards() -> None:

@@ -223,3 +223,38 @@ def test_so_do_writes_for_few_reads(core: Core) -> None:
 def test_with_a_slice_that_is_set_the_inner_policy_decides(core: Core) -> None:
     d = Driver(core, "stream:noop", stream_threshold=8)
     assert min(writes_between_reads(d, 4)) > BESIDE
+
+
+def awaited_between(d: Driver, nr: int, together: int = 1) -> list[int]:
+    """Awaited writes beside much write-back; how many of it go before each time @together do."""
+    between, sector = [], FAR
+    for round_ in range(nr):
+        while len(d.pending) < 80:
+            d.send(9, sector, write=True)
+            sector += 1000
+        at = 100_000 * (17 * round_ % 23)
+        awaited = [d.send(1, at + 2000 * i, write=True, sync=True) for i in range(together)]
+        served = 0
+        while d.serve(ms=5) not in awaited:
+            served += 1
+        between.append(served)
+    return between
+
+
+def test_what_fsync_waits_for_goes_after_few_writes(core: Core) -> None:
+    """And lets as many go before it each time, so that write-back goes on."""
+    d = Driver(core, "stream:noop", stream_time_slice=AUTO, answer_time=0)
+    d.tune("stream_threshold", 1000)
+    assert awaited_between(d, 20) == [BESIDE] * 20
+
+
+@pytest.mark.parametrize(("together", "before"), [(32, BESIDE), (33, 80)])
+def test_very_many_at_once_are_the_inner_policy_s(core: Core, together: int, before: int) -> None:
+    """Its sweep is worth more; here it is a queue, so all the others go before."""
+    d = Driver(core, "stream:noop", stream_time_slice=AUTO)
+    assert awaited_between(d, 1, together) == [before]
+
+
+def test_with_a_slice_that_is_set_all_writes_are_alike(core: Core) -> None:
+    d = Driver(core, "stream:noop")
+    assert awaited_between(d, 4) == [80] * 4
