@@ -48,8 +48,9 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 	}
 	seq_printf(
 		m,
-		"aged %llu returned %llu waiting %d plain %d async_depth %u\n",
-		sd->aged, sd->returned, sd->waiting, plain, sd->async_depth);
+		"aged %llu returned %llu waiting %d plain %d write_depth %u async_depth %u\n",
+		sd->aged, sd->returned, sd->waiting, plain, sd->write_depth,
+		sd->async_depth);
 }
 
 /* One line for each stream of the kind that is asked for. */

@@ -754,10 +754,12 @@ static void iosched_depth_updated(struct request_queue *q)
 			       q->disk ? q->disk->disk_name : "?",
 			       sh->nr_slots);
 		depth = compat_sched_depth(hctx);
-		/* A quarter stays for readers. */
-		sd->async_depth = max_t(u32, depth - depth / 4, 1);
-		sd->shallow_depth = compat_shallow_depth(hctx, sd->async_depth);
-		compat_min_shallow_depth(hctx, sd->shallow_depth);
+		/* A quarter stays for readers, an eighth for fsync() and such. */
+		sd->write_depth = max_t(u32, depth - depth / 4, 1);
+		sd->async_depth = max_t(u32, sd->write_depth - depth / 8, 1);
+		sd->shallow_write = compat_shallow_depth(hctx, sd->write_depth);
+		sd->shallow_async = compat_shallow_depth(hctx, sd->async_depth);
+		compat_min_shallow_depth(hctx, sd->shallow_async);
 	}
 }
 
@@ -792,17 +794,21 @@ static void iosched_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 }
 
 /*
- * Whoever has much to write, also with fsync(), must leave tags to readers:
- * as in mq-deadline, only a read that somebody waits for may take the last.
+ * Whoever has much to write, also with fsync(), must leave tags to readers: as
+ * in mq-deadline, only a read that somebody waits for may take the last. And
+ * what nobody waits for, or may not, leaves some to writes that somebody does.
  */
 static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct iosched_data *sd = data->q->elevator->elevator_data;
+	bool awaited = op_is_sync(opf) && !(flags_of(opf) & SS_AHEAD);
 
-	if (!op_is_write(opf) && op_is_sync(opf) && !(flags_of(opf) & SS_AHEAD))
+	if (!op_is_write(opf) && awaited)
 		return;
 	/* Not computed here: older kernels ask before they know the hctx. */
-	data->shallow_depth = READ_ONCE(sd->shallow_depth);
+	data->shallow_depth = awaited && !is_handed_on(opf) ?
+				      READ_ONCE(sd->shallow_write) :
+				      READ_ONCE(sd->shallow_async);
 }
 
 COMPAT_WRAP_INSERT

@@ -80,8 +80,9 @@ struct iosched_data {
 	struct hrtimer timer;
 
 	u64 prio_aging_ns; /* how long a lower class may be passed over */
-	u32 async_depth; /* scheduler tags for all but readers */
-	u32 shallow_depth; /* the same as the tags want it said */
+	/* Scheduler tags for writes that somebody waits for, and for others. */
+	u32 write_depth, async_depth;
+	u32 shallow_write, shallow_async; /* the same as the tags want it said */
 
 	u64 wait_histogram[SS_DIRECTIONS][IOSCHED_WAITS];
 	u64 aged; /* sent by age, past a higher class */

@@ -162,7 +162,7 @@ def scarce() -> dict[str, int]:
         write_once(memory_for, "-1")
         expect((usable(tags), log.lines()), (40, []), "fewer need none")
         emu.queue("nr_requests", 600)
-        expect((usable(tags), counters("d0")["async_depth"]), (600, 450), "memory is back")
+        expect((usable(tags), counters("d0")["async_depth"]), (600, 375), "memory is back")
         emu.queue("scheduler", "none")
         emu.queue("rotational", 0)
         streaming(emu)
