@@ -107,9 +107,11 @@ static inline bool ss_request_is_awaited(const struct ss_request *rq)
 	return (rq->flags ^ SS_AHEAD) & flag;
 }
 
-static inline bool ss_request_is_awaited_write(const struct ss_request *rq)
+/* The same of writes alone, and so 0 or 1 without any comparison. */
+static inline u32 ss_request_is_awaited_write(const struct ss_request *rq)
 {
-	return (rq->direction == SS_WRITE) & ss_request_is_awaited(rq);
+	_Static_assert(SS_WRITE == 1 && SS_SYNC == 1, "both are bit 0");
+	return rq->direction & rq->flags & SS_SYNC;
 }
 
 #endif

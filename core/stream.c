@@ -355,9 +355,9 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct stream_state_all *all = policy->state;
 	struct ss_policy *inner = inner_of(policy);
-	bool awaited, awaited_read, awaited_write, established = false,
-						   quiet = all->quiet;
+	bool awaited, awaited_read, established = false, quiet = all->quiet;
 	u64 oldest_ns, apart_until_ns;
+	u32 awaited_write;
 	struct stream_leave how = { 0 };
 	struct stream *s;
 
@@ -388,8 +388,7 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	all->nr_async = awaited_read ? 0 : all->nr_async + !awaited;
 	awaited_write = ss_request_is_awaited_write(rq);
 	policy->sched->nr_awaited_writes -= awaited_write;
-	all->nr_async_writes = awaited_write ? 0 :
-					       all->nr_async_writes + !awaited;
+	all->nr_passing = awaited_write ? 0 : all->nr_passing + !awaited;
 	apart_until_ns = all->apart_until_ns;
 	all->apart_until_ns = (awaited_read | established) ?
 				      now_ns + ASYNC_APART :

@@ -165,7 +165,7 @@ struct stream_state_all {
 	bool turn_full; /* it began with others in the device, not one only */
 	bool away; /* a request that was late took the head from held */
 	u32 nr_async; /* writes that nobody waits for, since the last read */
-	u32 nr_async_writes; /* and since the last one that somebody waits for */
+	u32 nr_passing; /* and since the last write that somebody waits for */
 	u32 threshold; /* members of an established stream */
 	u32 second_chance_size; /* members for one: threshold and tolerance */
 	struct ss_ratio patience[2]; /* to service_ns; with a second chance */

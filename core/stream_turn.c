@@ -279,24 +279,31 @@ static struct ss_request *awaited_of(const struct stream_state_all *all,
 	return NULL;
 }
 
-/* May one that somebody waits for go before @rq, for which nobody does? */
-static inline bool gives_way(const struct ss_policy *policy,
-			     const struct ss_request *rq, u64 now_ns)
+/*
+ * What goes before @rq, for which nobody waits, the inner policy's choice: what
+ * is read ahead goes when nobody waits for another one, or when it has become
+ * old; and write-back keeps no write that somebody waits for, as fsync() does,
+ * until all that is older is done. NULL: nothing does.
+ */
+static noinline struct ss_request *before_unawaited(
+	const struct ss_policy *policy, const struct ss_request *rq, u64 now_ns,
+	const struct ss_request *skip)
 {
 	const struct stream_state_all *all = policy->state;
 	u32 nr = policy->sched->nr_awaited_writes;
+	bool gives_way;
 
 	if (rq->direction == SS_READ)
-		return now_ns < rq->arrival_ns + ahead_ns(policy);
-	/* Very many are better off where the inner policy sweeps. */
-	return nr && nr <= FLOOD && all->nr_async_writes >= ASYNC_BESIDE;
+		gives_way = now_ns < rq->arrival_ns + ahead_ns(policy);
+	else /* Very many are better off where the inner policy sweeps. */
+		gives_way = nr && nr <= FLOOD &&
+			    all->nr_passing >= ASYNC_BESIDE;
+	return gives_way ? awaited_of(all, rq->direction, skip) : NULL;
 }
 
 /*
- * The inner policy takes all reads for awaited, and all writes for alike. With
- * a target for waits, what is read ahead goes when nobody waits for another
- * one, or when it has become old; and write-back keeps no write that somebody
- * waits for, as fsync() does, until all that is older is done.
+ * The inner policy takes all reads for awaited, and all writes for alike; with
+ * a target for waits they are not.
  */
 static struct ss_decision inner_choice(const struct ss_policy *policy,
 				       u64 now_ns,
@@ -306,11 +313,11 @@ static struct ss_decision inner_choice(const struct ss_policy *policy,
 	struct ss_decision choice = inner->ops->choose(inner, now_ns, skip);
 	struct ss_request *rq;
 
-	if (choice.verdict != SS_DISPATCH || ss_request_is_awaited(choice.rq) ||
-	    policy->value[STREAM_TIME_SLICE] != SLICE_AUTO || is_flat(policy) ||
-	    !gives_way(policy, choice.rq, now_ns))
+	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO ||
+	    choice.verdict != SS_DISPATCH || ss_request_is_awaited(choice.rq) ||
+	    is_flat(policy))
 		return choice;
-	rq = awaited_of(policy->state, choice.rq->direction, skip);
+	rq = before_unawaited(policy, choice.rq, now_ns, skip);
 	return rq ? ss_dispatch(rq) : choice;
 }
 

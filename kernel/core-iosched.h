@@ -82,7 +82,8 @@ struct iosched_data {
 	u64 prio_aging_ns; /* how long a lower class may be passed over */
 	/* Scheduler tags for writes that somebody waits for, and for others. */
 	u32 write_depth, async_depth;
-	u32 shallow_write, shallow_async; /* the same as the tags want it said */
+	u32 shallow_write,
+		shallow_async; /* the same as the tags want it said */
 
 	u64 wait_histogram[SS_DIRECTIONS][IOSCHED_WAITS];
 	u64 aged; /* sent by age, past a higher class */
