@@ -754,7 +754,7 @@ static void iosched_depth_updated(struct request_queue *q)
 			       q->disk ? q->disk->disk_name : "?",
 			       sh->nr_slots);
 		depth = compat_sched_depth(hctx);
-		/* A quarter stays for readers, an eighth for fsync() and such. */
+		/* A quarter stays for readers, an eighth for fsync(). */
 		sd->write_depth = max_t(u32, depth - depth / 4, 1);
 		sd->async_depth = max_t(u32, sd->write_depth - depth / 8, 1);
 		sd->shallow_write = compat_shallow_depth(hctx, sd->write_depth);
