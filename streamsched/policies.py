@@ -16,6 +16,8 @@ WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
 AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
+# The word auto as a value of stream_time_slice (core/stream.h).
+SLICE_AUTO = 0
 
 # Schedulers of a kernel, under whose names many know what the core has too.
 LISTED = "`streamsched policies` lists those that are here"
@@ -211,7 +213,8 @@ def parse_settings(
 ) -> dict[str, int]:
     """The values of NAME=VALUE settings; each must be a tunable of one of @specs.
 
-    Whether the slice is fixed where no setting says so is the host's to know.
+    Whether the slice is fixed where no setting says so is the host's to know: who names a target
+    for waits there wants the slice that follows from it.
     """
     rows = {
         row.name: row for spec in specs for policy in check_spec(spec) for row in policy.tunables
@@ -240,8 +243,12 @@ def parse_settings(
         except UsageError as error:
             message = str(error)
             raise UsageError(message if name in message else f"{name}: {message}") from None
-    if "wait_target" in values and values.get("stream_time_slice", int(slice_is_fixed)) != 0:
-        raise UsageError(
-            "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto"
-        )
+    if "wait_target" in values:
+        if slice_is_fixed:
+            values.setdefault("stream_time_slice", SLICE_AUTO)
+        if values.get("stream_time_slice", SLICE_AUTO) != SLICE_AUTO:
+            raise UsageError(
+                "wait_target does nothing while the slice is fixed; leave one of the two out, "
+                "or set stream_time_slice=auto"
+            )
     return values

@@ -245,8 +245,9 @@ def endless(tmp_path: Path) -> Path:
         (["--set", "=5"], "--set =5: write TUNABLE=VALUE, as in wait_target=500ms"),
         (["--disk", "ssd,"], "--disk ssd,: a name is missing beside a comma"),
         (
-            ["--set", "wait_target=1s"],
-            "wait_target does nothing while the slice is fixed; add --set stream_time_slice=auto",
+            ["--set", "wait_target=1s", "--set", "stream_time_slice=100ms"],
+            "wait_target does nothing while the slice is fixed; leave one of the two out, "
+            "or set stream_time_slice=auto",
         ),
         (
             ["--policy", "noop", "--set", "wait_target=1s"],
@@ -261,6 +262,21 @@ def endless(tmp_path: Path) -> Path:
 )
 def test_bad_option(options: list[str], why: str, to: Path) -> None:
     assert why_refused("run", JOB, *options, to=to) == why
+
+
+def test_a_wait_target_is_enough(tmp_path: Path) -> None:
+    """The slice follows from it, as if that had been said; other policies take no part."""
+    options = ("--policy", "deadline,stream:deadline", "--output", "json")
+    alone, both = (
+        json.loads(streamsched("run", JOB, *options, *settings).stdout)
+        for settings in (
+            ("--set", "wait_target=1000ms"),
+            ("--set", "wait_target=1s", "--set", "stream_time_slice=auto"),
+        )
+    )
+    assert alone == both
+    tunables = alone["runs"][1]["tunables"]
+    assert (tunables["wait_target"], tunables["stream_time_slice"]) == (1_000_000_000, 0)
 
 
 def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
