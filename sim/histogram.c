@@ -36,6 +36,32 @@ static u64 quantile(const struct histogram *h, u32 permille)
 	return ns < h->min_ns ? h->min_ns : ns;
 }
 
+static u64 square_root(unsigned __int128 square)
+{
+	u64 root = 0;
+	int bit;
+
+	for (bit = 63; bit >= 0; bit--) {
+		u64 more = root | 1ULL << bit;
+
+		if ((unsigned __int128)more * more <= square)
+			root = more;
+	}
+	return root;
+}
+
+/* Of a sample, as fio reckons it. Exact: the mean is q + r / count. */
+static u64 deviation(const struct histogram *h)
+{
+	u64 q = h->sum_ns / h->count, r = h->sum_ns % h->count;
+
+	if (h->count < 2)
+		return 0;
+	return square_root((h->squares_ns2 - (unsigned __int128)q * h->sum_ns -
+			    (unsigned __int128)q * r) /
+			   (h->count - 1));
+}
+
 void histogram_times(const struct histogram *h, struct sim_times *times)
 {
 	memset(times, 0, sizeof(*times));
@@ -43,6 +69,7 @@ void histogram_times(const struct histogram *h, struct sim_times *times)
 		return;
 	times->count = h->count;
 	times->mean_ns = h->sum_ns / h->count;
+	times->stddev_ns = deviation(h);
 	times->p50_ns = quantile(h, 500);
 	times->p99_ns = quantile(h, 990);
 	times->p999_ns = quantile(h, 999);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A distribution of times in constant memory: exact count, sum, least and
- * greatest; other quantiles within 1/64 of their value (log-linear buckets,
- * 64 to each power of two, the layout that fio and HdrHistogram also use).
+ * A distribution of times in constant memory: exact count, sum, sum of squares,
+ * least and greatest; other quantiles within 1/64 of their value (log-linear
+ * buckets, 64 to each power of two, the layout that fio and HdrHistogram also
+ * use).
  */
 #ifndef SIM_HISTOGRAM_H
 #define SIM_HISTOGRAM_H
@@ -15,6 +16,7 @@
 struct histogram {
 	u64 count;
 	u64 sum_ns;
+	unsigned __int128 squares_ns2; /* of 2^32 times of a day they fit */
 	u64 min_ns;
 	u64 max_ns;
 	u32 bucket[HISTOGRAM_BUCKETS];
@@ -39,10 +41,11 @@ static inline void histogram_add(struct histogram *h, u64 ns)
 		h->max_ns = ns;
 	h->count++;
 	h->sum_ns += ns;
+	h->squares_ns2 += (unsigned __int128)ns * ns;
 	h->bucket[histogram_bucket(ns)]++;
 }
 
-/* Mean, quantiles and ends; all zero when nothing was added. */
+/* Mean, deviation, quantiles and ends; all zero when nothing was added. */
 void histogram_times(const struct histogram *h, struct sim_times *times);
 
 #endif

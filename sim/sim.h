@@ -190,6 +190,7 @@ struct sim_array_config {
 struct sim_times {
 	u64 count;
 	u64 mean_ns;
+	u64 stddev_ns; /* of a sample */
 	u64 p50_ns;
 	u64 p99_ns;
 	u64 p999_ns;

@@ -141,7 +141,7 @@ def _fio_direction(nr_bytes: int, blocks: int, ns: int, times: dict[str, int]) -
         "min": times["min_ns"],
         "max": times["max_ns"],
         "mean": float(times["mean_ns"]),
-        "stddev": 0.0,
+        "stddev": float(times["stddev_ns"]),
         "N": times["count"],
         "percentile": {
             "50.000000": times["p50_ns"],

@@ -288,6 +288,28 @@ def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
     assert why == "unknown trace format 'blkpars'; did you mean 'blkparse'?"
 
 
+def test_fio_json_has_deviations(tmp_path: Path) -> None:
+    """Of what processes see, as plots show them: random reads differ, others may not."""
+    job = tmp_path / "a.fio"
+    job.write_text(
+        "[global]\ndirect=1\nsize=1m\n[a]\nrw=randread\n[b]\nrw=read\nbs=512k\nstonewall\n"
+    )
+    text = streamsched("run", job, "--policy", "noop", "--output", "fio-json").stdout
+    jobs = json.loads(text)["jobs"]
+    one, two = (entry["read"] for entry in jobs)
+    times = one["clat_ns"]
+    assert times["N"] == 256
+    # Popoviciu's bound, and that of a sample with these ends.
+    width = times["max"] - times["min"]
+    assert width / (2 * times["N"]) ** 0.5 <= times["stddev"] <= 0.51 * width
+    # Of two values it is known.
+    few = two["clat_ns"]
+    assert few["N"] == 2
+    assert abs(few["stddev"] - (few["max"] - few["min"]) / 2**0.5) <= 1
+    assert {one["lat_ns"]["stddev"], two["lat_ns"]["stddev"]} == {times["stddev"], few["stddev"]}
+    assert all(entry["write"]["clat_ns"]["stddev"] == 0 for entry in jobs)
+
+
 def test_fio_json_of_a_replay(tmp_path: Path, to: Path) -> None:
     trace = tmp_path / "a.trace"
     trace.write_bytes(PLAIN)
