@@ -144,6 +144,56 @@ def striped() -> list[str]:
         return files
 
 
+# ---- the udev rule ----
+
+RULES = Path(__file__).resolve().parents[1] / "kernel/udev/61-stream-array.rules"
+
+
+def ruled(name: str, action: str) -> list[str]:
+    """What udev would run for the block device @name."""
+    said = command("udevadm", "test", f"--action={action}", f"/sys/block/{name}")
+    lines = (said.stdout + said.stderr).splitlines()
+    return [line.partition("run: ")[2].strip("'") for line in lines if line.startswith("run: ")]
+
+
+def udev() -> dict[str, list[str]]:
+    """What the rule has run for arrays, volumes and what is neither."""
+    folder = Path("/run/udev/rules.d")
+    folder.mkdir(parents=True)
+    (folder / RULES.name).write_text(RULES.read_text())
+    runs = {}
+    for level in ("0", "5", "10", "4"):
+        with array(level, 4) as members:
+            runs[f"raid{level}"] = ruled("md0", "change")
+            runs[members[0].name] = ruled("d0", "change")
+            runs[f"raid{level} not attached, gone"] = ruled("md0", "remove")
+            if level == "0":
+                kernelarray.attach(MD)
+                runs["attached, gone"] = ruled("md0", "remove")
+                # A stopped array is still attached, by what udev calls it then.
+                must("mdadm", "--stop", MD)
+                expect((CONFIGFS / "md0").is_dir(), True)
+                kernelarray.detach("md0")
+                expect((CONFIGFS / "md0").is_dir(), False)
+                create(level, members)
+    with disks(2, "stream") as members:
+        for kind in ("striped", "linear"):
+            places = " ".join(f"{disk.path} 0" for disk in members)
+            table = f"0 128000 striped 2 128 {places}"
+            if kind == "linear":
+                table = f"0 128000 linear {members[0].path} 0"
+            must("dmsetup", "create", "--noudevsync", "volume", "--table", table)
+            must("dmsetup", "mknodes", "volume")
+            name = kernelarray.kernel_name("/dev/mapper/volume")
+            runs[kind] = ruled(name, "change")
+            if kind == "striped":
+                kernelarray.attach("/dev/mapper/volume", update=True)
+                runs["volume gone"] = ruled(name, "remove")
+                kernelarray.detach(name)
+            must("dmsetup", "remove", "--noudevsync", "volume")
+    return runs
+
+
 # ---- what a person can get wrong ----
 
 

@@ -51,6 +51,19 @@ def test_a_striped_volume() -> None:
     assert refused == "dm-0: lines is not one striped volume; its table has linear"
 
 
+def test_the_udev_rule() -> None:
+    """Arrays that can be coordinated are attached, and detached when they are gone; no others."""
+    runs = in_rig(array_guest.udev)
+    attach = "/usr/bin/env streamsched array attach --update /dev/"
+    assert {what: run for what, run in runs.items() if run} == {
+        **{level: [f"{attach}md0"] for level in ("raid0", "raid5", "raid10")},
+        "attached, gone": ["/usr/bin/env streamsched array detach md0"],
+        "striped": [f"{attach}dm-0"],
+        "volume gone": ["/usr/bin/env streamsched array detach dm-0"],
+    }
+    assert {"raid4", "linear", "d0"} <= runs.keys()
+
+
 # ---- what a person can get wrong ----
 
 
