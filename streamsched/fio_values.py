@@ -332,6 +332,8 @@ def _bounded(option: Option, value: int) -> int:
 def _count(text: str, kb_base: int) -> int:
     if text.isdecimal():  # a seed may be larger than fio_bytes() allows
         return int(text) if len(text) < 40 else 10**40
+    if text[:1] == "-" and text[1:].isdecimal():
+        raise UsageError(f'"{text}" is negative; write a number such as 4')
     try:
         return fio_bytes(text, kb_base)
     except UsageError:

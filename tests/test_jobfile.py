@@ -454,6 +454,7 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
         ("numjobs=0", "is out of range; write 1 to 4096"),
         ("loops=0", "is too small; the least is 1"),
         ("numjobs=many", '"many" is not a whole number; write one such as 4'),
+        ("fsync=-1", '"-1" is negative; write a number such as 4'),
         ("iodepth=1.5", '"1.5" is not a whole number; write one such as 4'),
         (f"randseed={2**64}", f"is out of range; write 0 to {2**64 - 1}"),
         (f"randseed={'1' * 5000}", f"is out of range; write 0 to {2**64 - 1}"),
