@@ -110,11 +110,14 @@ static bool place(struct sim *sim, struct trace_request *rq)
 	if (!sim->config.wrap || rq->nr_sectors > capacity) {
 		sim_fail(
 			sim,
-			"record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk, or fold positions with --wrap",
+			"record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk%s",
 			(unsigned long long)rq->line,
 			(unsigned long long)rq->sector,
 			(unsigned long long)(rq->sector + rq->nr_sectors - 1),
-			(unsigned long long)(capacity - 1));
+			(unsigned long long)(capacity - 1),
+			rq->nr_sectors > capacity ?
+				"" :
+				", or fold positions with --wrap");
 		return false;
 	}
 	rq->sector %= capacity;

@@ -780,6 +780,14 @@ def test_wrap_folds(tmp_path: Path) -> None:
     assert replayed(trace, "--wrap")["disk_requests"] == 1
 
 
+@pytest.mark.parametrize("wrap", [[], ["--wrap"]])
+def test_what_is_longer_than_the_disk_cannot_be_folded(tmp_path: Path, wrap: list[str]) -> None:
+    trace = tmp_path / "my.trace"
+    trace.write_text("1,usr,0,Read,0,600000000000,1\n")
+    why = why_refused("replay", trace, *wrap)
+    assert why.endswith(f"beyond the disk's last sector {PAPERS_LAST_SECTOR}; choose a larger disk")
+
+
 def test_device_selects(tmp_path: Path, to: Path) -> None:
     trace = tmp_path / "my.trace"
     trace.write_bytes(BAD_TRACES["several devices"][0] + b"8,16 1 3 0.7 697 Q R 9000 + 8 [x]\n")
