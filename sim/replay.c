@@ -100,7 +100,8 @@ void sim_replay_free(struct sim_replay *replay)
 }
 
 /* Bring a position onto the disk, or refuse it. */
-static bool place(struct sim *sim, struct trace_request *rq)
+static bool place(struct sim *sim, const struct sim_replay *replay,
+		  struct trace_request *rq)
 {
 	u64 capacity = sim->capacity_sectors;
 
@@ -110,7 +111,8 @@ static bool place(struct sim *sim, struct trace_request *rq)
 	if (!sim->config.wrap || rq->nr_sectors > capacity) {
 		sim_fail(
 			sim,
-			"record %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk%s",
+			"%s %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk%s",
+			trace_unit(replay->reader),
 			(unsigned long long)rq->line,
 			(unsigned long long)rq->sector,
 			(unsigned long long)(rq->sector + rq->nr_sectors - 1),
@@ -380,7 +382,7 @@ enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
 		}
 		if (sim->config.one_owner && rq.owner != sim->config.the_owner)
 			continue;
-		if (!place(sim, &rq))
+		if (!place(sim, replay, &rq))
 			return SIM_FAILED;
 		replay->read++;
 		if (sim->config.closed) {

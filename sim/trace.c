@@ -160,8 +160,7 @@ bool trace_fail_backwards(struct trace_reader *reader, u64 from_ns, u64 to_ns)
 	return trace_fail(
 		reader,
 		"%s %llu: time runs backwards, from %llu.%09llu s to %llu.%09llu s",
-		reader->binary ? "record" : "line",
-		(unsigned long long)reader->line,
+		trace_unit(reader), (unsigned long long)reader->line,
 		(unsigned long long)(from_ns / NS_PER_S),
 		(unsigned long long)(from_ns % NS_PER_S),
 		(unsigned long long)(to_ns / NS_PER_S),
@@ -263,8 +262,8 @@ enum trace_step trace_other_device(struct trace_reader *reader,
 	return trace_fail_always(
 		reader,
 		"%s %llu: the trace holds requests of several devices (%s, now %s): choose one with --device",
-		reader->binary ? "record" : "line",
-		(unsigned long long)reader->line, reader->device_name, name);
+		trace_unit(reader), (unsigned long long)reader->line,
+		reader->device_name, name);
 }
 
 int trace_select_device(struct trace_reader *reader, const char *device)
@@ -470,6 +469,11 @@ const char *trace_why(const struct trace_reader *reader)
 u64 trace_skipped(const struct trace_reader *reader)
 {
 	return reader->skipped;
+}
+
+const char *trace_unit(const struct trace_reader *reader)
+{
+	return reader->binary ? "record" : "line";
 }
 
 u64 trace_requests(const struct trace_reader *reader)

@@ -65,6 +65,8 @@ bool trace_at_end(const struct trace_reader *reader);
 
 /* One sentence: line and column (or record and byte), what was expected. */
 const char *trace_why(const struct trace_reader *reader);
+/* What trace_request's line counts: "line" or "record". */
+const char *trace_unit(const struct trace_reader *reader);
 u64 trace_skipped(const struct trace_reader *reader); /* with skip_bad */
 u64 trace_requests(const struct trace_reader *reader); /* given back so far */
 

@@ -150,7 +150,7 @@ static enum trace_step check_order(struct trace_reader *reader,
 	if (cpu >= TRACE_MAX_CPUS) {
 		stop = trace_fail(reader,
 				  "%s %llu: no processor has the number %u",
-				  reader->binary ? "record" : "line",
+				  trace_unit(reader),
 				  (unsigned long long)reader->line, cpu);
 		return stop ? TRACE_BAD : TRACE_SKIP;
 	}

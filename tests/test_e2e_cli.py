@@ -699,8 +699,8 @@ BAD_TRACES = {
     "truncated zstd": (zstandard.compress(MANY)[:-3], "the zstd data is truncated"),
     "bzip2": (b"BZh91AY&SY", "compressed with bzip2, which is not read; gzip and zstd are"),
     "beyond the disk": (
-        b"8,0 1 1 0.5 697 Q R 99999999999 + 8 [x]\n",
-        "sectors 99999999999 to 100000000006 lie beyond the disk's last sector "
+        b"\n8,0 1 1 0.5 697 Q R 99999999999 + 8 [x]\n",
+        "line 2: sectors 99999999999 to 100000000006 lie beyond the disk's last sector "
         f"{PAPERS_LAST_SECTOR}; choose a larger disk, or fold positions with --wrap",
     ),
     "time backwards": (
