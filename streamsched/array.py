@@ -14,7 +14,7 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
-from streamsched.units import format_time_ns, parse_time_ns
+from streamsched.units import format_time_ns, parse_time_ns, whole_number
 
 LEVELS = ("linear", "raid0", "raid5", "raid10")
 LAYOUTS = ("left-asymmetric", "right-asymmetric", "left-symmetric", "right-symmetric")
@@ -99,7 +99,7 @@ def _chunk(text: str, word: str) -> int:
     digits = word.lower().removesuffix("b").removesuffix("i")
     scale = {"k": 1 << 10, "m": 1 << 20}.get(digits[-1:], 1)
     number = digits.rstrip("km") if scale > 1 else digits
-    nr_bytes = int(number) * scale if number.isascii() and number.isdigit() else 0
+    nr_bytes = (whole_number(number) or 0) * scale
     if nr_bytes % 4096 or not 4096 <= nr_bytes <= 1 << 20:
         raise UsageError(
             f"--array {text}: {word} is no chunk; it is a multiple of 4k from 4k to 1m, as in 64k"
@@ -111,7 +111,8 @@ def _failed(text: str, word: str, array: Array) -> Array:
     member, at, when = word.removeprefix("failed=").partition("@")
     if array.level not in ("raid5", "raid10"):
         raise UsageError(f"--array {text}: {array.level} cannot do without a member")
-    if not (member.isascii() and member.isdigit()) or int(member) >= array.members:
+    number = whole_number(member)
+    if number is None or number >= array.members:
         raise UsageError(
             f"--array {text}: {word}: name one of the members 0 to {array.members - 1}, "
             "as in failed=0 or failed=0@5s"
@@ -124,7 +125,7 @@ def _failed(text: str, word: str, array: Array) -> Array:
             raise UsageError(f"--array {text}: {word}: {error}") from None
         if not fail_at_ns:
             raise UsageError(f"--array {text}: {word}: name a time behind the @, as in 5s")
-    return dataclasses.replace(array, failed=int(member), fail_at_ns=fail_at_ns)
+    return dataclasses.replace(array, failed=number, fail_at_ns=fail_at_ns)
 
 
 def _kind(word: str) -> str:
@@ -139,11 +140,14 @@ def parse_array(text: str) -> Array:
     level, *words = text.split(":")
     if level not in LEVELS:
         raise unknown("array level", level, LEVELS)
-    if not words or not (words[0].isascii() and words[0].isdigit()):
+    said_members = words.pop(0) if words else ""
+    members = whole_number(said_members)
+    if members is None:
         raise UsageError(f"--array {text}: say of how many disks, as in {level}:5:64k")
-    members = int(words.pop(0))
     if not 2 <= members <= MOST_MEMBERS:
-        raise UsageError(f"--array {text}: an array has 2 to {MOST_MEMBERS} disks, not {members}")
+        raise UsageError(
+            f"--array {text}: an array has 2 to {MOST_MEMBERS} disks, not {said_members}"
+        )
     array = Array(level, members)
     said: dict[str, str] = {}
     for word in words:

@@ -420,6 +420,10 @@ def parse_disk(text: str, name: str) -> Disk:
         data = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name}: not a TOML file: {error}") from None
+    except ValueError:  # int() reads none of more than 4300
+        raise UsageError(f"{name}: not a TOML file: a number has thousands of digits") from None
+    except RecursionError:
+        raise UsageError(f"{name}: not a TOML file: too many lists within lists") from None
     file = _File(name, data)
     kind = file.choice("", "kind", KINDS)
     mechanical = KINDS[kind] == "mechanical"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 
 from streamsched.errors import UsageError
-from streamsched.units import fio_bytes
+from streamsched.units import fio_bytes, whole_number
 
 NAMES = ("random", "zipf", "pareto", "normal", "zoned", "zoned_abs")
 # fio's, for a word without a number.
@@ -116,7 +116,7 @@ def parse_places(text: str, kb_base: int) -> Places | None:
 
 def _decimal(text: str) -> Decimal:
     try:
-        if len(text) <= 20 and text.replace(".", "", 1).isdecimal():
+        if len(text) <= 20 and whole_number(text.replace(".", "", 1)) is not None:
             return Decimal(text)
     except InvalidOperation:
         pass
@@ -137,9 +137,9 @@ def _zones(name: str, text: str, kb_base: int) -> tuple[Zone, ...]:
     example = f"{name}:60/10:40/90" if percent else f"{name}:60/10g:40/90g"
     for part in text.split(":"):
         requests, _, size = part.partition("/")
-        if not requests.isdecimal() or len(requests) > 3:
+        if whole_number(requests) is None or len(requests) > 3:
             raise UsageError(f'"{part}" is not a zone; write percentages, as in {example}')
-        if percent and (not size or (size.isdecimal() and len(size) <= 3)):
+        if percent and (not size or (whole_number(size) is not None and len(size) <= 3)):
             zones.append((int(requests), int(size) if size else None))
         elif not percent and size:
             zones.append((int(requests), fio_bytes(size, kb_base)))

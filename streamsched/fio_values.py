@@ -25,7 +25,7 @@ from streamsched.fio_options import (
     nearest_key,
 )
 from streamsched.fio_places import Places, parse_places
-from streamsched.units import fio_bytes, fio_percent, fio_time_ns
+from streamsched.units import fio_bytes, fio_percent, fio_time_ns, whole_number
 
 READ, WRITE = 0, 1
 SECTOR_BYTES = 512
@@ -264,9 +264,10 @@ def _split(text: str, kb_base: int) -> tuple[tuple[int, int], ...]:
     entries: list[tuple[int, int | None]] = []
     for part in text.split(":"):
         size, _, weight = part.partition("/")
-        if weight and not weight.isdecimal():
+        percent = whole_number(weight or "0")
+        if percent is None:
             raise UsageError(f'"{weight}" is not a percentage; write sizes such as 4k/60:64k/40')
-        entries.append((_block(size, kb_base), int(weight or "0") or None))
+        entries.append((_block(size, kb_base), percent or None))
     if len(entries) > MAX_SPLITS:
         raise UsageError(f"has {len(entries)} sizes; write at most {MAX_SPLITS}")
     given = sum(weight or 0 for _, weight in entries)
@@ -330,9 +331,10 @@ def _bounded(option: Option, value: int) -> int:
 
 
 def _count(text: str, kb_base: int) -> int:
-    if text.isdecimal():  # a seed may be larger than fio_bytes() allows
-        return int(text) if len(text) < 40 else 10**40
-    if text[:1] == "-" and text[1:].isdecimal():
+    number = whole_number(text)
+    if number is not None:  # a seed may be larger than fio_bytes() allows
+        return number
+    if text[:1] == "-" and whole_number(text[1:]) is not None:
         raise UsageError(f'"{text}" is negative; write a number such as 4')
     try:
         return fio_bytes(text, kb_base)

@@ -10,7 +10,7 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
 from streamsched.fio_options import MAX_WEIGHT
 from streamsched.jobfile import Process
-from streamsched.units import Range, format_tunable, parse_tunable
+from streamsched.units import Range, format_tunable, parse_tunable, whole_number
 
 WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
@@ -157,9 +157,10 @@ def _what_wraps_what(known: Mapping[str, Policy]) -> str:
 
 
 def _weight(option: str, text: str) -> int:
-    if not text.strip().isdecimal() or not 1 <= int(text) <= MAX_WEIGHT:
+    weight = whole_number(text.strip())
+    if weight is None or not 1 <= weight <= MAX_WEIGHT:
         raise UsageError(f"--weight {option}: a weight is a whole number from 1 to {MAX_WEIGHT}")
-    return int(text)
+    return weight
 
 
 def parse_weights(

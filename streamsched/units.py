@@ -42,6 +42,21 @@ NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s.].*)?", re.ASCII)
 FIO_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(.*)", re.ASCII)
 
 
+# A number of more digits is larger than anything that is asked for.
+MOST_DIGITS = 40
+
+
+def whole_number(text: str) -> int | None:
+    """The number of @text; None if it is not of the digits 0 to 9 alone.
+
+    One that is too long is as good as another: int() refuses those of more than 4300 digits.
+    """
+    if not (text.isascii() and text.isdigit()):
+        return None
+    digits = text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
+
+
 class Unit(IntEnum):
     """What a tunable is measured in: enum ss_unit of core/tunable.h."""
 
@@ -67,7 +82,8 @@ def _fio_number(text: str, units: str) -> tuple[int, str]:
             f'"{text}" has a fraction, and fio reads whole numbers only; '
             "write it in a smaller unit, such as 1536m for 1.5g or 1500ms for 1.5s"
         )
-    value = int(digits, 16 if digits[:2] in ("0x", "0X") else 10)
+    number = whole_number(digits)
+    value = int(digits, 16) if number is None else number
     if value > FIO_MAX:
         raise UsageError(f'"{text}" is too large; the most is {FIO_MAX}')
     return value, unit.lower()
@@ -146,7 +162,7 @@ def _split(text: str, example: str) -> tuple[Decimal, str]:
     match = NUMBER.fullmatch(text.strip())
     if not match:
         raise UsageError(f'"{text}" is not a value; write a number such as {example}')
-    if len(match.group(1)) > 40:  # beyond Decimal's default precision, and beyond any sense
+    if len(match.group(1)) > MOST_DIGITS:  # beyond any sense, and Decimal's default precision
         raise UsageError(f'"{text}" has too many digits; write a number such as {example}')
     return Decimal(match.group(1)), (match.group(2) or "").lower()
 

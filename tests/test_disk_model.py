@@ -1211,6 +1211,8 @@ flush_ms = 1
             'interface.queue_order: is "elevator" but must be "fifo" or',
         ),
         (DISK, "capacity_sectors =", "capacity_sectors = [", "not a TOML file"),
+        (DISK, "= 7200", f"= {'7' * 5000}", "not a TOML file: a number has thousands of digits"),
+        (DISK, "= 7200", f"= {'[' * 5000}", "not a TOML file: too many lists within lists"),
         (DISK, 'figure = "inner_mb_s"', 'figure = "inner"', '].figure: is "inner" but must be one'),
         (SSD, "[flat]", "[geometry]\nsurfaces = 1\n[flat]", "geometry: no such table for this ki"),
         (SSD, "channels = 16", "channels = 0", "flat.channels: is 0 but must be a number from 1 t"),

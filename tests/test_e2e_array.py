@@ -17,6 +17,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([STREAMSCHED, *arguments], capture_output=True, text=True, check=False)
 
 
+NINES = "9" * 5000  # int() refuses more than 4300 digits
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> str:
     path = tmp_path / "job.fio"
@@ -32,6 +35,7 @@ def job(tmp_path: Path) -> str:
         ("raid0:x", "--array raid0:x: say of how many disks, as in raid0:5:64k"),
         ("raid0:1", "--array raid0:1: an array has 2 to 32 disks, not 1"),
         ("raid0:33", "--array raid0:33: an array has 2 to 32 disks, not 33"),
+        (f"raid0:{NINES}", f"--array raid0:{NINES}: an array has 2 to 32 disks, not {NINES}"),
         (
             "raid0:5:3k",
             "--array raid0:5:3k: 3k is no chunk; it is a multiple of 4k from 4k to 1m, as in 64k",
@@ -39,6 +43,11 @@ def job(tmp_path: Path) -> str:
         (
             "raid0:5:2m",
             "--array raid0:5:2m: 2m is no chunk; it is a multiple of 4k from 4k to 1m, as in 64k",
+        ),
+        (
+            f"raid0:5:{NINES}k",
+            f"--array raid0:5:{NINES}k: {NINES}k is no chunk; it is a multiple of 4k from 4k to "
+            "1m, as in 64k",
         ),
         ("linear:2:64k", "--array linear:2:64k: linear has no chunks; leave out 64k"),
         (
@@ -61,6 +70,11 @@ def job(tmp_path: Path) -> str:
         (
             "raid5:5:failed=5",
             "--array raid5:5:failed=5: failed=5: name one of the members 0 to 4, "
+            "as in failed=0 or failed=0@5s",
+        ),
+        (
+            f"raid5:5:failed={NINES}",
+            f"--array raid5:5:failed={NINES}: failed={NINES}: name one of the members 0 to 4, "
             "as in failed=0 or failed=0@5s",
         ),
         (

@@ -162,6 +162,14 @@ def endless(tmp_path: Path) -> Path:
             "--weight reader=1.5: a weight is a whole number from 1 to 1000",
         ),
         (
+            ["--policy", "wfq", "--weight", f"reader={'9' * 5000}"],
+            f"--weight reader={'9' * 5000}: a weight is a whole number from 1 to 1000",
+        ),
+        (
+            ["--policy", "wfq", "--weight", "reader=\u0663"],
+            "--weight reader=\u0663: a weight is a whole number from 1 to 1000",
+        ),
+        (
             ["--policy", "wfq", "--weight", "readex=2"],
             "unknown owner 'readex'; did you mean 'reader'?",
         ),

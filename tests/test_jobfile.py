@@ -397,6 +397,7 @@ SECTORS = "is not a multiple of the disk's 512-byte sectors; write one that is"
 DISTRIBUTIONS = "random, zipf, pareto, normal, zoned, zoned_abs"
 NO_LEAST = "a process is not ended for being slow; leave it out"
 PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
+NINES = "9" * 5000  # int() refuses more than 4300 digits
 
 
 @pytest.mark.parametrize(
@@ -458,6 +459,15 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
         ("iodepth=1.5", '"1.5" is not a whole number; write one such as 4'),
         (f"randseed={2**64}", f"is out of range; write 0 to {2**64 - 1}"),
         (f"randseed={'1' * 5000}", f"is out of range; write 0 to {2**64 - 1}"),
+        (f"size={NINES}", f'"{NINES}" is too large; the most is {2**63 - 1}'),
+        (f"thinktime={NINES}", f'"{NINES}" is too large; the most is {2**63 - 1}'),
+        (f"bssplit=4k/{NINES}", f"the percentages add up to {10**40}; make them 100"),
+        ("iodepth=\u0663", '"\u0663" is not a whole number; write one such as 4'),
+        ("bssplit=4k/\u0663", '"\u0663" is not a percentage; write sizes such as 4k/60:64k/40'),
+        (
+            "random_distribution=pareto:0.\u0663",
+            '"0.\u0663" is not a number; write one such as 1.2',
+        ),
         ("direct=yes", '"yes" is neither on nor off; write 1 or 0'),
         ("direct", "needs a value; write direct=0"),
         ("time_based", "there is no runtime; write runtime=30s, say"),
