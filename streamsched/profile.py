@@ -21,7 +21,7 @@ from streamsched import _core
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError
 from streamsched.looks import Looks
-from streamsched.policies import check_spec
+from streamsched.policies import AUTO, check_spec
 
 FORMAT, VERSION = "streamsched-profile", 2
 # What a profile knows of who sent a request; `run --owners group` is as good as process.
@@ -242,6 +242,10 @@ def parse(text: str, where: str) -> tuple[Profile, str]:
             check_spec(spec)
         except UsageError as error:
             raise UsageError(f"{where}: policies: {error}") from None
+        if spec == AUTO:
+            raise UsageError(f"{where}: policies: {AUTO} chooses by a profile and cannot be in one")
+        if specs.count(spec) > 1:
+            raise UsageError(f"{where}: policies: {spec} stands there twice")
     policies = tuple(specs)
     sizes = reader.get(document, "request_bytes", "", list, "a list of whole numbers")
     if not sizes or any(type(size) is not int or size <= 0 for size in sizes):
