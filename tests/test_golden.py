@@ -2,7 +2,7 @@
 """Every policy's decisions on one fixed workload, byte for byte.
 
 The workload is golden/arrivals.txt (golden/chunks.txt for what tells groups of
-processes), the disk a fixed function of distance. Each
+processes, golden/shares.txt for what keeps shares), the disk a fixed function of distance. Each
 line of a log is a time in ns and what the policy said then, unless it had just
 said the same; the counters end it. A change of a policy that is meant changes
 its logs: UPDATE_GOLDEN=1 pytest tests/test_golden.py writes them anew, and the
@@ -49,6 +49,10 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "nwcs-linus": ("nwcs:linus", {}),
     "nwcs-stride": ("nwcs:stride", {}),
     "nwcs-wfq": ("nwcs:wfq", {}),
+    "stride-shares": ("stride", {}),
+    "wfq-shares": ("wfq", {}),
+    "nwcs-stride-shares": ("nwcs:stride", {}),
+    "nwcs-wfq-shares": ("nwcs:wfq", {}),
     "stream-noop": ("stream:noop", {}),
     "stream-deadline": ("stream:deadline", {}),
     "stream-cscan": ("stream:cscan", {}),
@@ -97,6 +101,7 @@ class Source:
 class Arrivals:
     sources: list[Source] = field(default_factory=list)
     gone: list[tuple[int, int]] = field(default_factory=list)  # time in us, owner
+    weights: list[tuple[int, int]] = field(default_factory=list)  # owner, weight
 
 
 def read_arrivals(path: Path) -> Arrivals:
@@ -105,6 +110,8 @@ def read_arrivals(path: Path) -> Arrivals:
         how, *words = line.partition("#")[0].split() or [""]
         if how == "gone":
             arrivals.gone.append((int(words[1]), int(words[0])))
+        elif how == "weight":
+            arrivals.weights.append((int(words[0]), int(words[1])))
         elif how:
             name, *numbers, kind = words
             assert how in ("closed", "random", "ahead", "open", "chunks"), line
@@ -142,8 +149,11 @@ class Run:
         self.head = 0
         self.serving: Any = None
         self.answer = ""  # the last one, while it stays the same
-        work = "chunks.txt" if name.endswith("-chunks") else "arrivals.txt"
-        arrivals = read_arrivals(GOLDEN / work)
+        last = name.rpartition("-")[2]
+        work = last if last in ("chunks", "shares") else "arrivals"
+        arrivals = read_arrivals(GOLDEN / f"{work}.txt")
+        for owner, weight in arrivals.weights:
+            assert self.lib.ss_sched_weigh(self.d.sched, owner, weight) == 0
         for source in arrivals.sources:
             self.event(source.start_us * US, "send", source)
         for time_us, owner in arrivals.gone:
@@ -298,6 +308,23 @@ def test_logs_are_of_the_policies_there_are(core: Core) -> None:
     assert {path.name for path in GOLDEN.glob("*.log")} == logs
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("stride-shares", 0.9, 1.1),
+        ("wfq-shares", 0.9, 1.1),
+        ("nwcs-stride-shares", 1.8, 2.2),
+        ("nwcs-wfq-shares", 1.8, 2.2),
+    ],
+)
+def test_golden_logs_keep_shares(name: str, least: float, most: float) -> None:
+    """One has twice the weight: only who holds the disk for it gives it twice as much."""
+    lines = (GOLDEN / f"{name}-depth1.log").read_text().splitlines()
+    served = [line.split()[2] for line in lines if " dispatch " in line][:60]
+    one, two = (sum(rq.startswith(who) for rq in served) for who in ("a", "b"))
+    assert least <= two / one <= most, (one, two)
+
+
 def test_golden_logs_wait_and_serve_everything() -> None:
     """The workload makes each waiting policy wait, hit and time out."""
     for name in RUNS:
@@ -306,8 +333,8 @@ def test_golden_logs_wait_and_serve_everything() -> None:
             count = dict(line.split() for line in lines[-13:])
             assert count["dispatches"] == count["completions"]
             waits = name.startswith(("stream", "cfq", "anti", "coop", "nwcs"))
-            # Over these nwcs soon finds that nothing comes of waiting here, and
-            # stream, by its trials, that stride alone serves more.
+            # Over these nwcs soon finds that nothing comes of waiting here (nobody has
+            # a weight), and stream, by its trials, that stride alone serves more.
             vain = name in ("nwcs-noop", "nwcs-linus", "nwcs-stride", "nwcs-wfq", "stream-stride")
             if waits and not vain and depth == 1:
                 assert int(count["waits"]) and int(count["hits"]) and int(count["timeouts"]), name
