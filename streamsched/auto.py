@@ -49,6 +49,13 @@ class Options:
             if given:
                 raise UsageError(f"{option}: only with --policy {AUTO}")
 
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.rule is Rule.size and self.goal is not Goal.throughput:
+            raise UsageError(
+                f"--rule size: goes by throughput alone; leave --goal {self.goal.value} out"
+            )
+
 
 def kept_in() -> Path:
     """Where profiles are kept that nobody named a place for."""
@@ -111,6 +118,7 @@ def prepare(setups: Sequence[Setup], options: Options, jobs: int, console: Conso
     if not chosen:
         options.refuse()
         return list(setups)
+    options.check()
     one = chosen[0]
     if one.array is not None:
         raise UsageError("auto: not with --array; a profile is of one disk")

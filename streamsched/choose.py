@@ -291,9 +291,11 @@ class Chooser:
         best = max(allowed, key=lambda spec: (self.promise[spec], self._lost[spec]), default="")
         if not best or self._lost[best] < self._cost_s(now):
             return self._anew(now, looks)
-        gained = 100 * (self.promise[best] / here - 1)
-        what = "throughput" if self.selection.goal == "throughput" else "a lower p99"
-        why = f"{looks}: {gained:.0f} % more {what} expected"
+        if self.selection.goal == "throughput":
+            more = f"{100 * (self.promise[best] / here - 1):.0f} % more throughput"
+        else:
+            more = f"a p99 {100 * (1 - here / self.promise[best]):.0f} % lower"
+        why = f"{looks}: {more} expected"
         return self._change(now, best, why)
 
     def _anew(self, now: Observation, looks: Looks) -> Choice | None:

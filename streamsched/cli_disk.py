@@ -90,6 +90,7 @@ def auto_(
 
     if not 1 <= queue_depth <= 32:
         raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
+    auto.Options(profile, goal, rule).check()
     wanted = tuple(specs_of(policy)) if policy is not None else ()
     found = autoservice.device_of(device)
     described = load_disk(disk)

@@ -127,6 +127,10 @@ def test_a_profile_is_written_and_shown(tmp_path: Path) -> None:
         (["--policy", "noop", "--profile", "x"], "--profile x: only with --policy auto"),
         (["--policy", "auto", "--profile", "x"], "x: cannot read it: No such file or directory"),
         (
+            ["--policy", "auto", "--rule", "size", "--goal", "p99"],
+            "--rule size: goes by throughput alone; leave --goal p99 out",
+        ),
+        (
             ["--policy", "stream:auto"],
             'policy "stream:auto": auto stands alone; it chooses what to wrap by itself',
         ),
@@ -208,6 +212,10 @@ def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
         (["nosuch", "--disk", "wd5000aaks"], "nosuch: there is no such block device"),
         (["nosuch", "--disk", "wd5000aaks", "--policy", "x"], "unknown policy 'x'"),
         (["nosuch", "--disk", "wd5000aaks", "--queue-depth", "0"], "--queue-depth 0: a disk takes"),
+        (
+            ["nosuch", "--disk", "wd5000aaks", "--goal", "p99", "--rule", "size"],
+            "--rule size: goes by throughput alone; leave --goal p99 out",
+        ),
     ],
 )
 def test_services_that_cannot_begin(options: list[str], why: str) -> None:
