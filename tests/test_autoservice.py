@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -268,3 +271,35 @@ def test_no_permission_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("streamsched.autoservice.os.open", denied)
     with pytest.raises(UsageError, match=r"^no permission to change .*; run this as root$"):
         real.set_scheduler("none", None)
+
+
+# ---- the unit ----
+
+UNIT = Path(__file__).resolve().parents[1] / "kernel" / "systemd" / "streamsched-auto@.service"
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is missing: install the Debian package systemd")
+    command = Path(sys.executable).parent / "streamsched"
+    unit = tmp_path / "streamsched-auto@sda.service"
+    unit.write_text(UNIT.read_text().replace("ExecStart=streamsched", f"ExecStart={command}"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # Of other units on this machine it complains, too.
+    assert "streamsched" not in done.stderr, done.stderr
+
+
+def test_the_units_command_has_these_options() -> None:
+    """With another disk's name it gets as far as saying that this is not there."""
+    (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecStart=")]
+    command, *words = line.removeprefix("ExecStart=").replace("%I", "no-such-disk").split()
+    assert command == "streamsched"
+    done = subprocess.run(
+        [Path(sys.executable).parent / command, *words], capture_output=True, text=True, check=False
+    )
+    # Ended so it is not begun again: RestartPreventExitStatus.
+    assert done.returncode == 2 and "RestartPreventExitStatus=2\n" in UNIT.read_text()
+    assert done.stderr.startswith("streamsched: no-such-disk: there is no such block device")
