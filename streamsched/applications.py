@@ -36,6 +36,7 @@ from streamsched.kerneltable import (
     Cell,
     Program,
     cells_done,
+    marks,
     program_cell,
     source_tree,
     with_rows,
@@ -608,6 +609,23 @@ def markdown(application: Application, cells: Sequence[Cell]) -> str:
         for cell in cells
     ]
     return "\n".join(out)
+
+
+def cells_in(text: str) -> list[Cell]:
+    """What the document with this @text has measured."""
+    paths = {owners: path for path, owners in OWNERS.items()}
+    found = []
+    for name in APPLICATIONS:
+        begin, end = marks(name)
+        for line in text.split(begin, 1)[1].split(end, 1)[0].splitlines():
+            row = re.fullmatch(r"\| (\d+) \| (\w+) \| (\S+) \|((?: [\d.]+ \|){5})", line)
+            if row:
+                seconds, _, mb_s, p99, longest = map(float, row[4].replace("|", "").split())
+                path, depth = paths[row[2]], int(row[1])
+                found.append(
+                    Cell(name, path, row[3], mb_s, None, seconds, p99, longest, None, depth)
+                )
+    return found
 
 
 def write_into(document: Path, name: str, table: str) -> None:

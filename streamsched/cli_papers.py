@@ -16,6 +16,9 @@ from streamsched.errors import UsageError
 from streamsched.files import write_whole
 from streamsched.policies import AUTO
 
+# Figures 3 and 5 by real programs.
+PROGRAMS = "programs"
+
 
 def reproduce(
     figures: Annotated[
@@ -23,7 +26,7 @@ def reproduce(
         typer.Argument(
             metavar="[FIGURE]...",
             help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
-            "or auto.",
+            "or auto, or programs.",
         ),
     ] = None,
     jobs: JobsOption = 0,
@@ -33,7 +36,14 @@ def reproduce(
 
     if figures and AUTO in figures and len(figures) > 1:
         raise UsageError("auto: is no figure of a paper; name it by itself")
-    if figures == [AUTO]:
+    if figures and PROGRAMS in figures and len(figures) > 1:
+        raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
+    if figures == [PROGRAMS]:
+        from streamsched.paper_programs import reproduce_programs
+
+        if not reproduce_programs(nr_jobs(jobs), wide_console()):
+            raise typer.Exit(1)
+    elif figures == [AUTO]:
         from streamsched.autocheck import reproduce_auto
 
         if not reproduce_auto(nr_jobs(jobs), wide_console()):

@@ -10,11 +10,14 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 
+from rich.table import Table
+
 from streamsched.array import parse_array
 from streamsched.compare import Task
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import parse_weights
+from streamsched.results import plain_table
 from streamsched.simulate import NR_REQUESTS, Run, Setup
 from streamsched.workloads import WORKLOADS, job_path
 
@@ -107,6 +110,20 @@ class Row:
     ours: str
     rule: str
     agrees: bool
+
+
+def figure_table(title: str, rows: Sequence[Row]) -> Table:
+    """@rows as they are printed."""
+    table = plain_table(title)
+    table.add_column("what", max_width=50)
+    table.add_column("paper", max_width=20)
+    table.add_column("ours", max_width=26)
+    table.add_column("agrees if", max_width=26)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        verdict = "agrees" if row.agrees else "DIFFERS"
+        table.add_row(row.what, row.paper, row.ours, row.rule, verdict)
+    return table
 
 
 def within(value: float, target: float, share: float) -> bool:

@@ -14,8 +14,7 @@ from rich.console import Console
 from streamsched import paper_iyer, paper_seelam, paper_xu
 from streamsched.compare import run_tasks
 from streamsched.errors import Interrupted, unknown
-from streamsched.experiment import STREAM, Case, Figure, Row, Runs, case_task
-from streamsched.results import plain_table
+from streamsched.experiment import STREAM, Case, Figure, Row, Runs, case_task, figure_table
 
 __all__ = ["FIGURES", "STREAM", "Case", "Row", "Runs", "reproduce", "simulate_cases"]
 
@@ -55,17 +54,8 @@ def reproduce(names: Sequence[str], jobs: int, console: Console) -> bool:
     all_rows: list[Row] = []
     for key in keys:
         figure = FIGURES[key]
-        table = plain_table(f"{figure.title} ({figure.source}), on {figure.disk}")
-        table.add_column("what", max_width=50)
-        table.add_column("paper", max_width=20)
-        table.add_column("ours", max_width=26)
-        table.add_column("agrees if", max_width=26)
-        table.add_column("verdict", no_wrap=True)
         rows = figure.rows(runs)
-        for row in rows:
-            verdict = "agrees" if row.agrees else "DIFFERS"
-            table.add_row(row.what, row.paper, row.ours, row.rule, verdict)
-        console.print(table)
+        console.print(figure_table(f"{figure.title} ({figure.source}), on {figure.disk}", rows))
         all_rows += rows
     agreeing = sum(row.agrees for row in all_rows)
     console.print(f"{agreeing} of {len(all_rows)} agree")

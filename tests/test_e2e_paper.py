@@ -91,6 +91,14 @@ def test_the_command_ends_with_the_count() -> None:
     assert done.stdout.splitlines()[-1] == "4 of 4 agree"
 
 
+def test_programs_are_named_by_themselves() -> None:
+    done = subprocess.run(
+        [*COMMAND, "reproduce", "fig7", "programs"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("streamsched: programs: are not of the simulator; name it by itself\n")
+
+
 def test_an_unknown_figure_is_named() -> None:
     done = subprocess.run(
         [*COMMAND, "reproduce", "fig33"], capture_output=True, text=True, check=False

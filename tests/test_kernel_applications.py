@@ -8,15 +8,19 @@ name of its Debian package.
 from __future__ import annotations
 
 import dataclasses
+import io
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rig_driver import need_rig
 
-from streamsched import applications
+from streamsched import applications, paper_programs
 from streamsched.applications import APPLICATIONS, Application, Need
 from streamsched.errors import StreamschedError
+from streamsched.experiment import Row, figure_table
 from streamsched.kerneltable import Cell, marks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,3 +127,60 @@ def test_the_document_has_a_place_for_each(tmp_path: Path) -> None:
     for name in APPLICATIONS:
         begin, end = marks(name)
         assert f"{begin}\n\ntable of {name}\n\n{end}" in text
+
+
+# ---- beside the paper ----
+
+REPRODUCTION = ROOT / "docs" / "REPRODUCTION.md"
+
+
+def printed(rows: list[Row]) -> str:
+    """As `streamsched reproduce programs` prints them."""
+    console = Console(file=io.StringIO(), width=120)
+    console.print(figure_table(paper_programs.TITLE, rows))
+    console.print(f"{sum(row.agrees for row in rows)} of {len(rows)} agree")
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+def test_rows_by_real_programs_are_of_what_was_measured() -> None:
+    """docs/REPRODUCTION.md has the rows of the figures of docs/APPLICATIONS.md."""
+    text = REPRODUCTION.read_text()
+    head, rest = text.split("<!-- programs -->\n", 1)
+    shown, tail = rest.split("<!-- end: programs -->", 1)
+    rows = paper_programs.rows(applications.cells_in(DOCUMENT.read_text()))
+    new = f"\n```text\n{printed(rows)}\n```\n\n"
+    if os.environ.get("UPDATE_DOCS") and shown != new:
+        REPRODUCTION.write_text(f"{head}<!-- programs -->\n{new}<!-- end: programs -->{tail}")
+    else:
+        assert shown == new
+    flat = " ".join(text.split())
+    assert all(f"**{row.what}**" in flat for row in rows if not row.agrees)
+
+
+def test_what_the_document_measured_is_read_whole() -> None:
+    cells = applications.cells_in(DOCUMENT.read_text())
+    assert len(cells) == len(APPLICATIONS) * len(applications.CONDITIONS) * 6
+    for name, application in APPLICATIONS.items():
+        mine = [cell for cell in cells if cell.workload == name]
+        table = applications.markdown(application, mine).splitlines()[2:]
+        assert all(line in DOCUMENT.read_text() for line in table if "| none |" in line)
+
+
+def test_programs_are_measured_as_in_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command, owners hidden, nothing else; a row that differs ends with 1."""
+    asked: list[tuple[str, object, str, int]] = []
+    known = applications.cells_in(DOCUMENT.read_text())
+
+    def measure(name: str, one: Application, policies: str, *, jobs: int) -> list[Cell]:
+        asked.append((name, one.conditions, policies, jobs))
+        return [cell for cell in known if cell.workload == name]
+
+    monkeypatch.setattr(applications, "measure", measure)
+    monkeypatch.setattr(Application, "check", lambda self: None)
+    agrees = paper_programs.reproduce_programs(2, Console(quiet=True))
+    assert agrees is all(row.agrees for row in paper_programs.rows(known))
+    assert asked == [
+        (name, ((1, "loop"),), "none,mq-deadline,anticipatory,cfq,stream", 2)
+        for name in APPLICATIONS
+    ]
