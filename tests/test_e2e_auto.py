@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from streamsched.autocheck import JOBS, SEQUENCE
 from streamsched.diskfile import load_disk
 from streamsched.policies import AUTO
 from streamsched.simulate import Setup, run_jobs
+from streamsched.workloads import WORKLOADS, shipped_jobs
 
 ROOT = Path(__file__).parent.parent
 DISK = load_disk("wd5000aaks")
@@ -268,6 +270,19 @@ def test_rows_of_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     fails = dataclasses.replace(hidden, auto_mb_s=0.94 * hidden.best_mb_s)
     often = dataclasses.replace(hidden, choices=hidden.choices * 3)
     assert not fails.holds and not often.holds
+
+
+def test_no_workload_is_left_out() -> None:
+    """What reproduce auto does not have bench/choice.py has, but for an array."""
+    spec = importlib.util.spec_from_file_location("choice", ROOT / "bench" / "choice.py")
+    assert spec and spec.loader
+    choice = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(choice)
+    assert {*JOBS, *choice.WORKS} == {*shipped_jobs(), *WORKLOADS} - {"pvfs"}
+    text = (ROOT / "docs" / "AUTO.md").read_text()
+    table = text.split("### Other workloads", 1)[1].split("\n\nOf writes-and-read", 1)[0]
+    named = re.findall(r"^\| ([\w-]+) \| \S+ \| 0\.", table, re.MULTILINE)
+    assert named and set(named) <= set(choice.WORKS)
 
 
 # By owners, as docs/AUTO.md explains them; those of the sequence are indented there.
