@@ -38,6 +38,22 @@ def test_the_document_is_complete(root: Path) -> None:
 FAR = "many-readers"
 
 
+def test_what_is_left_out_is_more_efficient_and_keeps_others_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The document's head says so of nwcs:cscan."""
+    left_out = "nwcs:cscan"
+    assert left_out not in comparison.policies()
+    monkeypatch.setattr(comparison, "policies", lambda: [left_out, comparison.AUTO])
+    works = ("par-read", "direct-readers", "tpc-h", "mixed", "adversary")
+    found = comparison.measure(works, os.cpu_count() or 1, Console(quiet=True))
+    for work in works:
+        assert f"`{work}`" in comparison.HEAD
+        other, ours = found[work][left_out], found[work][comparison.AUTO]
+        assert 0.035 <= 1 - ours.efficiency / other.efficiency < 0.075, work
+        assert 10 < other.wait_s < 44, work
+
+
 def test_settings_of_the_document_are_reproduced_exactly(root: Path) -> None:
     table = comparison.measure([FAR], os.cpu_count() or 1, Console(stderr=True))
     settings = comparison.measure_settings(table, os.cpu_count() or 1, Console(stderr=True))
