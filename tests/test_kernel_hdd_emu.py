@@ -102,11 +102,13 @@ def test_each_commands_time_is_the_models(core: tuple[Any, Any], name: str) -> N
     assert min(late) >= 0 and max(late) <= 5000, (min(late), max(late))
 
 
+# fio and the simulator have random numbers of their own: with so many requests, the rates of two
+# such runs differ by 0.7 % at most (one standard deviation: exos-x18 with 32 at once).
 JOBS = {
     "sequential-1": "rw=read bs=128k ioengine=psync size=256m",
     "sequential-32": "rw=read bs=128k ioengine=libaio iodepth=32 size=256m",
-    "random-1": "rw=randread bs=4k ioengine=psync size=100g io_size=12m norandommap",
-    "random-32": "rw=randread bs=4k ioengine=libaio iodepth=32 size=100g io_size=8m norandommap",
+    "random-1": "rw=randread bs=4k ioengine=psync size=100g io_size=24m norandommap",
+    "random-32": "rw=randread bs=4k ioengine=libaio iodepth=32 size=100g io_size=96m norandommap",
 }
 
 
