@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import re
+import statistics
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -500,17 +501,27 @@ def test_a_disk_is_torn_out_under_load() -> None:
 
 
 def test_what_a_file_system_reads_ahead_takes_no_turns() -> None:
-    """After a mount ext4 reads the maps of all its groups: whoever reads a file loses nothing."""
-    need_rig()
-    work = kerneltable.PROGRAMS["love-1"]
-    head = f"TREE={kerneltable.source_tree()}\n"
-    alone, beside_maps = (
-        kerneltable.program_cell(
-            "love-1", work, "direct", DISK, policy, head, streamer=kerneltable.NOBODY
-        )
-        for policy in parse_policies("none,stream")
+    """After a mount ext4 reads the maps of all its groups: whoever reads a file loses nothing.
+
+    One reading has luck or none with when it begins, so this is the mean of many.
+    """
+    result = guest(
+        "mkfs.ext4 -q -E nodiscard -J size=64 /dev/hdd0\n"
+        "mkdir /run/fs; mount -o noinit_itable /dev/hdd0 /run/fs\n"
+        "head -c 200M /dev/zero >/run/fs/file; umount /run/fs\n"
+        "now() { cut -d' ' -f1 /proc/uptime; }\n"
+        # Before the first one all maps are read.
+        "for pause in 100 $(seq 0.1 0.1 1.8); do\n"
+        " mount -o noinit_itable /dev/hdd0 /run/fs; echo 3 >/proc/sys/vm/drop_caches\n"
+        " sleep $pause; begin=$(now); cat /run/fs/file >/dev/null; echo $begin $(now)\n"
+        " umount /run/fs\n"
+        "done"
     )
-    assert beside_maps.seconds <= 1.03 * alone.seconds
+    times = [line.split() for line in result.stdout.splitlines()]
+    alone, *beside_maps = (float(end) - float(begin) for begin, end in times)
+    mean = statistics.fmean(beside_maps)
+    # 1.02 to 1.03 times as long; 1.20 to 1.27 where the maps have turns of a stream's length.
+    assert len(beside_maps) == 18 and mean < 1.1 * alone, (alone, beside_maps)
 
 
 def test_write_back_behind_a_loop_device_is_no_direct_write() -> None:
