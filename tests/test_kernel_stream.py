@@ -273,8 +273,9 @@ def test_many_times_faster_behind_a_loop_device() -> None:
     bfq, stream = runs.runs
     assert stream.mb_s > 10 * bfq.mb_s
     assert (runs.efficiency(stream) or 0) > 0.85
-    # It goes when it has waited for the target, and the trace counts whole microseconds.
-    assert stream.wait.max <= 500.001
+    # It goes when it has waited for the target. Each look at the clock takes the rig 256 ns, and
+    # the trace counts whole microseconds; whatever goes first would take milliseconds.
+    assert stream.wait.max < 500.005
 
 
 @pytest.mark.parametrize("depth", [1, 32])
