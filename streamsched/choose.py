@@ -15,7 +15,7 @@ from collections import deque
 
 from streamsched.looks import SAMPLE_S, Looks, Observation, between
 from streamsched.policies import WORK_CONSERVING, check_spec
-from streamsched.profile import Outcome, Profile
+from streamsched.profile import Known, Outcome, Profile
 
 GOALS = ("throughput", "p99")
 RULES = ("workload", "size")
@@ -45,6 +45,9 @@ NEIGHBOURS, BLUR = 4, 0.01
 # All workloads of the profile together count as much as one that looks this different. So where
 # none looks much alike, what is good on the whole is not left easily.
 PRIOR = 0.3
+# Who is seen to send may not be who reads: a process for each file, a VM of several readers. So
+# this part of what a workload of the profile says is what it says with nobody seen.
+MISTRUST = 0.3
 # A workload unlike any that was measured, by this much, changes nothing.
 UNLIKE = 0.4
 # A policy with which somebody waits longer than allowed counts so much of what it does.
@@ -94,24 +97,40 @@ def _merit(one: Outcome, goal: str) -> float:
 
 
 def relative_merits(selection: Selection) -> list[dict[str, float]]:
-    """For each cell: each candidate's merit, 1 for the best that lets nobody wait too long."""
-    table = []
-    for cell in selection.profile.cells:
-        bounded = {
-            spec: _merit(cell.under[spec], selection.goal)
-            for spec in selection.candidates
-            if cell.under[spec].longest_wait_ms <= selection.longest_wait_ms
-        }
-        best = max(bounded.values(), default=0.0)
-        table.append(
-            {
-                spec: bounded[spec] / best
-                if best and spec in bounded
-                else UNBOUNDED * min(1.0, _merit(cell.under[spec], selection.goal) / (best or 1.0))
-                for spec in selection.candidates
-            }
+    """For each cell: each candidate's merit, 1 for the best that lets nobody wait too long.
+
+    Where senders are seen it is what they are worth if they are who reads, and to a part if not.
+    """
+    cells = selection.profile.cells
+    table = [_cell_merits(selection, cell) for cell in cells]
+    unseen = {
+        cell.name: merits
+        for cell, merits in zip(cells, table, strict=True)
+        if cell.owners == "none"
+    }
+    result = []
+    for cell, seen in zip(cells, table, strict=True):
+        without = unseen.get(cell.name, seen)
+        result.append(
+            {spec: (1 - MISTRUST) * seen[spec] + MISTRUST * without[spec] for spec in seen}
         )
-    return table
+    return result
+
+
+def _cell_merits(selection: Selection, cell: Known) -> dict[str, float]:
+    """Of one workload with its owners as they were."""
+    bounded = {
+        spec: _merit(cell.under[spec], selection.goal)
+        for spec in selection.candidates
+        if cell.under[spec].longest_wait_ms <= selection.longest_wait_ms
+    }
+    best = max(bounded.values(), default=0.0)
+    return {
+        spec: bounded[spec] / best
+        if best and spec in bounded
+        else UNBOUNDED * min(1.0, _merit(cell.under[spec], selection.goal) / (best or 1.0))
+        for spec in selection.candidates
+    }
 
 
 class Chooser:

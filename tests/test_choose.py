@@ -159,6 +159,47 @@ def test_without_places_it_goes_by_the_rest() -> None:
     assert "sequence" not in str(blind)
 
 
+SEEING = ("nwcs:noop", "stream:noop")
+
+
+def seen(looks: Looks, visible: float, hidden: float) -> list[Known]:
+    """nwcs:noop to stream:noop, where it knows who sends and where it does not."""
+    return [
+        Known(
+            str(looks),
+            owners,
+            {
+                spec: Outcome(rate, 50, 9, looks)
+                for spec, rate in zip(SEEING, (rate, 10.0), strict=True)
+            },
+        )
+        for owners, rate in (("process", visible), ("none", hidden))
+    ]
+
+
+def who_is_seen(*cells: Known) -> Host:
+    curves: dict[str, tuple[float, ...]] = dict.fromkeys(SEEING, (1.0,))
+    return host(Profile("made-up", "0", 1, SEEING, (4 * KIB,), curves, cells), owners="process")
+
+
+def test_it_does_not_begin_with_what_needs_to_know_who_reads() -> None:
+    """Who sends need not be who reads. What is as good without is the better beginning."""
+    assert who_is_seen(*seen(SEQUENTIAL, 11, 1)).chooser.current == "stream:noop"
+    assert who_is_seen(*seen(SEQUENTIAL, 11, 10)).chooser.current == "nwcs:noop"
+    # Whoever measured only that can only believe it.
+    alone = seen(SEQUENTIAL, 11, 1)[:1]
+    assert who_is_seen(*alone).chooser.current == "nwcs:noop"
+
+
+@pytest.mark.parametrize(("visible", "chosen"), [(12, []), (40, ["nwcs:noop"])])
+def test_nor_goes_to_it_for_a_little_more(visible: float, chosen: list[str]) -> None:
+    """A tenth of what stream does if they are not, so a fifth more if they are is not enough."""
+    one = who_is_seen(*seen(SEQUENTIAL, visible, 1), *(seen(WRITES, 1, 1) * 3))
+    assert one.chooser.current == "stream:noop"
+    one.works(SEQUENTIAL, 60)
+    assert one.chosen == chosen
+
+
 # ---- when it is changed ----
 
 
