@@ -33,6 +33,7 @@
  * - When a slice ends, each member that has others' requests sends one of them
  *   before the same stream can have the next turn. A stream that has waited for
  *   too long is next, and so are, together, all requests of no such stream.
+ * - With stream_time_slice=auto these have a turn as long as a stream's.
  * - A reader that asks for one chunk at a time has no next request to each
  *   member that could be sent at once; its heads would move one after the
  *   other. So the host is asked to read something there (ss_array_place()), for
@@ -94,6 +95,8 @@ static void arrived_locked(struct ss_array_member *member,
 	member->heard = ++array->arrivals;
 	member->heard_asked = array->asked += rq->nr_sectors;
 	array->nr_busy++;
+	member->nr_awaited += ss_request_is_awaited(rq);
+	array->nr_awaited += ss_request_is_awaited(rq);
 	if (rq->flags & SS_PLACING) {
 		member->placing = true;
 		if (array->turn && is_part(member, array->turn))
@@ -198,6 +201,8 @@ static void completed_locked(struct ss_array_member *member,
 		member->placing = false;
 	member->nr_busy--;
 	array->nr_busy--;
+	member->nr_awaited -= ss_request_is_awaited(rq);
+	array->nr_awaited -= ss_request_is_awaited(rq);
 	if (!(rq->flags & SS_PLACING))
 		ss_array_trial_moved(&array->trial, rq->nr_sectors,
 				     ss_array_is_together(member, now_ns));
@@ -236,6 +241,7 @@ static void array_completed(struct ss_coordinator *coordinator,
 	now_ns = ss_array_time_passes(member, now_ns);
 	if (knows(member, rq))
 		completed_locked(member, rq, now_ns);
+	ss_array_share_idles(member->array, now_ns);
 	ss_array_note_holding(member, now_ns);
 	unlock(member->array);
 }
@@ -268,6 +274,8 @@ static void removed_locked(struct ss_array_member *member,
 		member->placing = false;
 	member->nr_busy--;
 	member->array->nr_busy--;
+	member->nr_awaited -= ss_request_is_awaited(rq);
+	member->array->nr_awaited -= ss_request_is_awaited(rq);
 	if (!s)
 		return;
 	p = &s->physical[member->index];
@@ -317,10 +325,14 @@ void ss_array_init(struct ss_array *array,
 	array->owed_ns = 0;
 	array->others_least_ns = 0;
 	array->others_most_ns = 0;
+	array->sharing = false;
+	array->others_idle_ns = 0;
+	array->shared_ns = 0;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
 	array->ahead_sectors = U64_MAX;
 	array->nr_busy = 0;
+	array->nr_awaited = 0;
 	array->arrivals = 0;
 	array->asked = 0;
 	array->caution = 0;
@@ -383,6 +395,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	member->heard_asked = array->asked;
 	member->nr_pending = 0;
 	member->nr_busy = 0;
+	member->nr_awaited = 0;
 	member->passed = NULL;
 	member->mover = NULL;
 	member->placing = false;
@@ -434,6 +447,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	list_for_each_entry(s, &array->streams, node)
 		forget_share(member, s, now_ns);
 	array->nr_busy -= member->nr_busy;
+	array->nr_awaited -= member->nr_awaited;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
 	member->sched = NULL;

@@ -105,6 +105,7 @@ struct ss_array_member {
 	struct list_head age; /* its pending requests, oldest first */
 	u32 nr_pending;
 	u32 nr_busy; /* those in flight too */
+	u32 nr_awaited; /* ... that somebody waits for */
 	/* Its turn ended here with others waiting: they go first, once. */
 	struct ss_array_stream *passed;
 	u64 way_ns; /* positioning that this turn began with, or U64_MAX */
@@ -142,6 +143,9 @@ struct ss_array {
 	u64 owed_ns; /* what came until then is sent before the next turn */
 	u64 others_least_ns; /* until when all others have a turn, at least */
 	u64 others_most_ns; /* ... and at most; 0: they have none */
+	bool sharing; /* it is theirs as a stream's is: streams wait for them */
+	u64 shared_ns; /* when such a turn ended last */
+	u64 others_idle_ns; /* in it: since when nothing of theirs was left */
 	u64 slice_start_ns;
 	u64 placed_ns; /* when the last head was there; U64_MAX: not yet */
 	u32 placed; /* members whose head is there, as bits */
@@ -150,6 +154,7 @@ struct ss_array {
 	u64 ahead_sectors; /* on a member, read ahead before: last turn */
 	u32 caution; /* the threshold counts so many times doubled */
 	u32 nr_busy; /* requests of all members, pending or in flight */
+	u32 nr_awaited; /* ... that somebody waits for */
 	u64 arrivals; /* of all members, since the beginning */
 	u64 asked; /* sectors, by all of them */
 	struct ss_array_trial trial;

@@ -69,6 +69,34 @@ static struct ss_request *next_of_others(const struct ss_array_member *member,
 	return choice.rq;
 }
 
+/*
+ * It is their turn as it is a stream's: the member orders theirs by itself, and
+ * sends none of those that take turns. Its head stays where it is while another
+ * one works for them.
+ */
+static struct ss_decision share(const struct ss_array_member *member,
+				u64 now_ns)
+{
+	const struct ss_policy *policy = &member->sched->policy[0];
+	struct ss_decision choice;
+	struct ss_request *rq;
+
+	rq = policy->ops->expired(policy, now_ns);
+	if (rq && !ss_array_has_turns(rq))
+		return ss_dispatch(rq);
+	choice = policy->ops->choose(policy, now_ns, NULL);
+	if (choice.verdict == SS_DISPATCH && !ss_array_has_turns(choice.rq))
+		return choice;
+	list_for_each_entry(rq, &member->age, array_age_node)
+		if (!ss_array_has_turns(rq) && ss_request_is_awaited(rq))
+			return ss_dispatch(rq);
+	rq = ss_array_oldest_of_others(member);
+	if (rq && rq->arrival_ns <= member->array->owed_ns &&
+	    (member->array->owed & (1U << member->index)))
+		return ss_dispatch(rq);
+	return ss_wait(ss_array_share_until_ns(member, now_ns));
+}
+
 bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 		     struct ss_decision *decision)
 {
@@ -84,6 +112,10 @@ bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 		rq = remnant(member, array->last, array->last_end_ns, now_ns);
 	if (rq) {
 		*decision = ss_dispatch(rq);
+		return true;
+	}
+	if (array->sharing && ss_array_is_others_turn(member, now_ns)) {
+		*decision = share(member, now_ns);
 		return true;
 	}
 	if (ss_array_is_others_turn(member, now_ns)) {

@@ -96,6 +96,16 @@ bool ss_array_places_pay(const struct ss_array_member *member,
  */
 bool ss_array_is_others_turn(const struct ss_array_member *member, u64 now_ns);
 
+/* Until when, at least, streams have to wait while it is the others' turn. */
+u64 ss_array_share_until_ns(const struct ss_array_member *member, u64 now_ns);
+
+/* @s, which has just become usable, may be one of the others in their turn. */
+void ss_array_share_has(struct ss_array_member *member,
+			const struct ss_array_stream *s, u64 now_ns);
+
+/* A request is no more: was it the last one of the others, in their turn? */
+void ss_array_share_idles(struct ss_array *array, u64 now_ns);
+
 /* Is @rq of a stream that takes turns? */
 bool ss_array_has_turns(const struct ss_request *rq);
 

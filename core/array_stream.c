@@ -333,6 +333,7 @@ void ss_array_extend_physical(struct ss_array_member *member,
 	s->won_ns = SCORE_START * member->sched->curve.mean_random_ns;
 	s->lost_ns = 0;
 	array->counters.established++;
+	ss_array_share_has(member, s, now_ns);
 	if (ss_array_may_begin(member, s, now_ns))
 		ss_array_begin_turn(member, s, now_ns);
 }

@@ -29,6 +29,8 @@
 #define PAUSE_LEAST_NS (2 * SS_MSEC)
 /* The turn of those that have none is this part of a slice at least. */
 #define OTHERS_SHARE 4
+/* They may have one as long as a stream's by this part of a slice too early. */
+#define SHARE_SLACK 2
 
 /* Usable streams with something to do, and all others as one more. */
 static u32 nr_in_turn(const struct ss_array *array)
@@ -136,13 +138,56 @@ static bool may_contend(const struct ss_array_member *member,
 				       placing_ns(member, s));
 }
 
+/* Is something of those that have no turns pending or in flight? */
+static bool others_are_busy(const struct ss_array *array)
+{
+	const struct ss_array_stream *s;
+	u32 nr = 0;
+
+	list_for_each_entry(s, &array->streams, node)
+		if (s->contends)
+			nr += s->nr_pending + s->nr_in_flight;
+	return array->nr_awaited > nr;
+}
+
+/*
+ * For so long the next one of theirs is awaited in their turn. If none comes it
+ * is over, so that this is lost once in a turn at most.
+ */
+static u64 others_patience_ns(const struct ss_array_member *member)
+{
+	return max_t(u64, member->sched->curve.mean_random_ns, SS_MSEC);
+}
+
 bool ss_array_is_others_turn(const struct ss_array_member *member, u64 now_ns)
 {
 	const struct ss_array *array = member->array;
 
 	if (array->turn || now_ns >= array->others_most_ns)
 		return false;
+	if (array->sharing)
+		return array->trial.allowed &&
+		       (others_are_busy(array) ||
+			now_ns < array->others_idle_ns +
+					 others_patience_ns(member));
 	return array->owed || now_ns < array->others_least_ns;
+}
+
+u64 ss_array_share_until_ns(const struct ss_array_member *member, u64 now_ns)
+{
+	const struct ss_array *array = member->array;
+	u64 since_ns = array->others_idle_ns;
+
+	if (others_are_busy(array))
+		since_ns = now_ns;
+	return min_t(u64, array->others_most_ns,
+		     since_ns + others_patience_ns(member));
+}
+
+void ss_array_share_idles(struct ss_array *array, u64 now_ns)
+{
+	if (array->sharing && !others_are_busy(array))
+		array->others_idle_ns = now_ns;
 }
 
 bool ss_array_has_turns(const struct ss_request *rq)
@@ -201,11 +246,60 @@ static void who_is_next(struct ss_array_member *member, u64 now_ns)
 	array->owed_ns = now_ns;
 	array->others_least_ns = 0;
 	array->others_most_ns = 0;
+	array->sharing = false;
 	if (!array->owed)
 		return;
 	array->others_least_ns = now_ns +
 				 ss_array_slice_ns(member) / OTHERS_SHARE;
 	array->others_most_ns = now_ns + ss_array_slice_ns(member);
+}
+
+/*
+ * With stream_time_slice=auto all others are one party beside the streams, and
+ * have a turn as long as one of these has. One of their requests takes
+ * milliseconds, on one member; if the streams went on where there is none, or
+ * before the next one comes, they would have one for each slice of a stream.
+ *
+ * Between two such turns each stream has one: that is wait_target in all, give
+ * or take half a slice.
+ */
+static bool may_share(const struct ss_array_member *member, u64 now_ns)
+{
+	u64 slack = ss_array_slice_ns(member) / SHARE_SLACK;
+
+	return !*member->slice_ns &&
+	       now_ns + slack >=
+		       member->array->shared_ns + *member->wait_target_ns;
+}
+
+/* Their turn, for a slice. Who has waited for longest is next. */
+static void begin_share(struct ss_array *array, u64 slice, u64 now_ns)
+{
+	struct ss_array_stream *s;
+
+	array->sharing = true;
+	array->others_idle_ns = now_ns;
+	array->others_least_ns = 0;
+	array->others_most_ns = now_ns + slice;
+	list_for_each_entry(s, &array->streams, node)
+		if (s->contends && s->nr_pending &&
+		    (!array->next || s->since_ns < array->next->since_ns))
+			array->next = s;
+}
+
+static void end_share(struct ss_array *array, u64 now_ns)
+{
+	array->shared_ns = min_t(u64, now_ns, array->others_most_ns);
+	array->others_most_ns = 0;
+	array->sharing = false;
+}
+
+/* It takes turns from now on: among the others it comes in everybody's way. */
+void ss_array_share_has(struct ss_array_member *member,
+			const struct ss_array_stream *s, u64 now_ns)
+{
+	if (member->array->sharing && may_contend(member, s))
+		end_share(member->array, now_ns);
 }
 
 void ss_array_end_turn(struct ss_array_member *member, u64 now_ns)
@@ -238,6 +332,8 @@ void ss_array_begin_turn(struct ss_array_member *member,
 
 	array->turn = s;
 	array->next = NULL;
+	if (array->sharing)
+		end_share(array, now_ns);
 	array->slice_start_ns = now_ns;
 	array->placed = 0;
 	array->placed_ns = U64_MAX;
@@ -303,6 +399,9 @@ bool ss_array_is_together(const struct ss_array_member *member, u64 now_ns)
 {
 	const struct ss_array *array = member->array;
 
+	if (array->sharing && array->trial.allowed &&
+	    now_ns < array->others_most_ns)
+		return true;
 	return array->turn ||
 	       (array->last && array->trial.allowed &&
 		now_ns < array->last_end_ns + ss_array_slice_ns(member));
@@ -335,19 +434,26 @@ void ss_array_other_goes(struct ss_array_member *member, struct ss_request *rq,
 	const struct ss_policy *policy = &member->sched->policy[0];
 
 	const struct ss_array_stream *its = rq->array_stream;
-	bool late;
+	u64 slice = ss_array_slice_ns(member);
+	bool late, shares;
 
 	if (!is_part(member, s))
 		return;
-	/* A lone request that was late interrupts; a stream takes its turn. */
+	/*
+	 * A lone request that was late interrupts, where it does not begin a
+	 * turn of all of them; a stream takes its turn.
+	 */
 	late = policy->ops->expired(policy, now_ns) == rq;
-	if (late && !(its && its->usable))
+	shares = may_share(member, now_ns) && ss_request_is_awaited(rq);
+	if (late && !(its && its->usable) && !shares)
 		return;
 	if (late || now_ns >= ss_array_slice_end_ns(member)) {
 		member->sched->counters.slices_ended++;
 		array->counters.slices_ended++;
 		array->caution -= min_t(u32, array->caution, 1);
 		ss_array_end_turn(member, now_ns);
+		if (shares && !ss_array_has_turns(rq))
+			begin_share(array, slice, now_ns);
 		return;
 	}
 	if (s->physical[member->index].nr_pending ||

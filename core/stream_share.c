@@ -19,6 +19,9 @@
  * for which late_end_ns() of stream_turn.c has the reason.
  *
  * A stream that is established in that turn is of it.
+ *
+ * On the members of an array that brings heads together such a turn is the
+ * array's, and begins there (array_turn.c).
  */
 #include "stream.h"
 
@@ -80,9 +83,9 @@ void ss_stream_share_begin(const struct ss_policy *policy, u64 now_ns)
 {
 	struct stream_state_all *all = policy->state;
 
-	/* Of an array's members the coordinator says whose turn it is. */
+	/* Where heads are brought together the array says whose turn it is. */
 	if (policy->value[STREAM_TIME_SLICE] != SLICE_AUTO ||
-	    policy->sched->coordinator)
+	    is_led(policy->sched, now_ns))
 		return;
 	all->share.open = true;
 	all->share.nr++;

@@ -337,3 +337,68 @@ def test_a_random_reader_beside_streams_is_served() -> None:
     # deadline's expiry of 500 ms, and one service time.
     assert run.jobs[3].longest_wait_ns <= 500 * MS + run.service.max * MS
     assert run.jobs[3].bytes == 80 * KIB
+
+
+# ---- those that are no streams, beside streams, with the kernel's slice ----
+
+
+TARGET_MS = 500
+
+
+def beside_streams(level: str, streams: int, small: int, slice_ns: int = 0) -> ArrayWorkload:
+    """Buffered readers that stream, and small ones at random, which begin when these are known."""
+    setup = Setup(
+        disk_of("wd5000aaks"),
+        "stream:deadline",
+        owners="none",
+        queue_depth=32,
+        array=Array(level, 5, 64 * KIB // 512),
+        tunables=(("stream_time_slice", slice_ns),),
+    )
+    gap, far = 120 * 1024 * MIB, 600 * 1024 * MIB
+    work = [
+        dataclasses.replace(
+            process(i, offset=i * gap, bs=MIB, io=40 * 1024 * MIB, size=40 * 1024 * MIB),
+            direct=False,
+            runtime_ns=20_000 * MS,
+        )
+        for i in range(streams)
+    ]
+    work += [
+        dataclasses.replace(
+            process(streams + i, rw=READ | RANDOM, bs=24 * KIB, offset=far + i * gap // 12),
+            io_bytes=10 * 1024 * MIB,
+            norandommap=True,
+            direct=False,
+            startdelay_ns=2_000 * MS,
+            runtime_ns=18_000 * MS,
+        )
+        for i in range(small)
+    ]
+    return ArrayWorkload(0, setup, tuple(work))
+
+
+def rates(one: ArrayWorkload, streams: int, coordinated: bool) -> tuple[float, float, float]:
+    """MB/s of the streams and of the others in those seconds; the longest wait in ms."""
+    run = one.run(coordinated)
+    read = [job.bytes / 1e6 for job in run.jobs]
+    longest = max(job.longest_wait_ns for job in run.jobs)
+    return sum(read[:streams]) / 20, sum(read[streams:]) / 18, longest / MS
+
+
+@pytest.mark.parametrize("streams", [1, 2, 4])
+@pytest.mark.parametrize("small", [1, 4])
+@pytest.mark.parametrize("level", ["raid0", "raid5"])
+def test_who_is_no_stream_has_a_turn_as_long_as_a_stream(
+    level: str, small: int, streams: int
+) -> None:
+    """He had one request in each half second. Now he has what he has apart, or his part of the time
+    where that is less, which turns of such length come near to; streams lose no more than it."""
+    one, part = beside_streams(level, streams, small), 1 / (streams + 1)
+    stream_rate, small_rate, longest_ms = rates(one, streams, True)
+    _, small_apart, _ = rates(one, streams, False)
+    streams_alone, _, _ = rates(beside_streams(level, streams, 0), streams, True)
+    _, small_alone, _ = rates(beside_streams(level, 0, small), 0, False)
+    assert small_rate >= 0.75 * min(small_apart, small_alone * part)
+    assert stream_rate >= 0.97 * streams_alone * (1 - part)
+    assert longest_ms <= 1.25 * TARGET_MS
