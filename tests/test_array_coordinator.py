@@ -685,7 +685,7 @@ def random_steps(core: Core, seed: int) -> None:
     nr = dice.choice((2, 3, 5, 8, 32))
     spec = dice.choice(("stream:noop", "stream:deadline", "stream:sptf"))
     depth = dice.choice((1, 1, 4))
-    arr = ArrayDriver(core, nr, spec, stream_time_slice=dice.choice((5, 124)) * 1_000_000)
+    arr = ArrayDriver(core, nr, spec, stream_time_slice=dice.choice((0, 5, 124)) * 1_000_000)
     if dice.random() < 0.3:
         arr.array.trial.judged = False
         arr.array.trial.left_ns = 10_000_000

@@ -30,6 +30,8 @@
 #define SLICE_MOST_NS (60ULL * SS_SEC)
 /* Questions in a row without another answer than to wait. */
 #define WAITS_MOST 100000
+/* Below that it follows from the target, and more is decided. */
+#define AUTO_BELOW 64
 
 enum slot_state { FREE, PENDING, IN_FLIGHT };
 
@@ -363,7 +365,8 @@ static void begin(void)
 	for (i = 0; i < nr_members; i++) {
 		CHECK(!ss_sched_init(&sched[i], spec, SPAN, why, sizeof(why)));
 		ss_sched_tune(&sched[i], "stream_time_slice",
-			      slice ? slice * SS_MSEC : 0, 0, why, sizeof(why));
+			      slice < AUTO_BELOW ? 0 : slice * SS_MSEC, 0, why,
+			      sizeof(why));
 	}
 	for (i = 0; i < ARRAYS; i++) {
 		arrays[i].lock = lock;
