@@ -217,8 +217,8 @@ static void check_wait(const struct ss_policy *policy, u64 until_ns)
 
 /*
  * A request is expired: it goes next, or what the inner policy by itself would
- * send before it; where that is read ahead, a read that somebody waits for may.
- * No stream is held against it.
+ * send before it; where nobody waits for that, one of its direction may that
+ * somebody waits for. No stream is held against it.
  */
 static void check_late(const struct ss_policy *policy,
 		       struct ss_decision answer)
@@ -229,8 +229,9 @@ static void check_late(const struct ss_policy *policy,
 	CHECK(slot_of(host.late)->state == PENDING);
 	CHECK(answer.verdict == SS_DISPATCH);
 	own = inner->ops->choose(inner, host.now_ns, NULL);
-	if (!(own.rq->flags & SS_AHEAD) || answer.rq->direction != SS_READ ||
-	    !ss_request_is_awaited(answer.rq))
+	if (ss_request_is_awaited(own.rq) ||
+	    !ss_request_is_awaited(answer.rq) ||
+	    answer.rq->direction != own.rq->direction)
 		CHECK(answer.rq == host.late || answer.rq == own.rq);
 }
 
