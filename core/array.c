@@ -95,8 +95,10 @@ static void arrived_locked(struct ss_array_member *member,
 	member->heard = ++array->arrivals;
 	member->heard_asked = array->asked += rq->nr_sectors;
 	array->nr_busy++;
-	member->nr_awaited += ss_request_is_awaited(rq);
-	array->nr_awaited += ss_request_is_awaited(rq);
+	/* A host may find out later that somebody waits for it after all. */
+	rq->array_awaited = ss_request_is_awaited(rq);
+	member->nr_awaited += rq->array_awaited;
+	array->nr_awaited += rq->array_awaited;
 	if (rq->flags & SS_PLACING) {
 		member->placing = true;
 		if (array->turn && is_part(member, array->turn))
@@ -201,8 +203,8 @@ static void completed_locked(struct ss_array_member *member,
 		member->placing = false;
 	member->nr_busy--;
 	array->nr_busy--;
-	member->nr_awaited -= ss_request_is_awaited(rq);
-	array->nr_awaited -= ss_request_is_awaited(rq);
+	member->nr_awaited -= rq->array_awaited;
+	array->nr_awaited -= rq->array_awaited;
 	if (!(rq->flags & SS_PLACING))
 		ss_array_trial_moved(&array->trial, rq->nr_sectors,
 				     ss_array_is_together(member, now_ns));
@@ -274,8 +276,8 @@ static void removed_locked(struct ss_array_member *member,
 		member->placing = false;
 	member->nr_busy--;
 	member->array->nr_busy--;
-	member->nr_awaited -= ss_request_is_awaited(rq);
-	member->array->nr_awaited -= ss_request_is_awaited(rq);
+	member->nr_awaited -= rq->array_awaited;
+	member->array->nr_awaited -= rq->array_awaited;
 	if (!s)
 		return;
 	p = &s->physical[member->index];

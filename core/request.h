@@ -71,6 +71,7 @@ struct ss_request {
 	struct list_head array_age_node; /* array: all pending of a member */
 	struct list_head array_node; /* array: pending ones of one stream */
 	void *array_stream; /* array: the virtual stream it is of, or NULL */
+	bool array_awaited; /* array: somebody waited for it when it came */
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)

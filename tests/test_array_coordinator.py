@@ -160,6 +160,20 @@ def test_pieces_of_one_request_count_once(pair: ArrayDriver) -> None:
     assert pair.count("established") == 0
 
 
+@pytest.mark.parametrize("sent", [True, False])
+def test_who_is_awaited_later_is_counted_as_he_came(pair: ArrayDriver, sent: bool) -> None:
+    """Merged with a read that somebody waits for, what is read ahead is awaited, too."""
+    member = pair.members[0]
+    rq = member.send(0, 0, CHUNK, ahead=True)
+    rq.flags &= ~pair.lib.SS_AHEAD
+    if sent:
+        member.dispatch(rq)
+        member.complete(rq)
+    else:
+        member.remove(rq)
+    assert (pair.array.nr_awaited, pair.array.member[0].nr_awaited) == (0, 0)
+
+
 def test_in_a_turn_a_member_waits_for_its_share(pair: ArrayDriver) -> None:
     chunk = usable(pair)
     assert chunk % 2 == 0
