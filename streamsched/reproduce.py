@@ -24,13 +24,16 @@ FIGURES: dict[str, Figure] = {
     **paper_iyer.FIGURES,
 }
 
+# What the command has besides the figures in the simulator (cli_papers.py).
+BY_THEMSELVES = ("auto", "programs")
+
 
 def chosen(names: Sequence[str]) -> list[str]:
     """The figures of these names, `all` among them; or UsageError."""
     found: list[str] = []
     for name in names:
         if name != "all" and name not in FIGURES:
-            raise unknown("figure", name, [*FIGURES, "all"])
+            raise unknown("figure", name, [*FIGURES, "all", *BY_THEMSELVES])
         found += [key for key in FIGURES if name in ("all", key) and key not in found]
     return found
 

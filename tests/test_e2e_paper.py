@@ -124,12 +124,13 @@ def test_programs_are_named_by_themselves() -> None:
     assert done.stderr == ("streamsched: programs: are not of the simulator; name it by itself\n")
 
 
-def test_an_unknown_figure_is_named() -> None:
+@pytest.mark.parametrize(("name", "near"), [("fig33", "fig3"), ("programms", "programs")])
+def test_an_unknown_figure_is_named(name: str, near: str) -> None:
     done = subprocess.run(
-        [*COMMAND, "reproduce", "fig33"], capture_output=True, text=True, check=False
+        [*COMMAND, "reproduce", name], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "streamsched: unknown figure 'fig33'; did you mean 'fig3'?\n"
+    assert done.stderr == f"streamsched: unknown figure '{name}'; did you mean '{near}'?\n"
 
 
 @pytest.fixture(scope="module")

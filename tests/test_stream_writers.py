@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -191,19 +192,25 @@ def test_late_write_back_goes_when_the_turn_is_over(core: Core) -> None:
     assert d.count("expired") > 5
 
 
-def writes_between_reads(d: Driver, nr_reads: int) -> list[int]:
-    """One reads on beside write-back; how many writes go before each of his reads."""
+def before_each(
+    d: Driver, nr: int, write_back: int, comes: Callable[[int], list[Any]]
+) -> list[int]:
+    """So much write-back waits each time; how much goes before the first of what @comes."""
     between, sector = [], FAR
-    for at in range(nr_reads):
-        while len(d.pending) < 30:
+    for turn in range(nr):
+        while len(d.pending) < write_back:
             d.send(9, sector, write=True)
             sector += 1000
-        read = d.send(1, 8 * at)
-        served = 0
-        while d.serve(ms=5) != read:
+        first, served = comes(turn), 0
+        while d.serve(ms=5) not in first:
             served += 1
         between.append(served)
     return between
+
+
+def writes_between_reads(d: Driver, nr_reads: int) -> list[int]:
+    """One reads on beside write-back; how many writes go before each of his reads."""
+    return before_each(d, nr_reads, 30, lambda at: [d.send(1, 8 * at)])
 
 
 def test_whoever_reads_on_waits_for_few_writes(core: Core) -> None:
@@ -227,18 +234,12 @@ def test_with_a_slice_that_is_set_the_inner_policy_decides(core: Core) -> None:
 
 def awaited_between(d: Driver, nr: int, together: int = 1) -> list[int]:
     """Awaited writes beside much write-back; how many of it go before each time @together do."""
-    between, sector = [], FAR
-    for round_ in range(nr):
-        while len(d.pending) < 80:
-            d.send(9, sector, write=True)
-            sector += 1000
-        at = 100_000 * (17 * round_ % 23)
-        awaited = [d.send(1, at + 2000 * i, write=True, sync=True) for i in range(together)]
-        served = 0
-        while d.serve(ms=5) not in awaited:
-            served += 1
-        between.append(served)
-    return between
+
+    def come(turn: int) -> list[Any]:
+        at = 100_000 * (17 * turn % 23)
+        return [d.send(1, at + 2000 * i, write=True, sync=True) for i in range(together)]
+
+    return before_each(d, nr, 80, come)
 
 
 def test_what_fsync_waits_for_goes_after_few_writes(core: Core) -> None:
