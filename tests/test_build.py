@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.resources
+import platform
 import re
 import subprocess
 import sys
@@ -151,3 +152,29 @@ def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
     )
     assert done.returncode == 1
     assert f"{name}:" in done.stdout and message in done.stdout
+
+
+def test_the_core_divides_as_a_32_bit_kernel_can(root: Path, tmp_path: Path) -> None:
+    """
+    A 32-bit kernel has no `/` for 64 bits: only <linux/math64.h> divides them there. The core is
+    compiled for 32 bits with its functions declared but not defined; whatever else the compiler
+    would call for a division is then undefined, too.
+    """
+    if platform.machine() != "x86_64":
+        pytest.skip("needs a compiler for x86, which makes 32-bit code with -m32")
+    math64 = (root / "compat/linux/math64.h").read_text()
+    declared = re.sub(r"static inline ([^{;]*?)\n\{.*?\n\}", r"\1;", math64, flags=re.DOTALL)
+    assert "div_u64(u64 dividend, u32 divisor);" in declared and "return" not in declared
+    for header, text in {"linux/math64.h": declared, "gnu/stubs-32.h": ""}.items():
+        (tmp_path / header).parent.mkdir()
+        (tmp_path / header).write_text(text)
+    folders = [tmp_path, root / "compat", root, root / "core"]
+    command = ["cc", "-c", "-m32", "-ffreestanding", "-fno-pic", "-O2", "-std=gnu11", "-Werror"]
+    command += [f"-I{folder}" for folder in folders] + ["-isystem", "/usr/include/x86_64-linux-gnu"]
+    sources = sorted((root / "core").glob("*.c"))
+    subprocess.run([*command, *sources], cwd=tmp_path, check=True)
+    objects = sorted(tmp_path.glob("*.o"))
+    found = subprocess.run(["nm", "-u", "-j", *objects], check=True, capture_output=True, text=True)
+    called = set(found.stdout.split())
+    assert "div_u64" in called
+    assert {name for name in called if re.fullmatch(r"__\w*(div|mod|mul)\w*[ds]i\d", name)} == set()
