@@ -115,6 +115,32 @@ def spindles() -> None:
         )
 
 
+def windows() -> None:
+    """Figure 6, other windows of readahead and thinking: noop, anticipatory, stream:deadline."""
+    policies = ("noop", "anticipatory", STREAM)
+
+    def cases(job: str, depth: int) -> list[Case]:
+        return [
+            Case(job, policy, owners="process", array=paper_xu.FIG6_ARRAYS[0], depth=depth)
+            for policy in policies
+        ]
+
+    for depth in (1, paper_xu.FIG6_DEPTH):
+        for kib in (128, 320, 640):
+            label = f"windows of {kib} KiB, {depth} commands in a disk"
+            window = changed(readahead_pages=kib // 4)
+            line(
+                f"par-read, {label}", [run(case, window).mb_s for case in cases("par-read", depth)]
+            )
+            for think_us in (50, 100, 120):
+                process = changed(readahead_pages=kib // 4, thinktime_ns=think_us * 1000)
+                line(
+                    f"tpc-h, {label}, {think_us} us",
+                    [run(case, process).seconds for case in cases("tpc-h", depth)],
+                    "s",
+                )
+
+
 def _shuffled(case: Case, seed: int) -> Run:
     task = case_task(case)
     processes = list(task.processes)
@@ -288,6 +314,7 @@ VARIANTS = {
     "threads": threads,
     "pvfs": pvfs,
     "spindles": spindles,
+    "windows": windows,
     "tree": tree,
     "profiles": profiles,
 }
