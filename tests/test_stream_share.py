@@ -125,6 +125,26 @@ def test_whoever_is_gone_is_awaited_for_no_longer_than_a_seek(core: Core) -> Non
     assert stream.served_ms + other.served_ms > 0.93 * 20_000
 
 
+def in_one_place(seed: int) -> Iterator[int]:
+    """Each worth a wait rather than a way to the stream and back."""
+    draw = random.Random(seed)
+    while True:
+        yield 1_430_000_000 + draw.randrange(300_000_000)
+
+
+@pytest.mark.parametrize("think_ms", (0.6, 0.9, 1.5))
+def test_whoever_comes_soon_again_is_awaited_again(core: Core, think_ms: float) -> None:
+    """Nobody waited for him as long, because it was always in vain: so each eighth time is."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    other = Reader(in_one_place(1), length=8, think_ms=300)
+    readers = [Reader(one_after_the_other(HERE)), other]
+    run(d, readers, 20_000)
+    other.think_ms = think_ms
+    served_ms = other.served_ms
+    run(d, readers, 50_000)
+    assert other.served_ms - served_ms > 30_000 / 8
+
+
 def whose_turns(core: Core, trials: int) -> list[tuple[float, int]]:
     """A stream beside two who seek: when the disk took a request, and whose."""
     d = Driver(core, "stream:noop", stream_time_slice=0, trials=trials, answer_time=0)
