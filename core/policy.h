@@ -86,6 +86,12 @@ struct ss_policy_ops {
 	/* A pending request grew: at its front if its first sector moved. */
 	void (*merged)(struct ss_policy *policy, struct ss_request *rq,
 		       u64 old_sector, u64 now_ns);
+	/*
+	 * Then @rq, for which nobody waited, has taken in @part, for which
+	 * somebody does. For one that asks ss_request_is_awaited(); optional.
+	 */
+	void (*awaited)(struct ss_policy *policy, struct ss_request *rq,
+			const struct ss_request *part, u64 now_ns);
 	/* The host takes a pending request back: it will not be dispatched. */
 	void (*removed)(struct ss_policy *policy, struct ss_request *rq,
 			u64 now_ns);

@@ -41,7 +41,7 @@ struct ss_request {
 	u64 sector; /* first sector, in 512-byte sectors */
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
-	u8 flags; /* SS_SYNC ...; the core takes SS_SYNC from a flood's */
+	u8 flags; /* SS_SYNC ...; stream changes who is waited for */
 	/* The core's: of the member of an array when it came; 0: unknown. */
 	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */

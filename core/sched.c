@@ -498,20 +498,23 @@ struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
 	return NULL;
 }
 
-/* @into takes in the sectors from @sector on; it touches them. */
-static void grow(struct ss_sched *sched, struct ss_request *into, u64 sector,
-		 u32 nr_sectors, u64 now_ns)
+/* @into takes in @part, which touches it. */
+static void grow(struct ss_sched *sched, struct ss_request *into,
+		 const struct ss_request *part, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];
 	u64 old_sector = into->sector;
 
 	index_del(into);
-	if (sector < into->sector)
-		into->sector = sector;
-	into->nr_sectors += nr_sectors;
+	if (part->sector < into->sector)
+		into->sector = part->sector;
+	into->nr_sectors += part->nr_sectors;
 	into->host_merges++;
 	index_add(sched, into);
 	sched->counters.merges++;
+	if (policy->ops->awaited && !ss_request_is_awaited(into) &&
+	    ss_request_is_awaited(part))
+		policy->ops->awaited(policy, into, part, now_ns);
 	if (policy->ops->merged)
 		policy->ops->merged(policy, into, old_sector, now_ns);
 	if (sched->coordinator)
@@ -525,7 +528,7 @@ void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(ss_request_end(into) != rq->sector &&
 		     ss_request_end(rq) != into->sector);
-	grow(sched, into, rq->sector, rq->nr_sectors, now_ns);
+	grow(sched, into, rq, now_ns);
 }
 
 struct ss_request *ss_sched_find_join(struct ss_sched *sched,
@@ -550,6 +553,6 @@ void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
 	WARN_ON_ONCE(ss_request_end(rq) != next->sector);
 	leaves(sched, next);
 	taken_out(sched, next, now_ns);
-	grow(sched, rq, next->sector, next->nr_sectors, now_ns);
+	grow(sched, rq, next, now_ns);
 	note_idleness(sched, now_ns);
 }

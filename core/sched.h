@@ -150,7 +150,11 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
 				       u8 direction, u8 flags);
 
-/* @rq, found by ss_sched_find_merge(), became part of pending @into. */
+/*
+ * @rq, found by ss_sched_find_merge(), became part of pending @into. A host
+ * that also merges what somebody waits for with what nobody does says so by
+ * @rq's flags: he waits for the whole.
+ */
 void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
 		     const struct ss_request *rq, u64 now_ns);
 

@@ -699,6 +699,7 @@ const struct ss_policy_ops ss_stream_ops = {
 	.dispatched = stream_dispatched,
 	.completed = stream_completed,
 	.merged = stream_merged,
+	.awaited = ss_stream_awaited,
 	.removed = stream_removed,
 	.expired = stream_expired,
 	.stream_at = stream_stream_at,

@@ -219,6 +219,9 @@ void ss_stream_tip_removed(const struct ss_policy *policy, struct stream *s,
 /* The policy's arrived(): whose child is @rq? */
 void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns);
+/* The policy's awaited(). */
+void ss_stream_awaited(struct ss_policy *policy, struct ss_request *rq,
+		       const struct ss_request *part, u64 now_ns);
 
 /* ---- stream_score.c ---- */
 

@@ -450,6 +450,21 @@ static noinline void note_handed_on(const struct ss_policy *policy,
 		rq->flags &= (u8)~SS_SYNC;
 }
 
+void ss_stream_awaited(struct ss_policy *policy, struct ss_request *rq,
+		       const struct ss_request *part, u64 now_ns)
+{
+	const struct stream_state_all *all = policy->state;
+
+	/* Had it come by itself, nobody would be taken to wait for it. */
+	if (part->flags & SS_HANDED_ON && now_ns < all->flood_until_ns)
+		return;
+	if (rq->direction == SS_READ)
+		rq->flags &= (u8)~SS_AHEAD;
+	else
+		rq->flags |= SS_SYNC;
+	policy->sched->nr_awaited_writes += ss_request_is_awaited_write(rq);
+}
+
 void ss_stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns)
 {

@@ -90,6 +90,17 @@ static bool is_handed_on(blk_opf_t opf)
 	       !(opf & REQ_META) && current->flags & PF_KTHREAD;
 }
 
+/* All that @rq tells of core/request.h. */
+static u8 all_flags_of(const struct request *rq)
+{
+	u8 flags = flags_of(rq->cmd_flags);
+
+	/* A discard is waited for too, but moves no head. */
+	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
+		return 0;
+	return is_handed_on(rq->cmd_flags) ? flags | SS_HANDED_ON : flags;
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
@@ -100,15 +111,9 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	ss->sector = blk_rq_pos(rq);
 	ss->nr_sectors = blk_rq_sectors(rq);
 	ss->direction = op_is_write(op) ? SS_WRITE : SS_READ;
-	ss->flags = 0;
-	/* A discard is waited for too, but moves no head. */
-	if (op == REQ_OP_READ || op == REQ_OP_WRITE) {
-		ss->flags = flags_of(rq->cmd_flags);
-		if (is_handed_on(rq->cmd_flags))
-			ss->flags |= SS_HANDED_ON;
-		if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
-			ss->flags |= SS_PLACING;
-	}
+	ss->flags = all_flags_of(rq);
+	if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
+		ss->flags |= SS_PLACING;
 	ss->owner = sd->owner ? sd->owner(rq) : SS_OWNER_NONE;
 	slot->rq = rq;
 	slot->class = class_of(req_get_ioprio(rq));
@@ -431,10 +436,15 @@ static void iosched_requeue_request(struct request *rq)
 static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
 				struct bio *bio)
 {
+	const struct iosched_rq *slot = slot_of(rq);
 	u8 differ = flags_of(rq->cmd_flags) ^ flags_of(bio->bi_opf);
 
 	/* What somebody waits for and what nobody does go different ways. */
-	return !(differ & (SS_SYNC | SS_AHEAD));
+	if (differ & (SS_SYNC | SS_AHEAD))
+		return false;
+	/* Nor does he for what is handed on, where there is much of that. */
+	return !slot ||
+	       !(slot->ss.flags & SS_HANDED_ON) == !is_handed_on(bio->bi_opf);
 }
 
 static int iosched_request_merge(struct request_queue *q, struct request **rq,
@@ -479,13 +489,14 @@ static bool iosched_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
-/* Pending @slot now reaches from @sector to @end: tell the core. */
+/* Pending @slot now reaches from @sector to @end, by what has @flags. */
 static void grow(struct iosched_data *sd, struct iosched_rq *slot, u64 sector,
-		 u64 end)
+		 u64 end, u8 flags)
 {
 	struct ss_request *ss = &slot->ss;
 	struct ss_request part = *ss;
 
+	part.flags = flags;
 	if (sector < ss->sector) {
 		part.sector = sector;
 		part.nr_sectors = ss->sector - sector;
@@ -514,7 +525,7 @@ static void iosched_request_merged(struct request_queue *q, struct request *rq,
 	lockdep_assert_held(&sd->lock);
 	if (is_pending(slot))
 		grow(sd, slot, blk_rq_pos(rq),
-		     blk_rq_pos(rq) + blk_rq_sectors(rq));
+		     blk_rq_pos(rq) + blk_rq_sectors(rq), slot->ss.flags);
 }
 
 /*
@@ -527,15 +538,21 @@ static void iosched_requests_merged(struct request_queue *q, struct request *rq,
 	struct iosched_data *sd = q->elevator->elevator_data;
 	struct iosched_rq *slot = slot_of(rq);
 	struct iosched_rq *gone = slot_of(next);
+	u8 flags;
 
 	lockdep_assert_held(&sd->lock);
-	if (is_pending(gone)) {
-		grow(sd, gone, blk_rq_pos(next), 0);
+	if (!is_pending(gone)) {
+		/* Here nobody has asked iosched_allow_merge(). */
+		flags = all_flags_of(next);
+	} else {
+		flags = gone->ss.flags;
+		grow(sd, gone, blk_rq_pos(next), 0, flags);
 		leave_lists(sd, next);
 		WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
 		gone->state = IOSCHED_RQ_NEW;
 		if (is_pending(slot) && slot->class == gone->class) {
-			grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(next));
+			grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(next),
+			     slot->ss.flags);
 			ss_sched_joined(sched_of(sd, slot), &slot->ss,
 					&gone->ss, iosched_now_ns());
 		} else {
@@ -543,12 +560,9 @@ static void iosched_requests_merged(struct request_queue *q, struct request *rq,
 					 iosched_now_ns());
 		}
 	}
-	if (!is_pending(slot))
-		return;
-	grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(rq) + blk_rq_sectors(rq));
-	/* Somebody waits for the whole when he does for a part. */
-	if (!(flags_of(next->cmd_flags) & SS_AHEAD))
-		slot->ss.flags &= ~SS_AHEAD;
+	if (is_pending(slot))
+		grow(sd, slot, blk_rq_pos(rq),
+		     blk_rq_pos(rq) + blk_rq_sectors(rq), flags);
 }
 
 static struct request *iosched_former_request(struct request_queue *q,

@@ -140,6 +140,13 @@ class Driver:
         self.pending.remove(rq)
         self.lib.ss_sched_removed(self.sched, rq, self.now_ns)
 
+    def merge(self, into: Any, sectors: int = 8, *, front: bool = False, **kind: bool) -> None:
+        """What comes now behind @into, or before it, becomes a part of it."""
+        sector = into.sector - sectors if front else into.sector + into.nr_sectors
+        rq = self.request(into.owner, sector, sectors, **kind)
+        rq.direction = into.direction
+        self.lib.ss_sched_merged(self.sched, into, rq, self.now_ns)
+
     def gone(self, owner: int) -> None:
         self.lib.ss_sched_owner_gone(self.sched, owner, self.now_ns)
 

@@ -8,6 +8,7 @@ and requeues, tags that disks share, disks that go away.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import mmap
 import os
@@ -507,6 +508,30 @@ def discards() -> None:
         stop.set()
         thread.join()
         settled("d0")
+
+
+def merged_behind_write_back() -> list[int]:
+    """A write that somebody waits for, right behind the last but one of 100 that nobody does.
+
+    How many requests were merged, and how many were sent while he waited.
+    """
+    with Emu("d0", small(queue_depth=1)) as emu:
+        streaming(emu)
+        emu.queue("nr_requests", 256)
+        write_once(iosched("d0", "stream_time_slice"), "auto")
+        fd = os.open("/dev/d0", os.O_RDWR)
+        for at in range(100):
+            os.pwrite(fd, bytes(4096), at * 2**20)
+        libc = ctypes.CDLL(None, use_errno=True)
+        whole, begin = ctypes.c_int64(0), 2  # SYNC_FILE_RANGE_WRITE
+        expect(libc.sync_file_range(fd, whole, whole, begin), 0)
+        before = counters("d0")
+        expect(before["pending"] > 90, True, f"{before}")
+        emu.write(98 * 2**20 // SECTOR + 8, bytes(4096))
+        after = counters("d0")
+        os.close(fd)
+        settled("d0")
+    return [after[name] - before[name] for name in ("merges", "dispatches")]
 
 
 class Writer(threading.Thread):

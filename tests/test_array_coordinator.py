@@ -165,7 +165,8 @@ def test_who_is_awaited_later_is_counted_as_he_came(pair: ArrayDriver, sent: boo
     """Merged with a read that somebody waits for, what is read ahead is awaited, too."""
     member = pair.members[0]
     rq = member.send(0, 0, CHUNK, ahead=True)
-    rq.flags &= ~pair.lib.SS_AHEAD
+    member.merge(rq)
+    assert not rq.flags & pair.lib.SS_AHEAD
     if sent:
         member.dispatch(rq)
         member.complete(rq)

@@ -561,6 +561,13 @@ def test_a_journal_is_waited_for_beside_what_a_loop_device_hands_on() -> None:
     assert job["sync"]["lat_ns"]["mean"] < 2e9, job["sync"]
 
 
+def test_merged_behind_write_back_a_write_is_waited_for() -> None:
+    """What fsync() writes often goes on where the kernel has begun to write by itself."""
+    merges, sent = in_rig(stream_guest.merged_behind_write_back)
+    assert merges == 1
+    assert sent < 10
+
+
 def test_discards() -> None:
     in_rig(stream_guest.discards)
 

@@ -15,6 +15,7 @@ MS = 1_000_000
 NEXT_MS, FAR_MS = 0.7, 13.0  # what the disk needs for what goes on at the head, and else
 APART = 200_000_000  # sectors
 STREAM, OTHER, NOBODY = 1, 2, 100
+ENDS = pytest.mark.parametrize("front", (False, True), ids=("back", "front"))
 KINDS = pytest.mark.parametrize("kind", ({"write": True}, {"ahead": True}), ids=("write", "ahead"))
 
 
@@ -112,6 +113,46 @@ def test_what_is_read_ahead_goes_before_no_read_that_is_waited_for(
     assert goes == (read in d.pending)
 
 
+@ENDS
+def test_merged_with_a_read_that_is_waited_for_it_is_too(core: Core, front: bool) -> None:
+    d = Driver(core, "stream:deadline", stream_time_slice=0, answer_time=0)
+    ahead = [d.send(NOBODY, 1_000_000 + 1000 * at, ahead=True) for at in range(10)]
+    read = d.send(OTHER, 1_900_000_000)
+    d.merge(ahead[4], front=front, ahead=True)
+    d.merge(ahead[7], front=front)
+    assert {d.serve(), d.serve()} == {ahead[7], read}
+
+
+@ENDS
+@pytest.mark.parametrize("handed_on", (False, True))
+def test_merged_with_a_write_that_is_waited_for_it_is_too(
+    core: Core, front: bool, handed_on: bool
+) -> None:
+    """As what fsync() writes behind what is being written back."""
+    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    writes = [d.send(NOBODY, 1_000_000 + 1000 * at, write=True) for at in range(80)]
+    d.merge(writes[50], front=front)
+    assert d.sched.nr_awaited_writes == 0
+    d.merge(writes[70], front=front, sync=True, handed_on=handed_on)
+    d.merge(writes[70], front=front)
+    d.merge(writes[70], front=front, sync=True)
+    assert d.sched.nr_awaited_writes == 1
+    assert writes[70] in [d.serve(None, FAR_MS) for _ in range(5)]
+    assert d.sched.nr_awaited_writes == 0
+
+
+@pytest.mark.parametrize("awaited", (False, True))
+def test_so_are_two_pending_ones_that_are_joined(core: Core, awaited: bool) -> None:
+    d = Driver(core, "stream:deadline", stream_time_slice=0)
+    first = d.send(NOBODY, 1_000_000, write=True, sync=awaited)
+    second = d.send(NOBODY, 1_000_008, write=True, sync=not awaited)
+    d.lib.ss_sched_joined(d.sched, first, second, d.now_ns)
+    d.pending.remove(second)
+    assert d.sched.nr_awaited_writes == 1
+    d.remove(first)
+    assert d.sched.nr_awaited_writes == 0
+
+
 def test_without_a_target_the_inner_policy_has_its_way(core: Core) -> None:
     d = Driver(core, "stream:deadline", stream_time_slice=124 * MS)
     ahead = d.send(NOBODY, 1_000_000, ahead=True)
@@ -178,3 +219,22 @@ def test_a_reader_goes_on_beside_them(core: Core) -> None:
         while d.now < until:
             gone[-1] += next(served).owner == NOBODY
     assert gone[0] < gone[1] / 2, gone
+
+
+@pytest.mark.parametrize("after_ms", (500, 1500))
+def test_what_is_merged_with_them_is_taken_as_it_would_be_by_itself(
+    core: Core, after_ms: float
+) -> None:
+    """For what is handed on during the flood nobody waits; for a journal's write somebody does."""
+    d, _, writes = flood(core, 80, stream_time_slice=0)
+    awaited = d.sched.nr_awaited_writes
+    d.later(after_ms)
+    d.merge(writes[-1], **HANDED_ON)
+    over = after_ms > 1000
+    assert bool(writes[-1].flags & core[1].SS_SYNC) == over
+    d.merge(writes[-2], write=True, sync=True)
+    assert writes[-2].flags & core[1].SS_SYNC
+    assert d.sched.nr_awaited_writes == awaited + 1 + over
+    while d.pending:
+        d.serve_when_chosen(NEXT_MS, FAR_MS)
+    assert d.sched.nr_awaited_writes == 0

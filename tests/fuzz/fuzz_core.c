@@ -118,9 +118,24 @@ static struct slot *slot_in(enum slot_state state, u32 nth)
 	return NULL;
 }
 
+/* Of these stream counts the pending ones. */
+static u32 nr_awaited_writes(void)
+{
+	u32 i, nr = 0;
+
+	if (!host.sched.policy[0].ops->awaited)
+		return 0;
+	for (i = 0; i < SLOTS; i++)
+		if (host.slot[i].state == PENDING)
+			nr += ss_request_is_awaited_write(&host.slot[i].rq);
+	return nr;
+}
+
 static void check_counts(void)
 {
 	const struct ss_counters *counters = &host.sched.counters;
+
+	CHECK(host.sched.nr_awaited_writes == nr_awaited_writes());
 
 	CHECK(host.sched.nr_pending == host.nr_pending);
 	CHECK(host.sched.nr_in_flight == host.nr_in_flight);
@@ -328,20 +343,32 @@ static bool try_merge(struct ss_request *rq)
 	struct ss_request *into = NULL;
 	enum ss_merge merge;
 	u32 length;
+	u8 flags;
 
 	merge = ss_sched_find_merge(&host.sched, rq, MERGE_SECTORS, &into);
+	if (merge == SS_MERGE_NONE) {
+		/* As the kernel merges what somebody waits for with the other. */
+		flags = rq->flags;
+		rq->flags ^= rq->direction == SS_READ ? SS_AHEAD : SS_SYNC;
+		merge = ss_sched_find_merge(&host.sched, rq, MERGE_SECTORS,
+					    &into);
+		rq->flags = flags;
+	}
 	if (merge == SS_MERGE_NONE)
 		return false;
 	tell("merge", rq);
 	CHECK(slot_of(into)->state == PENDING);
 	CHECK(into->direction == rq->direction);
-	CHECK(ss_request_is_sync(into) == ss_request_is_sync(rq));
 	CHECK(merge == SS_MERGE_BACK ? ss_request_end(into) == rq->sector :
 				       ss_request_end(rq) == into->sector);
 	length = into->nr_sectors + rq->nr_sectors;
 	CHECK(length <= MERGE_SECTORS);
 	ss_sched_merged(&host.sched, into, rq, host.now_ns);
 	CHECK(into->nr_sectors == length);
+	/* Somebody waits for the whole when he does for a part. */
+	if (host.sched.policy[0].ops->awaited && ss_request_is_awaited(rq) &&
+	    !(rq->flags & SS_HANDED_ON))
+		CHECK(ss_request_is_awaited(into));
 	host.owed_sectors += rq->nr_sectors;
 	try_join(into);
 	return true;
