@@ -84,6 +84,14 @@ def formats() -> Iterator[tuple[str, str]]:
         yield ffi.string(row.name).decode(), ffi.string(row.help).decode()
 
 
+def _by_kind() -> tuple[list[str], list[str]]:
+    """The names of the text formats, and of the binary ones."""
+    kinds: tuple[list[str], list[str]] = [], []
+    for index, (name, _) in enumerate(formats()):
+        kinds[lib.trace_formats[index].binary].append(name)
+    return kinds
+
+
 def detect(head: bytes) -> str | None:
     """The format of a trace that begins so; None if it is none or not certain."""
     name = lib.trace_detect(head, len(head))
@@ -226,10 +234,19 @@ def _detected(path: str, head: bytes) -> str:
         raise UsageError(f"{shown(path)}: a tar archive; unpack the trace from it first")
     found = detect(head)
     if found is None:
-        names = ", ".join(name for name, _ in formats())
+        text, binary = _by_kind()
+        begin = f"its beginning ({len(head)} byte{'' if len(head) == 1 else 's'})"
+        if b"\0" in head:
+            names = binary
+            seen = f"{begin} is no text, and none of the binary formats begins so"
+            then = ", with --skip-bad if the beginning is destroyed"
+        else:
+            names = [*text, *binary]
+            seen = f"{begin} fits no format, or several alike"
+            then = ""
         raise UsageError(
-            f"{shown(path)}: its format cannot be told from its content; "
-            f"name it with --format ({names})"
+            f"{shown(path)}: its format cannot be told from its content: {seen}; "
+            f"force one with --format ({', '.join(names)}){then}"
         )
     return found
 

@@ -719,7 +719,8 @@ BAD_TRACES = {
     "empty gzip": (gzip.compress(b""), "the trace is empty"),
     "no format": (
         b"hello world\n",
-        "its format cannot be told from its content; name it with --format (blkparse, ",
+        "its format cannot be told from its content: its beginning (12 bytes) fits no "
+        "format, or several alike; force one with --format (blkparse, ",
     ),
     "several devices": (
         EVENT + b"8,16 1 2 0.6 697 Q R 2000 + 8 [x]\n",

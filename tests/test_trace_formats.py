@@ -750,6 +750,23 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         tracefile.open_trace(tmp_path, "blktrac")
 
 
+@pytest.mark.parametrize("of", ("blktrace", "vscsi", "vscsi2"))
+def test_a_binary_trace_whose_beginning_is_destroyed(of: str, tmp_path: Path) -> None:
+    """What was looked at and what helps is said; then which record it is, and where."""
+    path = tmp_path / "trace"
+    path.write_bytes(b"\x55" * 8 + bytes(40) + good(of)[48:])
+    with pytest.raises(UsageError) as caught:
+        tracefile.open_trace(path)
+    assert str(caught.value) == (
+        f"{path}: its format cannot be told from its content: its beginning "
+        f"({min(path.stat().st_size, 4096)} bytes) is no text, and none of the binary formats "
+        "begins so; force one with --format (blktrace, vscsi, vscsi2), "
+        "with --skip-bad if the beginning is destroyed"
+    )
+    result = parse(path.read_bytes(), of)
+    assert result.why is not None and result.why.startswith("record 1 (byte 0): bad ")
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     class Standard:
         buffer = io.BufferedReader(io.BytesIO(gzip.compress(good("spc"))))
