@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -196,13 +197,16 @@ def connected(server: Server, nr: int = 1) -> Iterator[list[Any]]:
 
 def refused(*parameters: str, wrapper: tuple[str, ...] = ()) -> str:
     """What nbdkit says when it refuses to serve: one line, exit status 1."""
-    done = subprocess.run(
-        [*wrapper, "nbdkit", "--unix", "-", find_plugin(), *parameters, "--run", "echo served"],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    # With --unix - it would leave a folder behind for each time that it refuses.
+    with tempfile.TemporaryDirectory() as folder:
+        serve = ["nbdkit", "--unix", f"{folder}/socket", find_plugin(), *parameters]
+        done = subprocess.run(
+            [*wrapper, *serve, "--run", "echo served"],
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "served" not in done.stdout
     lines = [line for line in done.stderr.splitlines() if line.startswith("nbdkit: error:")]

@@ -145,7 +145,7 @@ def test_sequential_readers_reach_the_frontier(points: list[frontier.Point]) -> 
 
 
 def test_what_is_above_the_frontier_is_known(points: list[frontier.Point]) -> None:
-    """What docs/FRONTIER.md says why: buffered readers that think, by what was read ahead for them."""
+    """What docs/FRONTIER.md explains: buffered readers that think, by what is read ahead."""
     above = [point for point in points if point.efficiency > point.frontier + 0.005]
     cases = {(each.case.direct, each.case.think_us, each.case.readers) for each in above}
     assert cases == {(False, 300, 8), (False, 1000, 4), (False, 1000, 8)}
