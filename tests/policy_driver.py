@@ -154,6 +154,17 @@ class Driver:
         return int(getattr(self.sched.counters, counter))
 
 
+def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:
+    """@owner's read at sector 0 completes after 5 ms; a far one of @other is pending."""
+    d.send(owner, 0)
+    rq = d.dispatch()
+    d.later(1)
+    pending = d.send(other, FAR)
+    d.later(4)
+    d.complete(rq)
+    return pending
+
+
 @dataclass(frozen=True)
 class Step:
     """What a generated workload does after @after_us."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_driver import FAR, FOREVER, Driver, Step, play
+from policy_driver import FAR, FOREVER, Driver, Step, play, read_with_another_pending
 
 Core = tuple[Any, Any]
 
@@ -16,17 +16,6 @@ Core = tuple[Any, Any]
 @pytest.fixture
 def d(core: Core) -> Driver:
     return Driver(core, "anticipatory")
-
-
-def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:
-    """@owner's read at sector 0 completes after 5 ms; a far one of @other is pending."""
-    d.send(owner, 0)
-    rq = d.dispatch()
-    d.later(1)
-    pending = d.send(other, FAR)
-    d.later(4)
-    d.complete(rq)
-    return pending
 
 
 def test_waits_after_a_read_for_its_process(d: Driver) -> None:
