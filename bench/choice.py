@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -22,6 +23,7 @@ from rich.console import Console
 from streamsched.auto import obtain
 from streamsched.choose import Selection
 from streamsched.diskfile import Disk, load_disk
+from streamsched.errors import exit_code_of, named
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO
 from streamsched.profile import TUNABLES, Profile
@@ -77,20 +79,14 @@ def line(profile: Profile, work: str, *, hidden: bool) -> str:
     )
 
 
-def known_work(name: str) -> str:
-    """The name of one."""
-    if name not in WORKS:
-        raise argparse.ArgumentTypeError(f"unknown {name!r}; there are: {', '.join(WORKS)}")
-    return name
-
-
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", type=known_work, metavar="name")
+    parser.add_argument("names", nargs="*", metavar="name")
+    (works,) = named(parser.parse_args().names, ("workload", WORKS))
     profiles: dict[Disk, Profile] = {}
     print("workload          owners   best fixed       auto to it, changes, begins ... ends with")
-    for work in parser.parse_args().names or WORKS:
+    for work in works:
         disk = setup_of(work)[0].disk
         if disk not in profiles:
             profiles[disk] = obtain(disk, 1, None, 1, Console(stderr=True))
@@ -99,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code_of("choice.py", main))

@@ -11,6 +11,7 @@ Everything is virtual time: on one kernel each run prints the same.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from streamsched import rig
 from streamsched.diskfile import load_disk
+from streamsched.errors import exit_code_of, named
 from streamsched.jobfile import load_jobs
 from streamsched.kernelhost import compare_on_kernel, parse_policies
 from streamsched.kerneltable import (
@@ -136,13 +138,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURES", help=", ".join(FIGURES))
-    figures = parser.parse_args().figures
+    (figures,) = named(parser.parse_args().figures, ("figures", list(FIGURES)))
     for name in figures:
-        if name not in FIGURES:
-            parser.error(f"unknown figures {name}: there are {', '.join(FIGURES)}")
-    for name in figures or FIGURES:
         FIGURES[name]()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code_of("kernel_variants.py", main))

@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import random
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamsched import paper_xu, workloads
 from streamsched.diskfile import Disk, load_disk
+from streamsched.errors import exit_code_of, named
 from streamsched.experiment import STREAM, Case, Figure, Runs, case_task, work_case
 from streamsched.jobfile import Process
 from streamsched.paper_seelam import FIGURES as SEELAM_FIGURES
@@ -320,21 +322,15 @@ VARIANTS = {
 }
 
 
-def variant(name: str) -> str:
-    """The name of one."""
-    if name not in VARIANTS:
-        raise argparse.ArgumentTypeError(f"unknown {name!r}; there are: {', '.join(VARIANTS)}")
-    return name
-
-
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", type=variant, metavar="name")
-    for name in parser.parse_args().names or VARIANTS:
+    parser.add_argument("names", nargs="*", metavar="name")
+    (names,) = named(parser.parse_args().names, ("variant", list(VARIANTS)))
+    for name in names:
         print(f"{name}: {VARIANTS[name].__doc__}")
         VARIANTS[name]()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code_of("variants.py", main))

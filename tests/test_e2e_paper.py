@@ -108,6 +108,17 @@ def test_a_variant_is_what_the_document_says(root: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ("choice", "variants", "kernel_variants"))
+def test_evidence_of_an_unknown_name(root: Path, name: str) -> None:
+    """One sentence, with the names there are, before anything is measured."""
+    script = root / "bench" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, "-P", script, "nonesuch"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"{name}\.py: unknown \w+ 'nonesuch'; there are: .+\n", done.stderr)
+
+
 def test_the_command_ends_with_the_count() -> None:
     done = subprocess.run(
         [*COMMAND, "reproduce", "fig7"], capture_output=True, text=True, check=False
