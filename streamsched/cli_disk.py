@@ -23,7 +23,7 @@ from streamsched.cli_options import (
 )
 from streamsched.cli_output import check_to, wide_console
 from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
+from streamsched.errors import UsageError, given
 from streamsched.files import write_whole
 from streamsched.policies import AUTO
 from streamsched.profile import POLICIES as PROFILE_POLICIES
@@ -31,11 +31,21 @@ from streamsched.profile import POLICIES as PROFILE_POLICIES
 
 def calibrate(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE", help="A whole disk that is not in use, as /dev/sda.")
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            parser=given("DEVICE", "a disk, as /dev/sda", str),
+            help="A whole disk that is not in use, as /dev/sda.",
+        ),
     ],
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Write the description to this .toml file, whole or not at all."),
+        typer.Option(
+            "--to",
+            metavar="<path>",
+            parser=given("--to", "a .toml file", Path),
+            help="Write the description to this .toml file, whole or not at all.",
+        ),
     ] = None,
     fast: Annotated[
         bool,
@@ -56,7 +66,12 @@ def calibrate(
 
 def auto_(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE", help="A whole disk of this machine, as sda.")
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            parser=given("DEVICE", "a disk, as sda", str),
+            help="A whole disk of this machine, as sda.",
+        ),
     ],
     disk: Annotated[
         str,
@@ -124,6 +139,8 @@ def profile_(
         Path | None,
         typer.Option(
             "--to",
+            metavar="<path>",
+            parser=given("--to", "a file", Path),
             help="Write the profile to this file; without it to where run and replay look for it.",
         ),
     ] = None,

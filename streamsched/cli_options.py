@@ -15,8 +15,8 @@ import typer
 from streamsched.array import Array, parse_array
 from streamsched.auto import Goal, Rule
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import UsageError
-from streamsched.policies import check_spec, parse_settings, refuse_twice
+from streamsched.errors import UsageError, given
+from streamsched.policies import check_spec, names_in, parse_settings, refuse_twice
 from streamsched.simulate import Setup
 
 DEFAULT_DISK = "wd5000aaks"
@@ -121,6 +121,8 @@ ProfileOption = Annotated[
     Path | None,
     typer.Option(
         "--profile",
+        metavar="<path>",
+        parser=given("--profile", "a file", Path),
         help="For auto: what `streamsched profile` has written for this disk; "
         "without it one is measured once and kept.",
     ),
@@ -138,7 +140,13 @@ RuleOption = Annotated[
 ]
 OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
 ToOption = Annotated[
-    Path | None, typer.Option("--to", help="Write the results to this file, whole or not at all.")
+    Path | None,
+    typer.Option(
+        "--to",
+        metavar="<path>",
+        parser=given("--to", "a file", Path),
+        help="Write the results to this file, whole or not at all.",
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
@@ -150,9 +158,7 @@ JobsOption = Annotated[
 
 def specs_of(policy: str) -> list[str]:
     """The policies that --policy names, checked."""
-    specs = [spec.strip() for spec in policy.split(",") if spec.strip()]
-    if not specs:
-        raise UsageError("--policy is empty; name at least one, as in noop,stream:deadline")
+    specs = names_in(policy, "noop,stream:deadline")
     for spec in specs:
         check_spec(spec)
     refuse_twice(policy, specs)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from streamsched.cli_options import JobsOption, ToOption, nr_jobs
 from streamsched.cli_output import check_to, wide_console
-from streamsched.errors import UsageError
+from streamsched.errors import UsageError, given
 from streamsched.files import write_whole
 from streamsched.policies import AUTO
 
@@ -78,7 +78,13 @@ def compare_all(
 
 def frontier(
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the picture too, as .svg, .png or .pdf.")
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="<path>",
+            parser=given("--plot", "a .svg, .png or .pdf file", Path),
+            help="Draw the picture too, as .svg, .png or .pdf.",
+        ),
     ] = None,
     jobs: JobsOption = 0,
 ) -> None:

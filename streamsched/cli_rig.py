@@ -10,6 +10,7 @@ import typer
 
 from streamsched import rig
 from streamsched.cli_options import FLAG
+from streamsched.errors import given
 
 app = typer.Typer(
     help="A real Linux kernel in virtual time, on this machine's own files (docs/RIG.md).",
@@ -68,7 +69,13 @@ def rig_exec(
         ),
     ] = rig.Clock.virtual,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The folder for what is left in $OUT.")
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="<path>",
+            parser=given("--out", "a folder", Path),
+            help="The folder for what is left in $OUT.",
+        ),
     ] = None,
 ) -> None:
     """Run a command inside, in this folder; exit with its status, or 125 if the rig failed."""

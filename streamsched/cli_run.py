@@ -47,7 +47,7 @@ from streamsched.cli_options import (
 from streamsched.cli_output import check_to, show
 from streamsched.compare import Trace, compare
 from streamsched.diskfile import Disk
-from streamsched.errors import UsageError, unknown
+from streamsched.errors import UsageError, given, unknown
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO, parse_weights
 from streamsched.workloads import WORKLOADS, shipped_jobs
@@ -289,7 +289,14 @@ def _run_on_nbd(
 
 
 def replay(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="A block trace; - reads stdin.")],
+    trace: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            parser=given("TRACE", "a block trace", str),
+            help="A block trace; - reads stdin.",
+        ),
+    ],
     disk: DiskOption = DEFAULT_DISK,
     array: ArrayOption = None,
     policy: PolicyOption = DEFAULT_POLICIES,

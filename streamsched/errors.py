@@ -6,6 +6,9 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class StreamschedError(Exception):
@@ -33,6 +36,20 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     hint = f"did you mean {lower[near[0]]!r}?" if near else f"there are: {', '.join(names)}"
     return UsageError(f"unknown {what} {name!r}; {hint}")
+
+
+def given(name: str, what: str, make: Callable[[str], T]) -> Callable[[str], T]:
+    """What typer reads the option or argument @name by, which names @what: refused when empty.
+
+    Of an empty path it would make the folder that one is in.
+    """
+
+    def parse(text: str) -> T:
+        if not text:
+            raise UsageError(f"{name} is empty; name {what}")
+        return make(text)
+
+    return parse
 
 
 def named(words: Sequence[str], *kinds: tuple[str, Sequence[str]]) -> list[list[str]]:

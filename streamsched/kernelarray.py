@@ -18,7 +18,7 @@ import typer
 
 from streamsched.array import LAYOUTS, MOST_MEMBERS, Array
 from streamsched.configfs import refused, write
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.errors import StreamschedError, UsageError, given
 
 MODULE = "stream"
 CONFIGFS = Path("/sys/kernel/config/stream-array")
@@ -283,7 +283,8 @@ def _same_shape(folder: Path, array: KernelArray) -> bool:
 def detach(device: str) -> None:
     """Let the members of the array @device schedule for themselves again."""
     # What is gone from /dev can still be detached, by the kernel's name of it.
-    name = device if _folder(device).is_dir() and "/" not in device else kernel_name(device)
+    known = {one.name for one in _folder("").iterdir()}
+    name = device if device in known else kernel_name(device)
     folder = _folder(name)
     if not folder.is_dir():
         raise UsageError(f"{name}: is not attached")
@@ -320,8 +321,12 @@ app = typer.Typer(
     help="Coordinate the schedulers of the members of an md array or a striped volume.",
     no_args_is_help=True,
 )
+_given_device = given("DEVICE", "an array, as in /dev/md0", str)
 DeviceArgument = Annotated[
-    str, typer.Argument(metavar="DEVICE", help="The array, as /dev/md0 or /dev/mapper/NAME.")
+    str,
+    typer.Argument(
+        metavar="DEVICE", parser=_given_device, help="The array, as /dev/md0 or /dev/mapper/NAME."
+    ),
 ]
 
 
@@ -352,7 +357,10 @@ def detach_command(device: DeviceArgument) -> None:
 @app.command("status")
 def status_command(
     device: Annotated[
-        str | None, typer.Argument(metavar="[DEVICE]", help="Without it: all that are attached.")
+        str | None,
+        typer.Argument(
+            metavar="[DEVICE]", parser=_given_device, help="Without it: all that are attached."
+        ),
     ] = None,
 ) -> None:
     """Show what is attached, what its members do, and how often it helped."""

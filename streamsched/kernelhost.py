@@ -27,7 +27,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
-from streamsched.policies import refuse_twice
+from streamsched.policies import names_in, refuse_twice
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
 # Of the module historic-iosched, which is for the rig only.
@@ -61,7 +61,7 @@ class KernelPolicy:
 def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy]:
     """Policies from "bfq:low_latency=0,stream"; @settings (of --set) go to stream."""
     policies = []
-    for spec in filter(None, (part.strip() for part in text.split(","))):
+    for spec in names_in(text, "mq-deadline,stream"):
         name, *pairs = spec.split(":")
         if name not in SCHEDULERS:
             raise unknown("kernel scheduler", name, SCHEDULERS)
@@ -78,8 +78,6 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
             if keys.count(key) > 1:
                 raise UsageError(f'policy "{spec}": {key} is set twice; leave one of them out')
         policies.append(KernelPolicy(name, split))  # type: ignore[arg-type]
-    if not policies:
-        raise UsageError("--policy is empty; name at least one, as in mq-deadline,stream")
     if settings and all(policy.name != "stream" for policy in policies):
         raise UsageError(
             f"--set {settings[0]}: on the kernel it is for stream, which --policy does not name; "

@@ -143,6 +143,16 @@ def check_spec(spec: str) -> list[Policy]:
     return found
 
 
+def names_in(policies: str, example: str) -> list[str]:
+    """What --policy names, comma-separated; @example is what a message may show."""
+    names = [name.strip() for name in policies.split(",")]
+    if not any(names):
+        raise UsageError(f"--policy is empty; name at least one, as in {example}")
+    if not all(names):
+        raise UsageError(f"--policy {policies}: a name is missing beside a comma")
+    return names
+
+
 def refuse_twice(option: str, specs: Sequence[str]) -> None:
     """Refuse a list that names a policy twice: time is virtual, its rows would be the same."""
     for spec in specs:

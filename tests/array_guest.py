@@ -9,7 +9,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -87,15 +87,15 @@ def states(name: str = "md0") -> list[str]:
     return [line.split(" ", 2)[2] for line in lines]
 
 
-def refusal(device: str = MD) -> str:
-    """The sentence with which attaching is refused; nothing is changed."""
+def refusal(device: str = MD, act: Callable[[str], object] = kernelarray.attach) -> str:
+    """The sentence with which attaching, or another act, is refused; nothing is changed."""
     before = sorted(path.name for path in CONFIGFS.iterdir())
     try:
-        kernelarray.attach(device)
+        act(device)
     except StreamschedError as error:
         expect(sorted(path.name for path in CONFIGFS.iterdir()), before, "changed")
         return str(error)
-    raise AssertionError(f"{device} was attached")
+    raise AssertionError(f"{device}: not refused")
 
 
 # ---- attach, detach, status ----
@@ -205,6 +205,7 @@ def refusals() -> dict[str, str]:
         said["scheduler"] = refusal()
         members[1].queue("scheduler", "stream")
         kernelarray.attach(MD)
+        said["no array"] = refusal("..", kernelarray.detach)
         said["twice"] = refusal()
         line = refused(CONFIGFS / "md0/attached", "1", "EBUSY", prefix="stream")
         said["twice in the kernel"] = line

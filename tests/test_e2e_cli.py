@@ -139,6 +139,8 @@ def endless(tmp_path: Path) -> Path:
             "--policy noop,sptf, noop: noop stands there twice; leave one of them out",
         ),
         (["--policy", " , "], "--policy is empty; name at least one, as in noop,stream:deadline"),
+        (["--policy", "noop,,sptf"], "--policy noop,,sptf: a name is missing beside a comma"),
+        (["--policy", "noop,"], "--policy noop,: a name is missing beside a comma"),
         (
             ["--policy", "stream:"],
             'policy "stream:": a name is missing beside the colon; '
@@ -362,6 +364,30 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["run", JOB, "--profile", ""], "--profile is empty; name a file"),
+        (["run", JOB, "--to", ""], "--to is empty; name a file"),
+        (["compare", "--to", ""], "--to is empty; name a file"),
+        (["profile", "ssd", "--to", ""], "--to is empty; name a file"),
+        (["calibrate", "/dev/null", "--to", ""], "--to is empty; name a .toml file"),
+        (["frontier", "--plot", ""], "--plot is empty; name a .svg, .png or .pdf file"),
+        (["rig", "exec", "--out", "", "true"], "--out is empty; name a folder"),
+        (["replay", ""], "TRACE is empty; name a block trace"),
+        (["calibrate", ""], "DEVICE is empty; name a disk, as /dev/sda"),
+        (["auto", "", "--disk", "ssd"], "DEVICE is empty; name a disk, as sda"),
+        (["array", "attach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
+        (["array", "detach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
+        (["array", "status", ""], "DEVICE is empty; name an array, as in /dev/md0"),
+    ],
+    ids=str,
+)
+def test_empty_name(arguments: list[object], why: str) -> None:
+    """As a path it would be the folder that one is in."""
+    assert why_refused(*arguments) == why
+
+
+@pytest.mark.parametrize(
     ("options", "why"),
     [
         (["--path", "loop"], "--path loop: only with --on kernel; there are no layers here"),
@@ -381,6 +407,10 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
         (
             ["--on", "kernel", "--policy", ""],
             "--policy is empty; name at least one, as in mq-deadline,stream",
+        ),
+        (
+            ["--on", "kernel", "--policy", "none,,stream"],
+            "--policy none,,stream: a name is missing beside a comma",
         ),
         (
             ["--on", "kernel", "--policy", "bfq,none", "--set", "fifo_batch=3"],

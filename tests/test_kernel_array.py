@@ -72,6 +72,7 @@ def test_refused_in_one_sentence() -> None:
     said = in_rig(array_guest.refusals)
     assert said == {
         "disk": "/dev/null: is no block device; name an array, as in /dev/md0",
+        "no array": "..: is no block device; name an array, as in /dev/md0",
         "absent": "/dev/md9: No such file or directory; name an array, as in /dev/md0",
         "scheduler": "md0: d1: not scheduled by stream; "
         "`echo stream | tee /sys/block/d1/queue/scheduler` changes that",
