@@ -15,7 +15,7 @@ from streamsched import profile as profiles
 from streamsched.choose import Selection
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError
-from streamsched.files import write_whole
+from streamsched.files import is_file, write_whole
 from streamsched.policies import AUTO
 from streamsched.profile import Profile
 from streamsched.simulate import Setup
@@ -76,7 +76,7 @@ def keep(profile: Profile, path: Path) -> None:
 def _kept(disk: Disk, queue_depth: int) -> Profile | None:
     """One that was measured before, by this very code; one that is damaged does not count."""
     path = default_path(disk, queue_depth)
-    if not path.is_file():
+    if not is_file(path):
         return None
     try:
         profile, made_by = profiles.read(path)

@@ -87,6 +87,7 @@ def _usage_sentence(error: Exception) -> str:
     message = re.sub(r"\. (Did you mean .*\?)$", lambda hint: f" ({_lower(hint[1])})", message)
     message = message.replace(": Input should be ", ": it must be ")
     message = message.partition(", unable to parse ")[0]
+    message = re.sub(r": Unable to parse .* exceeded maximum size", ": it is too large", message)
     # A command of commands, alone: its help has been printed, and that is all its exception says.
     message = _lower(message) or "name a command"
     context = getattr(error, "ctx", None)
@@ -124,7 +125,8 @@ def _watch_stdout() -> None:
         sys.stdout = _Stdout(
             out.detach(),
             out.encoding,
-            out.errors,
+            # The name of a file may be no UTF-8, and a terminal may not have all characters.
+            "backslashreplace" if out.errors == "strict" else out.errors,
             line_buffering=out.line_buffering,
             write_through=out.write_through,
         )

@@ -18,6 +18,7 @@ from streamsched.cli_options import (
     JobsOption,
     ProfileOption,
     RuleOption,
+    files_of,
     nr_jobs,
     specs_of,
 )
@@ -158,7 +159,7 @@ def profile_(
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
     if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
-    check_to(to)
+    check_to(to, *files_of(disk))
     described = load_disk(disk)
     path = to or auto.default_path(described, queue_depth)
     if to is None:  # before the work, as --to

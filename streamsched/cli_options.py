@@ -14,7 +14,7 @@ import typer
 
 from streamsched.array import Array, parse_array
 from streamsched.auto import Goal, Rule
-from streamsched.diskfile import Disk, load_disk
+from streamsched.diskfile import Disk, is_path, load_disk
 from streamsched.errors import UsageError, given
 from streamsched.policies import check_spec, names_in, parse_settings, refuse_twice
 from streamsched.simulate import Setup
@@ -186,6 +186,11 @@ class Storage:
     @property
     def capacity_bytes(self) -> int:
         return self.apply(Setup(self.disk, "noop")).capacity_bytes
+
+
+def files_of(disk: str) -> list[str]:
+    """The files that --disk names."""
+    return [name.strip() for name in disk.split(",") if is_path(name.strip())]
 
 
 def storage_of(disk: str, array: str | None) -> Storage:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -13,28 +15,42 @@ from rich.console import Console
 from streamsched import results
 from streamsched.compare import Comparison
 from streamsched.errors import UsageError
-from streamsched.files import is_no_file, write_whole
+from streamsched.files import is_no_file, mode_of, write_whole
 
 WIDTH = 120
 
 
-def check_to(path: Path | None) -> None:
-    """Refuse a file that could not be written in the end, before the work begins."""
+def check_to(path: Path | None, *read: str | Path | None, option: str = "--to") -> None:
+    """Refuse a file that could not be written in the end, before the work begins.
+
+    Nor must it be one of those that are @read: they would be lost.
+    """
     if path is None:
         return
-    if path.is_dir():
-        raise UsageError(f"--to {path}: cannot write it: Is a directory")
-    if path.is_block_device():
-        raise UsageError(f"--to {path}: is a disk, which would be overwritten; name a file")
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = 0
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a circle of links is replaced
+            raise UsageError(f"{option} {path}: cannot write it: {error.strerror}") from None
+        mode = 0
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{option} {path}: cannot write it: Is a directory")
+    if stat.S_ISBLK(mode):
+        raise UsageError(f"{option} {path}: is a disk, which would be overwritten; name a file")
     if is_no_file(path):
         if not os.access(path, os.W_OK):
-            raise UsageError(f"--to {path}: cannot write it: Permission denied")
+            raise UsageError(f"{option} {path}: cannot write it: Permission denied")
         return
+    for one in read:
+        if mode and one and mode_of(one) and path.samefile(one):
+            raise UsageError(f"{option} {path}: is read, and would be lost; name another file")
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
-        raise UsageError(f"--to {path}: cannot write it: there is no directory {path.parent}")
+        raise UsageError(f"{option} {path}: cannot write it: there is no directory {path.parent}")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"--to {path}: cannot write it: {path.parent} is not writable")
+        raise UsageError(f"{option} {path}: cannot write it: {path.parent} is not writable")
 
 
 def wide_console(file: object = None) -> Console:

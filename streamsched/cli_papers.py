@@ -94,7 +94,8 @@ def frontier(
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
     if plot:
-        limits.check_plot(plot)
+        check_to(plot, option="--plot")
+        limits.check_plot()
     cases = limits.auto_cases()
     if plot:
         cases += limits.fixed_cases()

@@ -38,6 +38,7 @@ from streamsched.cli_options import (
     SetOption,
     ToOption,
     WeightOption,
+    files_of,
     nr_jobs,
     nr_processes,
     setups_of,
@@ -48,6 +49,7 @@ from streamsched.cli_output import check_to, show
 from streamsched.compare import Trace, compare
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError, given, unknown
+from streamsched.files import is_no_file, mode_of
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO, parse_weights
 from streamsched.workloads import WORKLOADS, shipped_jobs
@@ -106,9 +108,9 @@ def run(
     ] = "base",
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
-    check_to(to)
     workload = WORKLOADS.get(job)
-    if not workload and not Path(job).suffix and Path(job).name == job and not Path(job).exists():
+    check_to(to, None if workload else job, *files_of(disk), profile)
+    if not workload and not Path(job).suffix and Path(job).name == job and not mode_of(job):
         if job in shipped_jobs():
             raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
         raise unknown("workload or job file", job, [*WORKLOADS, *shipped_jobs()])
@@ -202,6 +204,8 @@ DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
 
 def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
     """The processes of a job file that a real fio will read."""
+    if is_no_file(job) and not Path(job).is_dir():
+        raise UsageError(f"{job}: is no file, and with --on {on} it is read more than once")
     processes = _load(job, disk.capacity_sectors * 512, 0)
     for process in processes:
         if process.weight is not None:
@@ -343,7 +347,7 @@ def replay(
     """Replay a recorded block trace on a simulated disk, under each policy."""
     from streamsched import tracefile
 
-    check_to(to)
+    check_to(to, trace, *files_of(disk), profile)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     storage = storage_of(disk, array)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsched.errors import UsageError
+from streamsched.files import read_whole
 
 KINDS = ("mechanical", "flat")
 QUEUE_ORDERS = ("fifo", "sptf")
@@ -459,13 +460,18 @@ def list_disks() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
+def is_path(name_or_path: str) -> bool:
+    """Does it name a file, not one of list_disks()?"""
+    return name_or_path.endswith(".toml") or "/" in name_or_path
+
+
 def load_disk(name_or_path: str) -> Disk:
     """The disk of that name, or the one described in that file.
 
     What ends in .toml or contains a slash is a file's path; all else is one of
     list_disks(). Raises UsageError with one sentence that says what is wrong.
     """
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
+    if is_path(name_or_path):
         source: Traversable = Path(name_or_path)
     elif name_or_path in list_disks():
         source = _folder() / f"{name_or_path}.toml"
@@ -474,9 +480,10 @@ def load_disk(name_or_path: str) -> Disk:
         hint = _nearest(name_or_path.lower(), known) or f"; there are {', '.join(known)}"
         raise UsageError(f"no disk is called {name_or_path!r}{hint}")
     try:
-        text = source.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{name_or_path}: cannot read it: {error.strerror}") from None
+        if isinstance(source, Path):
+            text = read_whole(source)
+        else:
+            text = source.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"{name_or_path}: not a TOML file: it is not UTF-8 text") from None
     return parse_disk(text, name_or_path)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from streamsched.errors import UsageError
+from streamsched.files import is_file, mode_of
 
 MAX_INCLUDES = 16  # nested ones; more is a circle
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -124,9 +125,9 @@ def _include(setting_line: str, source: str, number: int, beside: Path | None) -
     if not name:
         raise UsageError(f"{source}, line {number}: include: names no file; write include FILE")
     path = Path(name)
-    if not path.exists() and beside is not None:  # fio's order: here, then beside the job file
+    if not mode_of(path) and beside is not None:  # fio's order: here, then beside the job file
         path = beside / name
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(
             f"{source}, line {number}: include {name}: there is no such file; "
             "name one relative to this file"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from rich.table import Table
 
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import Interrupted, StreamschedError, UsageError
+from streamsched.errors import Interrupted, StreamschedError
+from streamsched.files import write_whole
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -191,10 +193,8 @@ def table(points: Sequence[Point]) -> Table:
     return result
 
 
-def check_plot(path: Path) -> None:
+def check_plot() -> None:
     """Refuse a picture that could not be drawn in the end, before the work begins."""
-    if not path.parent.is_dir():
-        raise UsageError(f"--plot {path}: cannot write it: there is no directory {path.parent}")
     if importlib.util.find_spec("matplotlib") is None:
         raise StreamschedError("--plot needs matplotlib; install it with: pip install matplotlib")
 
@@ -244,5 +244,8 @@ def plot(points: Sequence[Point], path: Path) -> None:
     axes.set_ylim(0.0, 1.05)
     axes.legend(fontsize=7, ncols=2, loc="lower left")
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+    picture = io.BytesIO()
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(picture, format=path.suffix[1:], metadata=metadata)
     plt.close(figure)
+    write_whole(path, picture.getvalue())

@@ -20,6 +20,7 @@ from typing import Any
 from streamsched import _core
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError
+from streamsched.files import read_whole
 from streamsched.looks import Looks
 from streamsched.policies import AUTO, check_spec
 
@@ -283,8 +284,6 @@ def parse(text: str, where: str) -> tuple[Profile, str]:
 def read(path: Path) -> tuple[Profile, str]:
     """The profile in @path, and by which code it was made."""
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot read it: {error.strerror}") from None
+        return parse(read_whole(path), str(path))
     except UnicodeDecodeError:
         raise UsageError(f"{path}: is not a profile: it is not text") from None

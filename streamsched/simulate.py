@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -192,6 +193,11 @@ def disk_params(disk: Disk) -> Any:
 
 
 @functools.lru_cache(maxsize=16)
+def _said(why: Any) -> str:
+    """A sentence of the core's; a name in it may have been no UTF-8, or cut within a character."""
+    return str(ffi.string(why).decode(errors="backslashreplace"))
+
+
 def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
     """The service-time curve of @disk, measured on the model as the paper measures a disk."""
     scratch = ffi.new("struct hdd *")
@@ -253,7 +259,7 @@ class Simulation:
             512,
         )
         if not self.sim:
-            raise UsageError(ffi.string(self._why).decode())
+            raise UsageError(_said(self._why))
         if setup.curve == "measured":
             for index, disk in enumerate(members):
                 self._set_curve(index, measured_curve(disk))
@@ -277,14 +283,14 @@ class Simulation:
             status = lib.sim_tune(self.sim, name.encode(), value, self._why, 512)
             if status and status != -2:
                 self.close()
-                raise UsageError(ffi.string(self._why).decode())
+                raise UsageError(_said(self._why))
 
     def _set_curve(self, disk: int, points: tuple[tuple[int, int], ...]) -> None:
         distances = [distance for distance, _ in points]
         times = [time for _, time in points]
         if lib.sim_set_curve(self.sim, disk, distances, times, len(points), self._why, 512):
             self.close()
-            raise UsageError(ffi.string(self._why).decode())
+            raise UsageError(_said(self._why))
 
     def __enter__(self) -> Simulation:
         return self
@@ -342,7 +348,7 @@ class Simulation:
             if state == lib.SIM_DONE:
                 return
             if state == lib.SIM_FAILED:
-                raise UsageError(ffi.string(lib.sim_why(self.sim)).decode())
+                raise UsageError(_said(lib.sim_why(self.sim)))
             if state == lib.SIM_PAUSED:
                 if self.chooser:
                     self._choose()
@@ -386,7 +392,7 @@ class Simulation:
     def switch(self, policy: str) -> None:
         """Another scheduler, as soon as all that has begun is done."""
         if lib.sim_switch(self.sim, policy.encode(), self._why, 512):
-            raise UsageError(ffi.string(self._why).decode())
+            raise UsageError(_said(self._why))
 
     def result(self, names: list[str]) -> Run:
         """What has come of it so far."""
@@ -474,7 +480,7 @@ def trace_owners(
     owners: dict[int, None] = {}
     try:
         if device is not None:
-            lib.trace_select_device(reader, device.encode())
+            lib.trace_select_device(reader, os.fsencode(device))
         for chunk, _ in chunks:
             lib.trace_feed(reader, chunk, len(chunk), False)
             while (got := lib.trace_next(reader, request)) > 0:
@@ -503,7 +509,7 @@ def run_trace(
         if not simulation.reader:
             raise StreamschedError("out of memory")
         if device is not None:
-            lib.trace_select_device(simulation.reader, device.encode())
+            lib.trace_select_device(simulation.reader, os.fsencode(device))
         lib.sim_set_trace(simulation.sim, simulation.reader)
 
         def feed() -> bool:

@@ -20,11 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
+from urllib.parse import quote, unquote
 
 import zstandard
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
+from streamsched.files import mode_of
 
 STDIN = "-"
 STDIN_SHOWN = "standard input"
@@ -36,9 +38,9 @@ MAGIC_BYTES = 6
 # A zstd block of four bytes can stand for 128 KiB: little goes in at a time.
 ZSTD_INPUT_BYTES = 4096
 
-# A copy of standard input has this name in a folder of this prefix.
-COPY_NAME = "standard-input"
-COPY_PREFIX = "streamsched-"
+# A copy of what can be read once is in a folder of this prefix; its name, quoted, is what it is of.
+COPY_PREFIX = "streamsched-copy-"
+LONGEST_NAME = 200
 
 UNSUPPORTED = {
     b"BZh": "bzip2",
@@ -168,15 +170,17 @@ def _unpacker(magic: bytes) -> Callable[[_Source], Iterator[bytes]]:
 def shown(path: str | Path) -> str:
     """The file's name as messages give it."""
     one = Path(path)
-    if str(path) == STDIN or (one.name == COPY_NAME and one.parent.name.startswith(COPY_PREFIX)):
-        return STDIN_SHOWN
-    return str(path)
+    if one.parent.name.startswith(COPY_PREFIX):
+        return unquote(one.name, errors="surrogateescape")
+    return STDIN_SHOWN if str(path) == STDIN else str(path)
 
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[BinaryIO, int]]:
     """The file and its length, 0 if it has none."""
     if str(path) == STDIN:
+        if sys.stdin is None:
+            raise UsageError(f"{STDIN_SHOWN}: is closed; name a file")
         yield sys.stdin.buffer, 0
         return
     try:
@@ -279,12 +283,13 @@ def read_trace(path: str | Path, format_name: str | None = None) -> tuple[str, I
 
 @contextmanager
 def kept(path: str | Path) -> Iterator[str]:
-    """A path that can be read several times: a copy, while it lasts, of standard input."""
-    if str(path) != STDIN:
+    """A path that can be read several times: of standard input or a pipe a copy, while it lasts."""
+    if str(path) != STDIN and not stat.S_ISFIFO(mode_of(path)):
         yield str(path)
         return
+    name = quote(shown(path), safe="", errors="surrogateescape")[-LONGEST_NAME:]
     with tempfile.TemporaryDirectory(prefix=COPY_PREFIX) as folder:
-        copy = Path(folder) / COPY_NAME
-        with copy.open("wb") as to:
-            shutil.copyfileobj(sys.stdin.buffer, to, io.DEFAULT_BUFFER_SIZE * 16)
+        copy = Path(folder) / name
+        with _opened(path) as (file, _), copy.open("wb") as to:
+            shutil.copyfileobj(file, to, io.DEFAULT_BUFFER_SIZE * 16)
         yield str(copy)

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -35,13 +36,13 @@ WRAPPING = (
 Done = subprocess.CompletedProcess[str]
 
 
-def streamsched(*arguments: object, stdin: bytes = b"") -> Done:
+def streamsched(*arguments: object, stdin: bytes = b"", **environ: str) -> Done:
     done = subprocess.run(
         [str(COMMAND), *map(str, arguments)],
         input=stdin,
         capture_output=True,
         timeout=120,
-        env={**os.environ, "COLUMNS": "120"},
+        env={**os.environ, "COLUMNS": "120", **environ},
     )
     return Done(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -662,6 +663,101 @@ def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
     said = why_refused("run", job, to=to)
     assert said.startswith(str(job))
     assert why in said
+
+
+TOO_LONG = "a" * 300  # no file system has such names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["run", TOO_LONG], f"unknown workload or job file '{TOO_LONG}'; there are: "),
+        (["run", JOB, "--to", TOO_LONG], f"--to {TOO_LONG}: cannot write it: File name too long"),
+        (
+            ["frontier", "--plot", f"{TOO_LONG}.svg"],
+            f"--plot {TOO_LONG}.svg: cannot write it: File name too long",
+        ),
+        (["frontier", "--plot", "/"], "--plot /: name a .svg, .png or .pdf file"),
+        # Endless, and no longer than the memory.
+        (["run", JOB, "--disk", "/dev/zero"], "/dev/zero: cannot read it: it has more than "),
+        (
+            ["run", JOB, "--policy", "auto", "--profile", "/dev/zero"],
+            "/dev/zero: cannot read it: it has more than ",
+        ),
+        (["run", JOB, "--seed", "9" * 5000], "invalid value for '--seed': it is too large;"),
+        (
+            ["run", "/dev/null", "--on", "nbd"],
+            "/dev/null: is no file, and with --on nbd it is read more than once",
+        ),
+    ],
+    ids=lambda v: " ".join(map(str, v))[-40:] if isinstance(v, list) else "",
+)
+def test_names_that_no_file_has(arguments: list[object], why: str) -> None:
+    assert why_refused(*arguments).startswith(why)
+
+
+def test_what_a_job_file_includes_may_have_a_long_name(tmp_path: Path, to: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text(f"[r]\ninclude {TOO_LONG}\n")
+    said = why_refused("run", job, to=to)
+    assert said.startswith(f"{job}, line 2: include {TOO_LONG}: there is no such file; ")
+
+
+def test_what_is_read_is_not_written_to(tmp_path: Path) -> None:
+    job, disk, trace = (tmp_path / name for name in ("a.fio", "a.toml", "a.trace"))
+    shutil.copy(JOB, job)
+    shutil.copy(Path(__file__).parents[1] / "disks" / "ssd.toml", disk)
+    trace.write_bytes(PLAIN)
+    link = tmp_path / "link"
+    link.symlink_to(job)
+    before = [path.read_bytes() for path in (job, disk, trace)]
+    for to, *command in (
+        (link, "run", job),
+        (disk, "run", job, "--disk", disk),
+        (trace, "replay", trace),
+        (disk, "profile", disk),
+    ):
+        why = f"--to {to}: is read, and would be lost; name another file"
+        assert why_refused(*command, "--to", to) == why
+    picture = tmp_path / "a.svg"
+    picture.mkdir()
+    why = f"--plot {picture}: cannot write it: Is a directory"
+    assert why_refused("frontier", "--plot", picture) == why
+    assert [path.read_bytes() for path in (job, disk, trace)] == before
+
+
+def test_results_may_have_as_long_a_name_as_there_can_be(tmp_path: Path) -> None:
+    to = tmp_path / ("b" * 255)
+    assert streamsched("run", JOB, "--policy", "noop", "--to", to).returncode == 0
+    assert [to] == list(tmp_path.iterdir()) and to.read_bytes()
+
+
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """Printed, written to a file, and as a device; also where a terminal has few characters."""
+    job = tmp_path / os.fsdecode(b"\xff.fio")
+    shutil.copy(JOB, job)
+    for encoding in ("utf-8:strict", "ascii"):
+        done = streamsched("run", job, "--policy", "noop", PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, done.stderr
+        assert "\\udcff.fio: " in done.stdout
+    to = tmp_path / "to"
+    assert streamsched("run", job, "--policy", "noop", "--to", to).returncode == 0
+    assert "\\udcff.fio: " in to.read_text()
+    done = streamsched("run", "--help", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = tmp_path / "a.trace"
+    trace.write_bytes(PLAIN)
+    for device in (os.fsdecode(b"\xff"), "\U0001f4be" * 40, "x" + "\U0001f4be" * 40):
+        why = why_refused("replay", trace, "--device", device)
+        assert why.startswith(f"{trace}: no device of this format is spelled ")
+
+
+def test_standard_input_that_is_closed() -> None:
+    done = subprocess.run(
+        [COMMAND, "replay", "-"], preexec_fn=lambda: os.close(0), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "streamsched: standard input: is closed; name a file\n"
 
 
 def test_job_file_that_cannot_be_read(tmp_path: Path, to: Path) -> None:

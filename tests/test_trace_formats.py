@@ -12,6 +12,7 @@ import random
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -788,6 +789,21 @@ def test_standard_input_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert Path(path).read_bytes() == b"hello\n"
         with pytest.raises(UsageError, match=r"^standard input: its format"):
             tracefile.open_trace(path)
+    assert not Path(path).exists()
+
+
+def test_a_pipe_is_kept(tmp_path: Path) -> None:
+    """It can be read once, and each simulation reads its trace; a message has its own name."""
+    pipe = tmp_path / os.fsdecode(b"p %\xff\xe2\x98\x83")
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(good("spc"),), daemon=True)
+    writer.start()
+    with tracefile.kept(pipe) as path:
+        assert path != str(pipe)
+        writer.join()
+        for _ in range(2):
+            assert b"".join(part for part, _ in tracefile.open_trace(path).chunks()) == good("spc")
+        assert tracefile.shown(path) == str(pipe)
     assert not Path(path).exists()
 
 
