@@ -347,7 +347,7 @@ static bool try_merge(struct ss_request *rq)
 
 	merge = ss_sched_find_merge(&host.sched, rq, MERGE_SECTORS, &into);
 	if (merge == SS_MERGE_NONE) {
-		/* As the kernel merges what somebody waits for with the other. */
+		/* As the kernel merges these with what nobody waits for. */
 		flags = rq->flags;
 		rq->flags ^= rq->direction == SS_READ ? SS_AHEAD : SS_SYNC;
 		merge = ss_sched_find_merge(&host.sched, rq, MERGE_SECTORS,
