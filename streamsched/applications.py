@@ -137,11 +137,11 @@ mount_volumes() {{
 		mount -o noinit_itable "$volume" "/run/fs/${{volume#*data}}" || exit 1
 	done
 }}
-make_volumes() {{ # NUMBER
+make_volumes() {{ # NUMBER; APART times as far from each other as said above
 	local i
 
 	for i in $(seq "$1"); do
-		echo "0 {VOLUME_SECTORS} linear $DEV $(((i - 1) * {GAP_SECTORS}))" |
+		echo "0 {VOLUME_SECTORS} linear $DEV $(((i - 1) * {GAP_SECTORS} * ${{APART:-1}}))" |
 			dmsetup create --noudevsync "data$i" && dmsetup mknodes &&
 			mkfs.ext4 -q -E nodiscard -J size=64 "/dev/mapper/data$i" &&
 			mkdir -p "/run/fs/$i" || exit 1

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of docs/KERNEL.md for arrays: five emulated disks under md, on the real kernel.
+"""The tables of docs/KERNEL.md for arrays: five emulated disks under md, on the real kernel.
 
-`python -m streamsched.arraytable` measures it all anew, or the jobs, levels and
-schedulers that are named, and writes it. Sizes and distances are four times those of the job
-files, so that each of the five disks has about what a disk by itself has.
+`python -m streamsched.arraytable` measures it all anew, or the jobs, programs, levels and
+schedulers that are named, and writes it. Sizes and distances of jobs are four times those of the
+job files, so that each of the five disks has about what a disk by itself has. Real programs have
+what they have on one disk; where their data is in several volumes, these lie four times as far
+from each other.
 """
 
 from __future__ import annotations
@@ -11,65 +13,50 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streamsched import hddemu, rig
+from streamsched import kerneltable, rig
+from streamsched.applications import APPLICATIONS, Application
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, exit_code_of, named
 from streamsched.jobfile import parse_jobs
-from streamsched.kernelhost import FIO_WORK, MEMORY_MB, process_section
-from streamsched.kerneltable import DISK, FIO_JOBS, QUEUE_DEPTH, cells_done, with_rows
-from streamsched.simulate import NR_REQUESTS
+from streamsched.kernelhost import (
+    ARRAYS,
+    FIO_WORK,
+    KernelPolicy,
+    boot,
+    parse_policies,
+    process_section,
+)
+from streamsched.kerneltable import (
+    DISK,
+    FIO_JOBS,
+    QUEUE_DEPTH,
+    Cell,
+    cells_done,
+    program_cell,
+    source_tree,
+    table_of,
+    with_rows,
+)
 
 DISKS = 5
-CHUNK_KIB = 64
-LEVELS = ("raid0", "raid5")
+LEVELS = ARRAYS
 TOGETHER = "stream, coordinated"
-# What is shown, and the scheduler in iosched that it is.
-SCHEDULERS = {
-    "none": "none",
-    "mq-deadline": "mq-deadline",
-    "bfq": "bfq",
-    "bfq:low_latency=0": "bfq",
-    "stream": "stream",
-    TOGETHER: "stream",
-}
+SCHEDULERS = ("none", "mq-deadline", "bfq", "bfq:low_latency=0", "stream", TOGETHER)
 SCALE = 4
-TIMEOUT_S = 900
-
-SCRIPT = """
-fail() {{ echo "$*" >&2; exit 1; }}
-. $IN/disks.sh || fail "the emulated disks could not be made"
-for d in {names}; do
-	echo {scheduler} >/sys/block/$d/queue/scheduler || fail "no scheduler {scheduler}"
-	[ {scheduler} = none ] || echo {requests} >/sys/block/$d/queue/nr_requests
-	{setting}
-done
-mdadm --create /dev/md0 --run --metadata=1.2 --level={level} --raid-devices={disks} \\
-	--chunk={chunk} --assume-clean {paths} >/dev/null 2>&1 || fail "mdadm makes no array"
-{attach}
-export STREAMSCHED_DISK=/dev/md0
-cd /tmp
-# See kernel/rig/workload.sh.
-echo 2000 >/proc/$$/timerslack_ns
-sleep 0.05
-bash -c '{work}'
-"""
+# The trace of a request of an array, in those of a request of a disk.
+TRACES = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """One job under one scheduler on one level."""
-
-    job: str
-    level: str
-    scheduler: str
-    mb_s: float
-    efficiency: float | None
-    p99_ms: float  # of the reads' times, as fio has them
-    longest_ms: float
+# Real programs; those of docs/KERNEL.md, and one of docs/APPLICATIONS.md.
+PROGRAMS = {
+    **{name: Application(program, ()) for name, program in kerneltable.PROGRAMS.items()},
+    "postmark": APPLICATIONS["postmark"],
+}
 
 
 def scaled(text: str) -> str:
@@ -81,38 +68,26 @@ def scaled(text: str) -> str:
     return re.sub(r"^(size|io_size|offset_increment)=(\d+)([a-z]*)$", more, text, flags=re.M)
 
 
+def policy_of(scheduler: str) -> KernelPolicy:
+    """Of each member."""
+    [policy] = parse_policies("stream" if scheduler == TOGETHER else scheduler)
+    return policy
+
+
 def run(text: str, level: str, scheduler: str) -> list[dict[str, float]]:
     """The job file @text on a fresh array: for each clone bytes, seconds, p99 and longest in ms."""
-    disk = dataclasses.replace(load_disk(DISK), queue_depth=QUEUE_DEPTH)
-    names = [f"hdd{i}" for i in range(DISKS)]
-    latency = "low_latency=0" in scheduler
-    attach = f"{sys.prefix}/bin/streamsched array attach /dev/md0 >/dev/null || exit 1"
-    script = SCRIPT.format(
-        names=" ".join(names),
-        paths=" ".join(f"/dev/{name}" for name in names),
-        scheduler=SCHEDULERS[scheduler],
-        requests=NR_REQUESTS,
-        setting="echo 0 >/sys/block/$d/queue/iosched/low_latency" if latency else ":",
-        level=level,
+    result = boot(
+        load_disk(DISK),
+        policy_of(scheduler),
+        FIO_WORK,
+        path=level,
         disks=DISKS,
-        chunk=CHUNK_KIB,
-        attach=attach if scheduler == TOGETHER else "",
-        work=FIO_WORK.strip(),
+        coordinated=scheduler == TOGETHER,
+        queue_depth=QUEUE_DEPTH,
+        files={"job.fio": text},
     )
-    result = rig.run_in_rig(
-        script,
-        files={
-            "disks.sh": "\n".join(hddemu.script(name, disk) for name in names),
-            "job.fio": text,
-            "fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes(),
-        },
-        show=[Path(sys.prefix), rig.source_root()],
-        timeout_s=TIMEOUT_S,
-        memory_mb=MEMORY_MB,
-    )
-    if result.status or result.complaints():
-        said = [*result.complaints(), *result.stderr.splitlines()[-3:]]
-        raise StreamschedError(f"{level}, {scheduler}: {' | '.join(said)}")
+    if complaints := result.complaints():
+        raise StreamschedError(f"{level}, {scheduler}: the kernel complained: {complaints[0]}")
     output = result.files["fio.json"].decode()
     jobs = json.loads(output[output.index("{") :])["jobs"]
     return [
@@ -146,7 +121,10 @@ def efficiency(clones: Sequence[dict[str, float]], alone: Sequence[dict[str, flo
 
 
 def cells(job: str, level: str, schedulers: Sequence[str], done: Callable[[], None]) -> list[Cell]:
-    """@job under each of @schedulers, against each process alone; @done after each."""
+    """@job under each of @schedulers, against each process alone; @done after each.
+
+    Times are the processes' own, as fio has them.
+    """
     file = rig.source_root() / "jobs" / "kernel" / f"{job}.fio"
     text = scaled(file.read_text())
     alone = run(one_by_one(text, level), level, "none")
@@ -160,6 +138,7 @@ def cells(job: str, level: str, schedulers: Sequence[str], done: Callable[[], No
                 scheduler,
                 _rate(clones),
                 efficiency(clones, alone) if len(clones) > 1 else None,
+                max(c["seconds"] for c in clones),
                 max(c["p99_ms"] for c in clones),
                 max(c["longest_ms"] for c in clones),
             )
@@ -168,45 +147,84 @@ def cells(job: str, level: str, schedulers: Sequence[str], done: Callable[[], No
     return found
 
 
-def markdown(rows: Sequence[Cell]) -> str:
-    """One job's table."""
-    title = FIO_JOBS[rows[0].job]
-    out = [f"### On arrays: {title}", ""]
-    out.append("| level | scheduler | MB/s | efficiency | p99 ms | longest ms |")
-    out.append("|---|---|---:|---:|---:|---:|")
-    for cell in rows:
-        efficiency = "" if cell.efficiency is None else f"{cell.efficiency:.3f}"
-        out.append(
-            f"| {cell.level} | {cell.scheduler} | {cell.mb_s:.2f} | {efficiency} "
-            f"| {cell.p99_ms:.1f} | {cell.longest_ms:.1f} |"
+def program_cells(
+    name: str,
+    application: Application,
+    level: str,
+    schedulers: Sequence[str],
+    done: Callable[[], None] = lambda: None,
+) -> list[Cell]:
+    """Real programs under each of @schedulers; @done after each.
+
+    Times are those of the disks' requests.
+    """
+    application.check()
+    variables, show = application.set_up()
+    # See _VOLUMES of applications.py.
+    variables = {"TREE": str(source_tree()), "APART": str(SCALE), **variables}
+    head = "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items())
+    program = application.program
+    # Requests of the array are traced as well as those of its disks.
+    program = dataclasses.replace(program, trace_kib=TRACES * program.trace_kib)
+    if program.disk_mb is not None and level == "raid5":
+        # Small files lie so that a block of parity often covers only one or two of theirs.
+        parity_mb = program.disk_mb
+        program = dataclasses.replace(
+            program,
+            disk_mb=program.disk_mb + parity_mb,
+            memory_mb=program.memory_mb + parity_mb,
         )
-    return "\n".join(out)
+    found = []
+    for scheduler in schedulers:
+        cell = program_cell(
+            name,
+            program,
+            level,
+            load_disk(DISK),
+            policy_of(scheduler),
+            head,
+            show,
+            disks=DISKS,
+            coordinated=scheduler == TOGETHER,
+        )
+        found.append(dataclasses.replace(cell, policy=scheduler))
+        done()
+    return found
 
 
 def write_into(document: Path, found: Sequence[Cell]) -> None:
     """Put the rows that were measured where they belong, and leave the others as they are."""
+    name = found[0].workload
     rows = [f"| {level} | {scheduler} |" for level in LEVELS for scheduler in SCHEDULERS]
-    new = markdown(found).splitlines()
-    document.write_text(with_rows(document.read_text(), f"arrays {found[0].job}", new, rows))
+    program = PROGRAMS[name].program if name in PROGRAMS else None
+    new = table_of(found, program, "level", "On arrays: ").splitlines()
+    document.write_text(with_rows(document.read_text(), f"arrays {name}", new, rows))
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Measure what is named (jobs, levels, schedulers; nothing: all) into docs/KERNEL.md."""
-    jobs, levels, schedulers = named(
+    """Measure what is named (workloads, levels, schedulers; nothing: all) into docs/KERNEL.md."""
+    workloads, levels, schedulers = named(
         arguments,
-        ("job", list(FIO_JOBS)),
+        ("job or program", [*FIO_JOBS, *PROGRAMS]),
         ("level", LEVELS),
-        ("scheduler", list(SCHEDULERS)),
+        ("scheduler", SCHEDULERS),
     )
     rig.build()
     rig.build_modules()
     document = rig.source_root() / "docs" / "KERNEL.md"
     with cells_done() as progress:
-        total = len(jobs) * len(levels) * len(schedulers)
+        total = len(workloads) * len(levels) * len(schedulers)
         task = progress.add_task("array table", total=total)
-        for job in jobs:
+
+        def tell() -> None:
+            progress.advance(task)
+
+        for name in workloads:
             for level in levels:
-                found = cells(job, level, schedulers, lambda: progress.advance(task))
+                if name in PROGRAMS:
+                    found = program_cells(name, PROGRAMS[name], level, schedulers, tell)
+                else:
+                    found = cells(name, level, schedulers, tell)
                 write_into(document, found)
 
 

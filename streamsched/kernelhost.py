@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -35,6 +36,9 @@ HISTORIC = ("noop", "linus", "deadline-2.6", "anticipatory", "cfq", "cooperative
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "stream", *HISTORIC)
 DEFAULT_POLICIES = "none,mq-deadline,kyber,bfq,bfq:low_latency=0,stream"
 PATHS = ("direct", "loop", "crypt", "md0", "nbd")
+# Further paths of boot(): md arrays of several disks, in chunks of so many KiB.
+ARRAYS = ("raid0", "raid5")
+CHUNK_KIB = 64
 # Long enough for an alone rate, short enough for nobody to wait for it.
 ALONE_BYTES = 256 << 20
 # Real seconds that one rig may take.
@@ -101,6 +105,8 @@ def boot(
     work: str,
     *,
     path: str = "direct",
+    disks: int = 1,
+    coordinated: bool = False,
     queue_depth: int = 1,
     variant: str = "base",
     prepare: str | None = None,
@@ -114,6 +120,9 @@ def boot(
 ) -> rig.RigResult:
     """One rig: the disk, the layers of @path, the scheduler, the trace, and @work (bash).
 
+    With a @path of ARRAYS there are so many @disks as this; @coordinated: their schedulers are
+    attached as the array's members.
+
     @work finds the top of the layers in $DEV; see kernel/rig/workload.sh. The rig's @memory_mb
     also hold the disk's data and the trace's @trace_kib. @disk_settings are further attributes
     of the emulated disk (docs/HDD-EMU.md); at most @readahead_kib are read ahead (None: what the
@@ -122,7 +131,9 @@ def boot(
     """
     emulated = dataclasses.replace(disk, queue_depth=queue_depth)
     inside: dict[str, bytes | str] = {
-        "disk.sh": hddemu.script("hdd0", emulated, disk_settings),
+        "disk.sh": "\n".join(
+            hddemu.script(f"hdd{i}", emulated, disk_settings) for i in range(disks)
+        ),
         "work.sh": work,
         "fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes(),
         **(files or {}),
@@ -135,9 +146,12 @@ def boot(
         files=inside,
         timeout_s=TIMEOUT_S,
         memory_mb=memory_mb,
-        show=show,
+        # With the command that attaches.
+        show=[*show, *([Path(sys.prefix), rig.source_root()] if coordinated else [])],
         environment={
             "STACK": path,
+            "CHUNK_KIB": str(CHUNK_KIB),
+            "ATTACH": f"{sys.prefix}/bin/streamsched array attach" if coordinated else "",
             "CRYPT_OPTIONS": " ".join([str(len(crypt_options)), *crypt_options]),
             "READAHEAD_KIB": "" if readahead_kib is None else str(readahead_kib),
             "SCHEDULER": policy.name,
@@ -158,10 +172,17 @@ def boot(
     return result
 
 
+def block_traces(result: rig.RigResult, skip_ns: int = 0) -> list[BlockTrace]:
+    """What each of the emulated disks went through, but for the first @skip_ns."""
+    lines = result.files["trace"].decode().splitlines()
+    devices = result.files["dev"].decode().replace(":", ",").split()
+    return [parse(lines, device, skip_ns) for device in devices]
+
+
 def block_trace(result: rig.RigResult, skip_ns: int = 0) -> BlockTrace:
-    """What the emulated disk went through, but for the first @skip_ns."""
-    device = result.files["dev"].decode().strip().replace(":", ",")
-    return parse(result.files["trace"].decode().splitlines(), device, skip_ns)
+    """What the one emulated disk went through."""
+    [trace] = block_traces(result, skip_ns)
+    return trace
 
 
 def _sizes(process: Process) -> str:

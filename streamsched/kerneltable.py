@@ -28,7 +28,7 @@ from streamsched.kernelhost import (
     MEMORY_MB,
     TRACE_KIB,
     KernelPolicy,
-    block_trace,
+    block_traces,
     boot,
     compare_on_kernel,
     parse_policies,
@@ -234,16 +234,22 @@ def program_cell(
     show: Sequence[Path] = (),
     queue_depth: int = QUEUE_DEPTH,
     streamer: str = STREAMER,
+    *,
+    disks: int = 1,
+    coordinated: bool = False,
 ) -> Cell:
     """Real programs under one scheduler; @head (bash) begins the preparation.
 
-    @streamer (Python) is who streams meanwhile, in the workloads that have such a one.
+    @path, @disks and @coordinated are as for boot(). @streamer (Python) is who streams meanwhile,
+    in the workloads that have such a one.
     """
     result = boot(
         disk,
         policy,
         program.work,
         path=path,
+        disks=disks,
+        coordinated=coordinated,
         queue_depth=queue_depth,
         prepare=head + program.prepare,
         files={"streamer.py": streamer},
@@ -255,8 +261,12 @@ def program_cell(
         show=show,
     )
     begin, end = map(float, result.files["times"].split())
-    trace = block_trace(result)
-    inside = [r for r in trace.requests if begin * 1e9 <= r.issue_ns <= end * 1e9]
+    inside = [
+        request
+        for trace in block_traces(result)
+        for request in trace.requests
+        if begin * 1e9 <= request.issue_ns <= end * 1e9
+    ]
     seconds = end - begin
     read = sum(r.sectors for r in inside if not r.write) * 512
     moved = sum(r.sectors for r in inside) * 512
@@ -327,39 +337,41 @@ def measure(
     return cells
 
 
-def markdown(cells: Sequence[Cell]) -> str:
-    """The tables of docs/KERNEL.md."""
-    out: list[str] = []
-    for workload in dict.fromkeys(cell.workload for cell in cells):
-        fio = workload in FIO_JOBS
-        title = FIO_JOBS[workload] if fio else PROGRAMS[workload].title
-        out.append(f"### {title[0].upper()}{title[1:]}\n")
-        if fio:
-            out.append("| path | scheduler | MB/s | efficiency | p99 ms | longest ms |")
-            out.append("|---|---|---:|---:|---:|---:|")
-        else:
-            program = PROGRAMS[workload]
-            streamer = f"{program.background}, MB/s | " if program.background else ""
-            out.append(
-                f"| path | scheduler | {program.foreground}, s | {streamer}disk MB/s "
-                "| p99 ms | longest ms |"
-            )
-            out.append("|---|---|---:|---:|---:|---:|" + ("---:|" if streamer else ""))
-        for cell in cells:
-            if cell.workload != workload:
-                continue
-            if cell.efficiency is not None:
-                middle = f"{cell.mb_s:.2f} | {cell.efficiency:.3f}"
-            elif cell.background_mb_s is not None:
-                middle = f"{cell.seconds:.2f} | {cell.background_mb_s:.1f} | {cell.mb_s:.1f}"
-            else:
-                middle = f"{cell.seconds:.2f} | {cell.mb_s:.1f}"
-            out.append(
-                f"| {cell.path} | {cell.policy} | {middle} "
-                f"| {cell.p99_ms:.1f} | {cell.longest_ms:.1f} |"
-            )
-        out.append("")
-    return "\n".join(out)
+def _figures(cell: Cell) -> str:
+    """What stands in a row after path and scheduler."""
+    if cell.workload in FIO_JOBS:
+        efficiency = "" if cell.efficiency is None else f"{cell.efficiency:.3f}"
+        middle = f"{cell.mb_s:.2f} | {efficiency}"
+    elif cell.background_mb_s is not None:
+        middle = f"{cell.seconds:.2f} | {cell.background_mb_s:.1f} | {cell.mb_s:.1f}"
+    else:
+        middle = f"{cell.seconds:.2f} | {cell.mb_s:.1f}"
+    return f"{middle} | {cell.p99_ms:.1f} | {cell.longest_ms:.1f}"
+
+
+def table_of(
+    cells: Sequence[Cell], program: Program | None, where: str = "path", before: str = ""
+) -> str:
+    """One workload's table, which is @program's or a job's; @where: what a cell's path is called.
+
+    @before begins the title.
+    """
+    title = program.title if program else FIO_JOBS[cells[0].workload]
+    if program:
+        streamer = f"{program.background}, MB/s | " if program.background else ""
+        measured = f"{program.foreground}, s | {streamer}disk MB/s"
+    else:
+        measured = "MB/s | efficiency"
+    columns = f"{measured} | p99 ms | longest ms"
+    return "\n".join(
+        [
+            f"### {before}{title}" if before else f"### {title[0].upper()}{title[1:]}",
+            "",
+            f"| {where} | scheduler | {columns} |",
+            "|---|---|" + "---:|" * len(columns.split(" | ")),
+            *(f"| {cell.path} | {cell.policy} | {_figures(cell)} |" for cell in cells),
+        ]
+    )
 
 
 def marks(workload: str) -> tuple[str, str]:
@@ -387,7 +399,8 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
     schedulers = [policy.label for policy in parse_policies(DEFAULT_POLICIES)]
     rows = [f"| {path} | {scheduler} |" for path in PATHS for scheduler in schedulers]
     for workload in dict.fromkeys(cell.workload for cell in cells):
-        new = markdown([cell for cell in cells if cell.workload == workload]).splitlines()
+        mine = [cell for cell in cells if cell.workload == workload]
+        new = table_of(mine, PROGRAMS.get(workload)).splitlines()
         text = with_rows(text, workload, new, rows)
     document.write_text(text)
 

@@ -14,7 +14,7 @@ import array_guest
 import pytest
 from rig_driver import VARIANT, in_rig
 
-from streamsched import kernelarray
+from streamsched import arraytable, kernelarray
 from streamsched.errors import StreamschedError, UsageError
 
 pytestmark = pytest.mark.e2e
@@ -262,3 +262,15 @@ def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
     assert rates[0] > 1.1 * rates[1], rates
     assert rates[0] > 3 * max(rates[2:]), rates
     assert together["counters"]["turns"] > 4
+
+
+def test_a_tree_is_read_beside_a_streaming_reader() -> None:
+    """
+    Neither keeps the other from the array. When those who are no streams had no turn of their own
+    the tree took 90 s.
+    """
+    [cell] = arraytable.program_cells(
+        "love-2", arraytable.PROGRAMS["love-2"], "raid0", [arraytable.TOGETHER]
+    )
+    assert cell.seconds < 20
+    assert cell.background_mb_s is not None and cell.background_mb_s > 100

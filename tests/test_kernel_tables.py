@@ -50,3 +50,16 @@ def test_what_is_measured_can_be_named() -> None:
     assert named(["stream", "raid5"], *kinds) == [["raid5"], ["stream"]]
     with pytest.raises(UsageError, match="unknown level or scheduler 'raid6'"):
         named(["raid6"], *kinds)
+
+
+def test_a_table_of_programs_says_what_was_timed() -> None:
+    program = arraytable.PROGRAMS["love-2"].program
+    cell = kerneltable.Cell("love-2", "raid0", "stream", 235.8, None, 5.58, 46.4, 521.4, 224.2)
+    assert kerneltable.table_of([cell], program, "level", "On arrays: ").splitlines() == [
+        "### On arrays: streaming read, source tree read",
+        "",
+        "| level | scheduler | reading the tree, s | streaming reader, MB/s | disk MB/s | p99 ms "
+        "| longest ms |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        "| raid0 | stream | 5.58 | 224.2 | 235.8 | 46.4 | 521.4 |",
+    ]

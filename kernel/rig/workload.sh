@@ -4,20 +4,23 @@
 # Inside the rig: an emulated disk, what is stacked on it, a scheduler, the
 # block trace, and the work. streamsched/kernelhost.py prepares
 #
-#   $IN/disk.sh      makes the disk /dev/hdd0
+#   $IN/disk.sh      makes the disk /dev/hdd0, for an array /dev/hdd1 ... too
 #   $IN/prepare.sh   optional: what must be on the disk before the work; $DEV
 #   $IN/work.sh      the work, on $DEV; its exit status is ours
-#   STACK            direct, loop, crypt, md0 or nbd
+#   STACK            direct, loop, crypt, md0 or nbd; raid0 or raid5: an md
+#                    array of all disks
+#   CHUNK_KIB        of such an array
+#   ATTACH           command that coordinates its members' schedulers; or empty
 #   CRYPT_OPTIONS    optional parameters of dm-crypt, "COUNT OPTION ..."; or empty
 #   READAHEAD_KIB    for the stack's queue/read_ahead_kb; or empty: the kernel's
-#   SCHEDULER        of the emulated disk
+#   SCHEDULER        of the emulated disks
 #   WITH_MODULE      that has it, if it is not there; or empty
 #   SETTINGS         lines "FILE VALUE" for its iosched/
 #   NR_REQUESTS      for queue/nr_requests
 #   TRACE_KIB        how large the trace's buffer is
 #
-# and takes from $OUT: failed (one sentence), trace, dev, counters, and what
-# the work leaves.
+# and takes from $OUT: failed (one sentence), trace, dev (a line for each disk),
+# counters, and what the work leaves.
 set -u
 
 fail() {
@@ -36,7 +39,7 @@ need() {
 		fail "$1 is missing: install the Debian package $2"
 }
 
-stack() {
+stack() { # DISK...
 	case $STACK in
 	direct) DEV=$DISK ;;
 	loop) DEV=$(losetup --find --show --direct-io=on "$DISK") ;;
@@ -56,6 +59,13 @@ stack() {
 			--chunk=64 "$DISK" >/dev/null
 		DEV=/dev/md0
 		;;
+	raid0 | raid5)
+		need mdadm mdadm
+		mdadm --create /dev/md0 --run --metadata=1.2 --level="$STACK" \
+			--raid-devices=$# --chunk="$CHUNK_KIB" --assume-clean \
+			"${@/#//dev/}" >/dev/null 2>&1
+		DEV=/dev/md0
+		;;
 	nbd)
 		need qemu-nbd qemu-utils
 		need nbd-client nbd-client
@@ -73,11 +83,9 @@ stack() {
 		fail "the path $STACK cannot read $READAHEAD_KIB KiB ahead"
 }
 
-schedule() {
-	local file value
+schedule() { # DISK
+	local file value QUEUE=/sys/block/$1/queue
 
-	[ -z "$WITH_MODULE" ] || insmod "$MODULES/$WITH_MODULE.ko" ||
-		fail "the module $WITH_MODULE cannot be loaded"
 	echo "$SCHEDULER" >"$QUEUE/scheduler" ||
 		fail "the kernel has no scheduler $SCHEDULER"
 	# Without a scheduler the number is that of the disk's commands.
@@ -107,12 +115,12 @@ trace() {
 
 TRACING=/sys/kernel/tracing
 DISK=/dev/hdd0
-QUEUE=/sys/block/hdd0/queue
 
 # shellcheck source=/dev/null
 . "$IN/disk.sh" || fail "the emulated disk could not be made"
-stack
-export DEV DISK QUEUE STREAMSCHED_DISK="$DEV"
+cd /sys/block && DISKS=(hdd*) || exit 1
+stack "${DISKS[@]}"
+export DEV STREAMSCHED_DISK="$DEV"
 cd /tmp || exit 1
 if [ -e "$IN/prepare.sh" ]; then
 	bash "$IN/prepare.sh" 2>/tmp/said ||
@@ -121,7 +129,14 @@ if [ -e "$IN/prepare.sh" ]; then
 	! dmesg | grep -m 1 "hdd_emu: .* failed: " >"$OUT/failed" || exit 1
 	rm "$OUT/failed"
 fi
-schedule
+[ -z "$WITH_MODULE" ] || insmod "$MODULES/$WITH_MODULE.ko" ||
+	fail "the module $WITH_MODULE cannot be loaded"
+for disk in "${DISKS[@]}"; do
+	schedule "$disk"
+done
+# shellcheck disable=SC2086 # a command with its arguments
+[ -z "$ATTACH" ] || $ATTACH "$DEV" >/dev/null ||
+	fail "the members of $DEV could not be coordinated"
 # fio measures once, when it starts, how long the shortest sleep takes, and
 # spins through the rest of a think time. A kernel that has just booted wakes
 # nobody before its first tick, 10 ms after that, and has fine timers then. If
@@ -134,6 +149,6 @@ status=$?
 sync
 echo 0 >"$TRACING/tracing_on"
 cat "$TRACING/trace" >"$OUT/trace"
-cat /sys/block/hdd0/dev >"$OUT/dev"
-cat /sys/kernel/debug/block/hdd0/sched/counters >"$OUT/counters" 2>/dev/null
+cat /sys/block/hdd*/dev >"$OUT/dev"
+cat /sys/kernel/debug/block/hdd*/sched/counters >"$OUT/counters" 2>/dev/null
 exit $status
