@@ -35,12 +35,12 @@ from streamsched.kerneltable import (
     TIMED,
     Cell,
     Program,
-    cells_done,
     marks,
     program_cell,
     source_tree,
     with_rows,
 )
+from streamsched.progress import counted
 
 # Commands in the disk at once, and the path: all that the disk can; and one, so that only the
 # scheduler has a choice, with owners hidden, as in the paper's Figure 3.
@@ -659,7 +659,7 @@ def table(
             raise unknown("program", name, APPLICATIONS)
         APPLICATIONS[name].check()
     document = rig.source_root() / "docs" / "APPLICATIONS.md"
-    progress = cells_done()
+    progress = counted()
     conditions = sum(len(APPLICATIONS[name].conditions) for name in names)
     with progress:
         task = progress.add_task("applications", total=conditions * len(POLICIES.split(",")))

@@ -36,12 +36,12 @@ from streamsched.kerneltable import (
     FIO_JOBS,
     QUEUE_DEPTH,
     Cell,
-    cells_done,
     program_cell,
     source_tree,
     table_of,
     with_rows,
 )
+from streamsched.progress import counted
 
 DISKS = 5
 LEVELS = ARRAYS
@@ -212,7 +212,7 @@ def table(arguments: Sequence[str]) -> None:
     rig.build()
     rig.build_modules()
     document = rig.source_root() / "docs" / "KERNEL.md"
-    with cells_done() as progress:
+    with counted() as progress:
         total = len(workloads) * len(levels) * len(schedulers)
         task = progress.add_task("array table", total=total)
 

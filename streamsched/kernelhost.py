@@ -19,7 +19,6 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamsched import hddemu, rig
 from streamsched.blocktrace import EVENTS, BlockTrace, parse
@@ -29,6 +28,7 @@ from streamsched.errors import StreamschedError, UsageError, unknown
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
 from streamsched.policies import names_in, refuse_twice
+from streamsched.progress import counted
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 
 # Of the module historic-iosched, which is for the rig only.
@@ -350,15 +350,7 @@ def compare_on_kernel(
             console.print(f"streamsched: {policy.label}: the kernel complained: {line.strip()}")
         return result
 
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = counted(console)
     task = progress.add_task(f"{job_file.name} on the kernel", total=len(policies) + 1)
     futures: list[Future[rig.RigResult]] = []
     interrupted = False

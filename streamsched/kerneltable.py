@@ -15,9 +15,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from streamsched import rig
 from streamsched.blocktrace import Request
 from streamsched.diskfile import Disk, load_disk
@@ -33,6 +30,7 @@ from streamsched.kernelhost import (
     compare_on_kernel,
     parse_policies,
 )
+from streamsched.progress import counted
 
 DISK = "wd5000aaks"
 QUEUE_DEPTH = 32
@@ -405,17 +403,6 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
     document.write_text(text)
 
 
-def cells_done() -> Progress:
-    """A bar that counts cells, with the time so far."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
-
-
 def table(arguments: Sequence[str]) -> None:
     """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/KERNEL.md."""
     every = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
@@ -425,7 +412,7 @@ def table(arguments: Sequence[str]) -> None:
         ("path", PATHS),
         ("scheduler", list(every)),
     )
-    progress = cells_done()
+    progress = counted()
     total = len(workloads) * len(paths) * len(schedulers)
     task = progress.add_task("kernel table", total=total)
     document = rig.source_root() / "docs" / "KERNEL.md"

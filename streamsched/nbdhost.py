@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamsched.blocktrace import BlockTrace, parse
 from streamsched.compare import ALONE_POLICY, Comparison, stand_in
@@ -32,6 +31,7 @@ from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
 from streamsched.jobfile import Process
 from streamsched.kernelhost import process_section
 from streamsched.policies import check_spec
+from streamsched.progress import counted
 from streamsched.simulate import COUNTERS, Run, Setup
 
 DEFAULT_POLICIES = "noop,deadline,stream:deadline"
@@ -200,15 +200,7 @@ def compare_on_nbd(
     lonely = dataclasses.replace(setups[0], policy=ALONE_POLICY, tunables=())
     rates: dict[int, float] = {}
     runs: list[Run] = []
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = counted(console)
     task = progress.add_task(f"{job_file.name} in real time", total=len(setups) + 1)
     with progress, tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
         description = Path(name) / "disk"
