@@ -704,18 +704,22 @@ def test_what_a_job_file_includes_may_have_a_long_name(tmp_path: Path, to: Path)
 
 
 def test_what_is_read_is_not_written_to(tmp_path: Path) -> None:
-    job, disk, trace = (tmp_path / name for name in ("a.fio", "a.toml", "a.trace"))
+    names = ("a.fio", "a.toml", "a.trace", "a.json")
+    job, disk, trace, profile = (tmp_path / name for name in names)
     shutil.copy(JOB, job)
     shutil.copy(Path(__file__).parents[1] / "disks" / "ssd.toml", disk)
     trace.write_bytes(PLAIN)
+    profile.write_text("{}")
     link = tmp_path / "link"
     link.symlink_to(job)
-    before = [path.read_bytes() for path in (job, disk, trace)]
+    before = [path.read_bytes() for path in (job, disk, trace, profile)]
     for to, *command in (
         (link, "run", job),
         (disk, "run", job, "--disk", disk),
         (trace, "replay", trace),
         (disk, "profile", disk),
+        (profile, "run", job, "--policy", "auto", "--profile", profile),
+        (profile, "replay", trace, "--policy", "auto", "--profile", profile),
     ):
         why = f"--to {to}: is read, and would be lost; name another file"
         assert why_refused(*command, "--to", to) == why
@@ -723,7 +727,7 @@ def test_what_is_read_is_not_written_to(tmp_path: Path) -> None:
     picture.mkdir()
     why = f"--plot {picture}: cannot write it: Is a directory"
     assert why_refused("frontier", "--plot", picture) == why
-    assert [path.read_bytes() for path in (job, disk, trace)] == before
+    assert [path.read_bytes() for path in (job, disk, trace, profile)] == before
 
 
 def test_results_may_have_as_long_a_name_as_there_can_be(tmp_path: Path) -> None:
