@@ -52,15 +52,25 @@ def disks(number: int, scheduler: str, sectors: int = SECTORS) -> Iterator[list[
 
 def create(level: str, members: list[Emu], *more: str) -> None:
     """The md array /dev/md0 of these disks."""
-    # A kernel that frees late, as KASAN's does, knows the one before it for seconds more.
-    if Path("/sys/block/md0").exists():
-        time.sleep(10)
     words = ["mdadm", "--create", MD, "--run", "--metadata=1.2", f"--level={level}", "--chunk=64"]
     words += ["--assume-clean", f"--raid-devices={len(members)}", *more]
     if level not in ("0", "linear"):
         # mdadm gives large arrays one; Linux 7.2 and mdadm 4.2 do not agree on how.
         words.append("--bitmap=none")
-    must(*words, *(str(disk.path) for disk in members))
+    words += [str(disk.path) for disk in members]
+    # A kernel that frees late, as KASAN's does, knows the one before it for seconds more; some of
+    # that is to be seen, and some only by what mdadm says.
+    said = "/sys/block/md0 is still there"
+    for _ in range(3):
+        if not Path("/sys/block/md0").exists():
+            done = command(*words)
+            if done.returncode == 0:
+                return
+            said = f"{done.stdout} {done.stderr}"
+            if "unexpected failure opening" not in said:
+                break
+        time.sleep(10)
+    raise AssertionError(f"{' '.join(words)}: {said}")
 
 
 @contextmanager
