@@ -151,7 +151,7 @@ def boot(
         environment={
             "STACK": path,
             "CHUNK_KIB": str(CHUNK_KIB),
-            "ATTACH": f"{sys.prefix}/bin/streamsched array attach" if coordinated else "",
+            "COORDINATOR": f"{sys.prefix}/bin/streamsched" if coordinated else "",
             "CRYPT_OPTIONS": " ".join([str(len(crypt_options)), *crypt_options]),
             "READAHEAD_KIB": "" if readahead_kib is None else str(readahead_kib),
             "SCHEDULER": policy.name,

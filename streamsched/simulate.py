@@ -192,12 +192,12 @@ def disk_params(disk: Disk) -> Any:
     return params
 
 
-@functools.lru_cache(maxsize=16)
 def _said(why: Any) -> str:
     """A sentence of the core's; a name in it may have been no UTF-8, or cut within a character."""
     return str(ffi.string(why).decode(errors="backslashreplace"))
 
 
+@functools.lru_cache(maxsize=16)
 def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
     """The service-time curve of @disk, measured on the model as the paper measures a disk."""
     scratch = ffi.new("struct hdd *")

@@ -14,7 +14,7 @@ from streamsched.array import parse_array
 from streamsched.diskfile import load_disk
 from streamsched.errors import UsageError
 from streamsched.jobfile import Process
-from streamsched.simulate import Run, Setup, Simulation
+from streamsched.simulate import Run, Setup, Simulation, measured_curve
 
 DISK = load_disk("wd5000aaks")
 MS = 1_000_000
@@ -163,3 +163,12 @@ def test_what_is_observed() -> None:
     assert (end.sent_bytes, end.done_bytes, end.completed) == (1 * MIB, 1 * MIB, 16)
     # One at a time: the mean number under way is a little less than one.
     assert 0.9 < end.response_s / (result.duration_ns / 1e9) <= 1.0
+
+
+def test_each_refusal_is_said_and_the_curve_measured_once() -> None:
+    """Sentences come in one buffer, which is written anew; a curve is the same for a disk."""
+    with Simulation(Setup(DISK, "noop")) as simulation:
+        for name in ("nonesuch", "another"):
+            with pytest.raises(UsageError, match=name):
+                simulation.switch(name)
+    assert measured_curve(DISK) is measured_curve(DISK)

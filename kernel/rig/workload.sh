@@ -10,7 +10,8 @@
 #   STACK            direct, loop, crypt, md0 or nbd; raid0 or raid5: an md
 #                    array of all disks
 #   CHUNK_KIB        of such an array
-#   ATTACH           command that coordinates its members' schedulers; or empty
+#   COORDINATOR      streamsched, which is to coordinate its members' schedulers; or
+#                    empty
 #   CRYPT_OPTIONS    optional parameters of dm-crypt, "COUNT OPTION ..."; or empty
 #   READAHEAD_KIB    for the stack's queue/read_ahead_kb; or empty: the kernel's
 #   SCHEDULER        of the emulated disks
@@ -134,8 +135,7 @@ fi
 for disk in "${DISKS[@]}"; do
 	schedule "$disk"
 done
-# shellcheck disable=SC2086 # a command with its arguments
-[ -z "$ATTACH" ] || $ATTACH "$DEV" >/dev/null ||
+[ -z "$COORDINATOR" ] || "$COORDINATOR" array attach "$DEV" >/dev/null ||
 	fail "the members of $DEV could not be coordinated"
 # fio measures once, when it starts, how long the shortest sleep takes, and
 # spins through the rest of a think time. A kernel that has just booted wakes
