@@ -20,6 +20,7 @@ from streamsched.cli_options import (
     RuleOption,
     files_of,
     nr_jobs,
+    path_option,
     specs_of,
 )
 from streamsched.cli_output import check_to, wide_console
@@ -41,11 +42,10 @@ def calibrate(
     ],
     to: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--to",
-            metavar="<path>",
-            parser=given("--to", "a .toml file", Path),
-            help="Write the description to this .toml file, whole or not at all.",
+            "a .toml file",
+            "Write the description to this .toml file, whole or not at all.",
         ),
     ] = None,
     fast: Annotated[
@@ -138,11 +138,10 @@ def profile_(
     queue_depth: DepthOption = 1,
     to: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--to",
-            metavar="<path>",
-            parser=given("--to", "a file", Path),
-            help="Write the profile to this file; without it to where run and replay look for it.",
+            "a file",
+            "Write the profile to this file; without it to where run and replay look for it.",
         ),
     ] = None,
     jobs: JobsOption = 0,

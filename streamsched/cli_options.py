@@ -8,7 +8,7 @@ import enum
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,12 @@ from streamsched.diskfile import Disk, is_path, load_disk
 from streamsched.errors import UsageError, given
 from streamsched.policies import check_spec, names_in, parse_settings, refuse_twice
 from streamsched.simulate import Setup
+
+
+def path_option(name: str, what: str, tells: str) -> Any:
+    """The option @name of typer, the path of @what, which must not be empty; @tells is its help."""
+    return typer.Option(name, metavar="<path>", parser=given(name, what, Path), help=tells)
+
 
 DEFAULT_DISK = "wd5000aaks"
 DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
@@ -119,11 +125,10 @@ CurveOption = Annotated[
 ]
 ProfileOption = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
         "--profile",
-        metavar="<path>",
-        parser=given("--profile", "a file", Path),
-        help="For auto: what `streamsched profile` has written for this disk; "
+        "a file",
+        "For auto: what `streamsched profile` has written for this disk; "
         "without it one is measured once and kept.",
     ),
 ]
@@ -141,12 +146,7 @@ RuleOption = Annotated[
 OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
 ToOption = Annotated[
     Path | None,
-    typer.Option(
-        "--to",
-        metavar="<path>",
-        parser=given("--to", "a file", Path),
-        help="Write the results to this file, whole or not at all.",
-    ),
+    path_option("--to", "a file", "Write the results to this file, whole or not at all."),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched.cli_options import JobsOption, ToOption, nr_jobs
+from streamsched.cli_options import JobsOption, ToOption, nr_jobs, path_option
 from streamsched.cli_output import check_to, wide_console
-from streamsched.errors import UsageError, given
+from streamsched.errors import UsageError
 from streamsched.files import write_whole
 from streamsched.policies import AUTO
 
@@ -79,11 +79,10 @@ def compare_all(
 def frontier(
     plot: Annotated[
         Path | None,
-        typer.Option(
+        path_option(
             "--plot",
-            metavar="<path>",
-            parser=given("--plot", "a .svg, .png or .pdf file", Path),
-            help="Draw the picture too, as .svg, .png or .pdf.",
+            "a .svg, .png or .pdf file",
+            "Draw the picture too, as .svg, .png or .pdf.",
         ),
     ] = None,
     jobs: JobsOption = 0,

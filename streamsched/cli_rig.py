@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from streamsched import rig
-from streamsched.cli_options import FLAG
-from streamsched.errors import given
+from streamsched.cli_options import FLAG, path_option
 
 app = typer.Typer(
     help="A real Linux kernel in virtual time, on this machine's own files (docs/RIG.md).",
@@ -70,12 +69,7 @@ def rig_exec(
     ] = rig.Clock.virtual,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="<path>",
-            parser=given("--out", "a folder", Path),
-            help="The folder for what is left in $OUT.",
-        ),
+        path_option("--out", "a folder", "The folder for what is left in $OUT."),
     ] = None,
 ) -> None:
     """Run a command inside, in this folder; exit with its status, or 125 if the rig failed."""
