@@ -20,7 +20,7 @@ from typing import Any
 from streamsched import rig
 from streamsched.diskfile import load_disk
 from streamsched.errors import exit_code_of, named
-from streamsched.jobfile import load_jobs
+from streamsched.jobfile import load_job_file
 from streamsched.kernelhost import compare_on_kernel, parse_policies
 from streamsched.kerneltable import (
     DISK,
@@ -45,10 +45,10 @@ CRYPT_OPTIONS: tuple[tuple[str, ...], ...] = (
 def measure(title: str, job: Path, policies: str, **changes: Any) -> None:
     """Print a line for each policy: MB/s and efficiency."""
     disk = load_disk(DISK)
-    processes = load_jobs(job, capacity_bytes=disk.capacity_sectors * 512)
+    file = load_job_file(job, capacity_bytes=disk.capacity_sectors * 512)
     depth = changes.pop("queue_depth", QUEUE_DEPTH)
     comparison = compare_on_kernel(
-        job, disk, processes, parse_policies(policies), queue_depth=depth, **changes
+        file, disk, parse_policies(policies), queue_depth=depth, **changes
     )
     for run in comparison.runs:
         print(

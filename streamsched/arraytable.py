@@ -22,14 +22,15 @@ from streamsched import kerneltable, rig
 from streamsched.applications import APPLICATIONS, Application
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, exit_code_of, named
-from streamsched.jobfile import parse_jobs
+from streamsched.fio_write import Place, alone_text, job_text
+from streamsched.jobfile import JobFile, parse_job_file
 from streamsched.kernelhost import (
+    ALONE_S,
     ARRAYS,
     FIO_WORK,
     KernelPolicy,
     boot,
     parse_policies,
-    process_section,
 )
 from streamsched.kerneltable import (
     DISK,
@@ -105,12 +106,11 @@ def _rate(clones: Sequence[dict[str, float]]) -> float:
     return sum(c["bytes"] for c in clones) / 1e6 / max(c["seconds"] for c in clones)
 
 
-def one_by_one(text: str, level: str) -> str:
-    """A job file that has each process of @text alone, one after the other, in its own place."""
+def job_of(text: str, level: str) -> JobFile:
+    """The job file @text on an array."""
     data_disks = DISKS - (level == "raid5")
     capacity = data_disks * load_disk(DISK).capacity_sectors * 512
-    processes = parse_jobs(text, "one of the table", capacity_bytes=capacity)
-    return "".join(process_section(p, p.io_bytes or p.size) for p in processes)
+    return parse_job_file(text, "one of the table", capacity_bytes=capacity)
 
 
 def efficiency(clones: Sequence[dict[str, float]], alone: Sequence[dict[str, float]]) -> float:
@@ -126,11 +126,12 @@ def cells(job: str, level: str, schedulers: Sequence[str], done: Callable[[], No
     Times are the processes' own, as fio has them.
     """
     file = rig.source_root() / "jobs" / "kernel" / f"{job}.fio"
-    text = scaled(file.read_text())
-    alone = run(one_by_one(text, level), level, "none")
+    read = job_of(scaled(file.read_text()), level)
+    each = [(process, process.io_bytes) for process in read.processes]
+    alone = run(alone_text(each, Place(), ALONE_S), level, "none")
     found = []
     for scheduler in schedulers:
-        clones = run(text, level, scheduler)
+        clones = run(job_text(read, Place()), level, scheduler)
         found.append(
             Cell(
                 job,

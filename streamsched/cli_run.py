@@ -49,8 +49,8 @@ from streamsched.cli_output import check_to, show
 from streamsched.compare import Trace, compare
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError, given, unknown
-from streamsched.files import is_no_file, mode_of
-from streamsched.jobfile import Process, load_jobs
+from streamsched.files import mode_of
+from streamsched.jobfile import JobFile, load_job_file
 from streamsched.policies import AUTO, parse_weights
 from streamsched.workloads import WORKLOADS, shipped_jobs
 
@@ -154,7 +154,7 @@ def run(
         setups = [workload.fit(setup) for setup in setups]
         processes = workload.processes(storage.capacity_bytes, seed)
     else:
-        processes = _load(job, storage.capacity_bytes, seed)
+        processes = list(_load(job, storage.capacity_bytes, seed).processes)
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
@@ -189,25 +189,29 @@ def _check_host_options(
         raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
 
 
-def _load(job: str, capacity_bytes: int, seed: int) -> list[Process]:
-    """The processes of a job file; what may surprise is said."""
+def _note(text: str) -> None:
+    print(f"streamsched: note: {text}", file=sys.stderr)
+
+
+def _load(job: str, capacity_bytes: int, seed: int) -> JobFile:
+    """A job file; what may surprise is said."""
     notes: list[str] = []
-    processes = load_jobs(job, capacity_bytes=capacity_bytes, seed=seed, notes=notes)
+    file = load_job_file(job, capacity_bytes=capacity_bytes, seed=seed, notes=notes)
     for note in notes:
-        print(f"streamsched: note: {note}", file=sys.stderr)
-    return processes
+        _note(note)
+    return file
 
 
 # How a job file names the disk with --on kernel; over NBD it has none.
 DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
 
 
-def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
-    """The processes of a job file that a real fio will read."""
-    if is_no_file(job) and not Path(job).is_dir():
-        raise UsageError(f"{job}: is no file, and with --on {on} it is read more than once")
-    processes = _load(job, disk.capacity_sectors * 512, 0)
-    for process in processes:
+def _load_for_fio(job: str, disk: Disk, on: str) -> JobFile:
+    """A job file that a real fio will do."""
+    file = _load(job, disk.capacity_sectors * 512, 0)
+    if file.ignored:
+        _note(f"{job}: fio is not given {', '.join(file.ignored)}")
+    for process in file.processes:
         if process.weight is not None:
             raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")
         if process.nr_files > 1:
@@ -222,7 +226,7 @@ def _load_for_fio(job: str, disk: Disk, on: str) -> list[Process]:
             raise UsageError(
                 f"{job}: {process.name} {what} with --on {on}; write filename={DISK_UNDER_TEST}"
             )
-    return processes
+    return file
 
 
 def _run_on_kernel(
@@ -246,20 +250,19 @@ def _run_on_kernel(
     policies = kernelhost.parse_policies(
         kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
     )
-    processes = _load_for_fio(job, disk, "kernel")
+    file = _load_for_fio(job, disk, "kernel")
     comparison = kernelhost.compare_on_kernel(
-        Path(job),
+        file,
         disk,
-        processes,
         policies,
         path=path,
         queue_depth=depth,
         variant=variant,
         jobs=nr_jobs(jobs),
     )
-    name = Path(job).name
+    name = file.name
     title = (
-        f"{name}: {nr_processes(processes)} on {disk.name}, "
+        f"{name}: {nr_processes(file.processes)} on {disk.name}, "
         f"the real kernel, path {path}, queue depth {depth}"
     )
     show(comparison, output, to, name, title)
@@ -282,11 +285,11 @@ def _run_on_nbd(
     if AUTO in specs_of(specs):
         raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
     setups = setups_of(disk, specs, "process", depth, settings, "learned", slice_is_fixed=False)
-    processes = _load_for_fio(job, disk, "nbd")
-    comparison = nbdhost.compare_on_nbd(Path(job), processes, setups)
-    name = Path(job).name
+    file = _load_for_fio(job, disk, "nbd")
+    comparison = nbdhost.compare_on_nbd(file, setups)
+    name = file.name
     title = (
-        f"{name}: {nr_processes(processes)} on {disk.name}, "
+        f"{name}: {nr_processes(file.processes)} on {disk.name}, "
         f"over NBD in real time, queue depth {depth}"
     )
     show(comparison, output, to, name, title)

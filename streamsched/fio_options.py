@@ -12,6 +12,8 @@ import dataclasses
 import difflib
 from enum import Enum
 
+from streamsched.units import FIO_MAX
+
 
 class Kind(Enum):
     """How a value is written; the value is the documentation's word for it."""
@@ -61,7 +63,6 @@ MAX_DEPTH = 4096
 MAX_FILES = 4096
 MAX_WEIGHT = 1000  # SS_MAX_WEIGHT of core/sched.h
 U32_MAX = 2**32 - 1
-U64_MAX = 2**64 - 1
 
 OPTIONS: tuple[Option, ...] = (
     # What is asked for.
@@ -257,7 +258,7 @@ OPTIONS: tuple[Option, ...] = (
         Kind.COUNT,
         "",
         "Seed of the random numbers; unset: the run's `--seed`.",
-        maximum=U64_MAX,
+        maximum=FIO_MAX,
     ),
     # How.
     Option(

@@ -44,8 +44,8 @@ class Places:
     def __str__(self) -> str:
         """As fio reads it."""
         if not self.zoned:
-            center = "" if self.center is None else f":{self.center}"
-            return f"{self.name}:{self.value}{center}"
+            center = "" if self.center is None else f":{self.center:f}"
+            return f"{self.name}:{self.value:f}{center}"
         parts = (":".join(f"{pct}/{size}" for pct, size in zones) for zones in self.zones)
         return f"{self.name}:{','.join(dict.fromkeys(parts))}"
 

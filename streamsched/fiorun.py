@@ -37,7 +37,6 @@ def _owner(processes: Sequence[Process], request: Request) -> int:
 class FioJob:
     """What one job read and wrote, in bytes, and how long it took."""
 
-    name: str
     read: int
     written: int
     ns: int
@@ -49,7 +48,6 @@ def fio_jobs(text: str) -> list[FioJob]:
     document = json.loads(text[start:])
     return [
         FioJob(
-            job["jobname"],
             job["read"]["io_bytes"],
             job["write"]["io_bytes"],
             job["job_runtime"] * 1_000_000,
@@ -113,7 +111,15 @@ def fio_run(
         busy_ns=0,
         counters=counters,
         jobs=tuple(
-            JobRun(job.name, job.read, job.written, (0, 0), job.ns, ({}, {}), waits.get(number, 0))
+            JobRun(
+                processes[number].name,
+                job.read,
+                job.written,
+                (0, 0),
+                job.ns,
+                ({}, {}),
+                waits.get(number, 0),
+            )
             for number, job in enumerate(jobs)
         ),
     )

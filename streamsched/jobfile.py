@@ -13,15 +13,27 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from streamsched import fio_lines
 from streamsched.errors import UsageError
-from streamsched.fio_lines import Section, read_sections, read_text
-from streamsched.fio_options import ASYNC_ENGINES, MAX_JOBS, options_markdown
+from streamsched.fio_lines import read_sections, read_text
+from streamsched.fio_options import ASYNC_ENGINES, IGNORED, MAX_JOBS, options_markdown
 from streamsched.fio_places import NORMAL, TABLE, UNIFORM, Places
 from streamsched.fio_values import READ, SECTOR_BYTES, SERVICES, WRITE, Amount, Values, defaults
 from streamsched.units import FIO_MAX
 
-__all__ = ["Process", "load_jobs", "options_markdown", "parse_jobs"]
+__all__ = [
+    "Blocks",
+    "JobFile",
+    "Process",
+    "Section",
+    "load_job_file",
+    "load_jobs",
+    "options_markdown",
+    "parse_job_file",
+    "parse_jobs",
+]
 
 # enum sim_rw
 RW_READ, RW_WRITE, RW_RANDOM = 1, 2, 4
@@ -145,8 +157,8 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Blocks:
-    """The block sizes of one direction: weights or, with @high, a range."""
+class Blocks:
+    """The block sizes of one direction: with weights or, with @high, a range."""
 
     sizes: tuple[int, ...]
     weights: tuple[int, ...]
@@ -174,10 +186,31 @@ class _Region:
     file_size: int = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """One section, as fio_write.py writes it for a real fio."""
+
+    name: str
+    values: Values
+    blocks: tuple[Blocks, Blocks]
+    iodepth: int  # what is really kept in flight
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JobFile:
+    """A job file that was read once, for all that is done with it."""
+
+    name: str
+    processes: tuple[Process, ...]
+    sections: tuple[Section, ...]
+    exits: bool = False  # the end of one job is that of others
+    ignored: tuple[str, ...] = ()  # accepted keys without effect, which no fio is given
+
+
 class _Job:
     """One section, with everything that its clones have in common."""
 
-    def __init__(self, section: Section, values: Values, capacity: int | None) -> None:
+    def __init__(self, section: fio_lines.Section, values: Values, capacity: int | None) -> None:
         self.section = section
         self.values = values
         self.capacity = capacity
@@ -223,18 +256,18 @@ class _Job:
     def number(self, key: str) -> int:
         return self.values.numbers[key]
 
-    def _blocks(self, direction: int) -> _Blocks:
+    def _blocks(self, direction: int) -> Blocks:
         values = self.values
         split, bounds = values.splits[direction], values.ranges[direction]
         if split and bounds:
             raise self.fail("bssplit", "bsrange is set as well; write one of the two")
         if split:
-            return _Blocks(tuple(s for s, _ in split), tuple(w for _, w in split))
+            return Blocks(tuple(s for s, _ in split), tuple(w for _, w in split))
         if bounds and bounds[0] < bounds[1]:
-            return _Blocks((), (), *bounds)
+            return Blocks((), (), *bounds)
         size = bounds[0] if bounds else values.bs[direction]
         assert size is not None  # bs has a default
-        return _Blocks((size,), (100,))
+        return Blocks((size,), (100,))
 
     def _align(self) -> tuple[int, bool]:
         """Alignment of random positions, and whether it is the user's own."""
@@ -623,7 +656,7 @@ def _mix(seed: int, number: int) -> int:
     return z ^ (z >> 31)
 
 
-def parse_jobs(
+def parse_job_file(
     text: str,
     source: str = "job file",
     *,
@@ -632,8 +665,8 @@ def parse_jobs(
     seed: int = 0,
     beside: Path | None = None,
     notes: list[str] | None = None,
-) -> list[Process]:
-    """The processes of a job file's text.
+) -> JobFile:
+    """A job file's text, read.
 
     @source is what errors call the file, @capacity_bytes the disk's size (None: unknown, then
     percentages are errors), @environ what ${NAME} is sought in, @seed the run's seed, which a
@@ -642,6 +675,7 @@ def parse_jobs(
     """
     sections = read_sections(text, source, beside, os.environ if environ is None else environ)
     common = defaults()
+    written: list[Section] = []
     processes: list[Process] = []
     groups: dict[tuple[str, str | int], int] = {}
     weights: dict[int, int | None] = {}  # by group
@@ -654,6 +688,7 @@ def parse_jobs(
             continue
         values = common.copy()
         values.apply_all(section.settings)
+        as_written = values.copy()
         job = _Job(section, values, capacity_bytes)
         stage += bool(jobs and values.numbers["stonewall"])
         exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
@@ -680,15 +715,24 @@ def parse_jobs(
             processes.append(dataclasses.replace(process, seed=own))
             name = values.words.get("filename")
             files.append(((values.words.get("directory"), name) if name else own, process))
+        written.append(Section(job.name, as_written, job.blocks, processes[-1].iodepth))
         jobs += 1
     if not processes:
         raise UsageError(f"{source}: has no job; write a section [NAME] with rw= and size=")
     if notes is not None:
         notes.extend(_shared_places(source, files))
-    return processes
+    keys = [one.key for section in sections for one in section.settings]
+    ignored = dict.fromkeys(key for key in keys if key in IGNORED)
+    name = Path(source).name
+    return JobFile(name, tuple(processes), tuple(written), exits, tuple(ignored))
 
 
-def _exits(sections: Sequence[Section]) -> bool:
+def parse_jobs(text: str, source: str = "job file", **options: Any) -> list[Process]:
+    """The processes of a job file's text; see parse_job_file()."""
+    return list(parse_job_file(text, source, **options).processes)
+
+
+def _exits(sections: Sequence[fio_lines.Section]) -> bool:
     """Whether exitall stands anywhere: to fio it is not a job's own."""
     found = [one for section in sections for one in section.settings if one.key == "exitall"]
     for setting in found:
@@ -731,24 +775,15 @@ def _shared_places(source: str, files: Sequence[tuple[object, Process]]) -> Iter
             last = file, process
 
 
-def load_jobs(
-    path: str | os.PathLike[str],
-    *,
-    capacity_bytes: int | None = None,
-    environ: Mapping[str, str] | None = None,
-    seed: int = 0,
-    notes: list[str] | None = None,
-) -> list[Process]:
-    """The processes of the job file @path; see parse_jobs()."""
-    return parse_jobs(
-        read_text(Path(path), str(path)),
-        str(path),
-        capacity_bytes=capacity_bytes,
-        environ=environ,
-        seed=seed,
-        beside=Path(path).parent,
-        notes=notes,
-    )
+def load_job_file(path: str | os.PathLike[str], **options: Any) -> JobFile:
+    """The job file @path; see parse_job_file()."""
+    text = read_text(Path(path), str(path))
+    return parse_job_file(text, str(path), beside=Path(path).parent, **options)
+
+
+def load_jobs(path: str | os.PathLike[str], **options: Any) -> list[Process]:
+    """The processes of the job file @path; see parse_job_file()."""
+    return list(load_job_file(path, **options).processes)
 
 
 if __name__ == "__main__":

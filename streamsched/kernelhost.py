@@ -25,8 +25,9 @@ from streamsched.blocktrace import EVENTS, BlockTrace, parse
 from streamsched.compare import MAX_ALONE, Comparison, stand_in
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError, unknown
+from streamsched.fio_write import Place, alone_text, job_text
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
-from streamsched.jobfile import RW_RANDOM, RW_READ, RW_WRITE, Process
+from streamsched.jobfile import JobFile, Process
 from streamsched.policies import names_in, refuse_twice
 from streamsched.progress import counted
 from streamsched.simulate import COUNTERS, NR_REQUESTS, Run, Setup
@@ -41,6 +42,7 @@ ARRAYS = ("raid0", "raid5")
 CHUNK_KIB = 64
 # Long enough for an alone rate, short enough for nobody to wait for it.
 ALONE_BYTES = 256 << 20
+ALONE_S = 20
 # Real seconds that one rig may take.
 TIMEOUT_S = 900
 TRACE_KIB = 200_000
@@ -185,71 +187,6 @@ def block_trace(result: rig.RigResult, skip_ns: int = 0) -> BlockTrace:
     return trace
 
 
-def _sizes(process: Process) -> str:
-    """The block sizes of @process, as a line."""
-    splits = [
-        list(zip(sizes[:nr], pcts[:nr], strict=True))
-        for sizes, pcts, nr in zip(
-            process.split_bytes, process.split_pct, process.nr_splits, strict=True
-        )
-    ]
-    if any(process.range_max):
-        ends = [
-            (low, high) if high else (split[0][0], split[0][0])
-            for low, high, split in zip(process.range_min, process.range_max, splits, strict=True)
-        ]
-        return "bsrange=" + ",".join(f"{low}-{high}" for low, high in ends)
-    parts = (":".join(f"{size}/{pct}" for size, pct in split) for split in splits)
-    return f"bssplit={','.join(parts)}"
-
-
-def process_section(process: Process, io_bytes: int) -> str:
-    """@process as a section of a job file, with the disk to itself."""
-    words = {RW_READ: "read", RW_WRITE: "write", RW_READ | RW_WRITE: "rw"}
-    rw = words[process.rw & (RW_READ | RW_WRITE)]
-    if process.rw & RW_RANDOM:
-        rw = f"rand{rw}"
-    if process.seq_skip:
-        rw += f":{process.seq_skip}"
-    elif process.random_every > 1:
-        rw += f":{process.random_every}"
-    lines = [
-        f"[{process.name}]",
-        "filename=${STREAMSCHED_DISK}",
-        "fadvise_hint=0",
-        f"rw={rw}",
-        f"rwmixread={process.read_pct}",
-        f"offset={process.offset}",
-        f"size={process.size}",
-        f"io_size={io_bytes}",
-        f"direct={int(process.direct)}",
-        f"ioengine={'libaio' if process.iodepth > 1 else 'psync'}",
-        f"iodepth={process.iodepth}",
-        _sizes(process),
-    ]
-    if process.rw & RW_RANDOM:
-        random = ",".join(str(100 - pct) for pct in process.in_order_pct)
-        lines += [
-            f"percentage_random={random}",
-            f"rw_sequencer={'identical' if process.stays else 'sequential'}",
-        ]
-    if process.sizes_by_order:
-        lines.append("bs_is_seq_rand=1")
-    if process.distribution:
-        lines.append(f"random_distribution={process.distribution}")
-    if process.norandommap:
-        lines.append("norandommap")
-    if process.thinktime_ns:
-        lines += [
-            f"thinktime={process.thinktime_ns // 1000}",
-            f"thinktime_blocks={process.thinktime_blocks}",
-        ]
-    if process.fsync_blocks:
-        lines.append(f"fsync={process.fsync_blocks}")
-    lines += ["runtime=20s", "stonewall"]
-    return "\n".join(lines) + "\n"
-
-
 # ---- what comes back ----
 
 
@@ -300,9 +237,8 @@ def _doing(what: str, console: Console) -> contextlib.AbstractContextManager[obj
 
 
 def compare_on_kernel(
-    job_file: Path,
+    file: JobFile,
     disk: Disk,
-    processes: Sequence[Process],
     policies: Sequence[KernelPolicy],
     *,
     path: str = "direct",
@@ -313,7 +249,7 @@ def compare_on_kernel(
     jobs: int = 1,
     console: Console | None = None,
 ) -> Comparison:
-    """Run @job_file under each policy on the rig's kernel, and each process alone.
+    """Run @file under each policy on the rig's kernel, and each process alone.
 
     What is not said here is as for boot().
     """
@@ -321,14 +257,10 @@ def compare_on_kernel(
     if not shutil.which("fio"):  # before minutes of building
         raise StreamschedError("fio is missing: install the Debian package fio")
     setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
+    processes = file.processes
     numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
-    lonely = "".join(
-        process_section(
-            dataclasses.replace(processes[n], startdelay_ns=0),
-            min(processes[n].io_bytes or processes[n].size, ALONE_BYTES),
-        )
-        for n in numbers
-    )
+    alone = [(processes[n], min(processes[n].io_bytes, ALONE_BYTES)) for n in numbers]
+    text, lonely = job_text(file, Place()), alone_text(alone, Place(), ALONE_S)
     rig.build(variant)
     with _doing("compiling the modules for the rig, unless they are there", console):
         rig.build_modules(variant)
@@ -351,13 +283,13 @@ def compare_on_kernel(
         return result
 
     progress = counted(console)
-    task = progress.add_task(f"{job_file.name} on the kernel", total=len(policies) + 1)
+    task = progress.add_task(f"{file.name} on the kernel", total=len(policies) + 1)
     futures: list[Future[rig.RigResult]] = []
     interrupted = False
     try:
         with progress, rig.pool(jobs) as pool:
             futures.append(pool.submit(one, KernelPolicy("none"), lonely))
-            futures += [pool.submit(one, policy, job_file.read_text()) for policy in policies]
+            futures += [pool.submit(one, policy, text) for policy in policies]
             for future in futures:
                 future.result()
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from streamsched import rig
 from streamsched.blocktrace import Request
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import StreamschedError, exit_code_of, named
-from streamsched.jobfile import load_jobs
+from streamsched.jobfile import load_job_file
 from streamsched.kernelhost import (
     DEFAULT_POLICIES,
     MEMORY_MB,
@@ -203,9 +203,9 @@ def fio_cells(
 ) -> list[Cell]:
     """A job of jobs/kernel/ under every scheduler."""
     file = rig.source_root() / "jobs" / "kernel" / f"{name}.fio"
-    processes = load_jobs(str(file), capacity_bytes=disk.capacity_sectors * 512, seed=0)
+    job = load_job_file(file, capacity_bytes=disk.capacity_sectors * 512)
     comparison = compare_on_kernel(
-        file, disk, processes, policies, path=path, queue_depth=QUEUE_DEPTH, jobs=jobs
+        job, disk, policies, path=path, queue_depth=QUEUE_DEPTH, jobs=jobs
     )
     return [
         Cell(

@@ -2,10 +2,10 @@
 """Job files over NBD, in real time: the host behind run --on nbd.
 
 Each policy gets an nbdkit with the plugin streamsched (docs/NBDKIT.md) that serves an
-emulated disk made from the same disk file as the simulator's. fio itself runs the job file
-with its nbd engine, one connection for each of its processes. NBD has no page cache: what
-the job file reads buffered is read directly. What the disk's requests went through is read
-from the plugin's log.
+emulated disk made from the same disk file as the simulator's. fio itself runs the job file,
+written anew (fio_write.py), with its nbd engine, one connection for each of its processes. NBD
+has no page cache: what the job file reads buffered is read directly. What the disk's requests
+went through is read from the plugin's log.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rich.console import Console
 from streamsched.blocktrace import BlockTrace, parse
 from streamsched.compare import ALONE_POLICY, Comparison, stand_in
 from streamsched.errors import StreamschedError, UsageError
+from streamsched.fio_write import Place, alone_text, job_text
 from streamsched.fiorun import fio_jobs, fio_run, ramp_of_all
-from streamsched.jobfile import Process
-from streamsched.kernelhost import process_section
+from streamsched.jobfile import JobFile
 from streamsched.policies import check_spec
 from streamsched.progress import counted
 from streamsched.simulate import COUNTERS, Run, Setup
@@ -43,10 +43,6 @@ ALONE_BYTES = 256 << 20
 ALONE_S = 5
 START_S = 20.0
 STOP_S = 60.0
-# Keys of a job file that say what fio opens, and how: here, the export.
-_REPLACED = re.compile(
-    r"\s*(ioengine|filename|directory|direct|buffered|fadvise_hint|fadvise|invalidate|uri)\s*(=|$)"
-)
 _LOG = re.compile(
     r"\s*0,(\d+)\s+\d+\s+\d+\s+(\d+)\.(\d{9})\s+\d+\s+([QDC])\s+(\S+) (\d+) \+ (\d+) "
 )
@@ -104,12 +100,6 @@ def serving(parameters: Sequence[str], socket: Path, log: Path) -> Iterator[str]
             server.wait()
 
 
-def nbd_job(text: str, uri: str) -> str:
-    """A job file's text with fio's nbd engine in place of what it opens."""
-    kept = [line for line in text.splitlines() if not _REPLACED.match(line)]
-    return "\n".join(["[global]", "ioengine=nbd", f"uri={uri}", *kept, ""])
-
-
 def log_lines(lines: Iterable[str]) -> Iterator[str]:
     """The plugin's log as the kernel's block trace would have it."""
     for line in lines:
@@ -137,20 +127,26 @@ class _Result:
     metrics: str
 
 
+# As fio finds it, which runs beside the socket: a path might have what ends a value in a job file.
+URI = "nbd+unix:///?socket=socket"
+
+
 def _serve_fio(parameters: Sequence[str], job: str, what: str, skip_ns: int = 0) -> _Result:
-    """Run fio with @job against a server of its own; its first @skip_ns are not in the trace."""
+    """Run fio with @job, which opens URI, against a server of its own.
+
+    The first @skip_ns are not in the trace.
+    """
     if not shutil.which("fio"):
         raise StreamschedError("fio is missing: install the Debian package fio")
     with tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
         folder = Path(name)
         own = [f"log={folder / 'log'}", f"metrics={folder / 'metrics'}"]
         own.append(f"stats={folder / 'stats'}")
-        with serving([*parameters, *own], folder / "socket", folder / "errors") as uri:
-            (folder / "job.fio").write_text(nbd_job(job, uri))
+        with serving([*parameters, *own], folder / "socket", folder / "errors"):
+            (folder / "job.fio").write_text(job)
             done = subprocess.run(
-                ["fio", "--output-format=json", f"--output={folder / 'fio.json'}", "job.fio"],
+                ["fio", "--output-format=json", "--output=fio.json", "job.fio"],
                 cwd=folder,
-                env={**os.environ, "STREAMSCHED_DISK": "export"},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -161,15 +157,6 @@ def _serve_fio(parameters: Sequence[str], job: str, what: str, skip_ns: int = 0)
         with (folder / "log").open() as log:
             trace = parse(log_lines(log), skip_ns=skip_ns)
         return _Result((folder / "fio.json").read_text(), trace, (folder / "metrics").read_text())
-
-
-def _alone_job(processes: Sequence[Process], numbers: Sequence[int]) -> str:
-    sections = []
-    for number in numbers:
-        process = dataclasses.replace(processes[number], startdelay_ns=0)
-        text = process_section(process, min(process.io_bytes or process.size, ALONE_BYTES))
-        sections.append(re.sub(r"(?m)^runtime=.*$", f"runtime={ALONE_S}s", text))
-    return "".join(sections)
 
 
 def _parameters(setup: Setup, description: Path) -> list[str]:
@@ -188,26 +175,28 @@ def _parameters(setup: Setup, description: Path) -> list[str]:
 
 
 def compare_on_nbd(
-    job_file: Path,
-    processes: Sequence[Process],
+    file: JobFile,
     setups: Sequence[Setup],
     *,
     console: Console | None = None,
 ) -> Comparison:
-    """Run @job_file under each setup over NBD, and each process alone; one after the other."""
+    """Run @file under each setup over NBD, and each process alone; one after the other."""
     console = console or Console(stderr=True)
+    processes = file.processes
     numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
+    each = [(processes[n], min(processes[n].io_bytes, ALONE_BYTES)) for n in numbers]
+    place = Place(URI)
     lonely = dataclasses.replace(setups[0], policy=ALONE_POLICY, tunables=())
     rates: dict[int, float] = {}
     runs: list[Run] = []
     progress = counted(console)
-    task = progress.add_task(f"{job_file.name} in real time", total=len(setups) + 1)
+    task = progress.add_task(f"{file.name} in real time", total=len(setups) + 1)
     with progress, tempfile.TemporaryDirectory(prefix="streamsched-nbd-") as name:
         description = Path(name) / "disk"
         description.write_text(setups[0].disk.description_text())
         try:
             alone = _serve_fio(
-                _parameters(lonely, description), _alone_job(processes, numbers), job_file.name
+                _parameters(lonely, description), alone_text(each, place, ALONE_S), file.name
             )
             rates = {
                 number: (job.read + job.written) / (job.ns / 1e9)
@@ -219,8 +208,8 @@ def compare_on_nbd(
             for setup in setups:
                 result = _serve_fio(
                     _parameters(setup, description),
-                    job_file.read_text(),
-                    job_file.name,
+                    job_text(file, place),
+                    file.name,
                     ramp_of_all(processes),
                 )
                 counters = _counters(result.metrics, result.trace)
@@ -232,4 +221,4 @@ def compare_on_nbd(
     return Comparison(tuple(runs), rates)
 
 
-__all__ = ["DEFAULT_POLICIES", "compare_on_nbd", "find_plugin", "nbd_job", "serving"]
+__all__ = ["DEFAULT_POLICIES", "compare_on_nbd", "find_plugin", "serving"]

@@ -685,10 +685,7 @@ TOO_LONG = "a" * 300  # no file system has such names
             "/dev/zero: cannot read it: it has more than ",
         ),
         (["run", JOB, "--seed", "9" * 5000], "invalid value for '--seed': it is too large;"),
-        (
-            ["run", "/dev/null", "--on", "nbd"],
-            "/dev/null: is no file, and with --on nbd it is read more than once",
-        ),
+        (["run", "/dev/null", "--on", "nbd"], "/dev/null: has no job; write a section [NAME]"),
     ],
     ids=lambda v: " ".join(map(str, v))[-40:] if isinstance(v, list) else "",
 )

@@ -14,7 +14,7 @@ from rig_driver import VARIANT, in_rig, need_rig
 
 from streamsched.compare import Comparison
 from streamsched.diskfile import load_disk
-from streamsched.jobfile import load_jobs
+from streamsched.jobfile import load_job_file
 from streamsched.kernelhost import HISTORIC, compare_on_kernel, parse_policies
 
 pytestmark = pytest.mark.e2e
@@ -41,9 +41,8 @@ def on_kernel(path: str) -> Comparison:
     disk = load_disk("wd5000aaks")
     file = JOBS / "direct-readers.fio"
     return compare_on_kernel(
-        file,
+        load_job_file(file, capacity_bytes=disk.capacity_sectors * 512),
         disk,
-        load_jobs(str(file), capacity_bytes=disk.capacity_sectors * 512, seed=0),
         parse_policies("noop,deadline-2.6,linus,anticipatory,cfq,cooperative,stream"),
         path=path,
         variant=VARIANT,

@@ -25,7 +25,7 @@ from streamsched import hddemu, kerneltable, rig
 from streamsched.compare import compare
 from streamsched.diskfile import load_disk
 from streamsched.errors import UsageError
-from streamsched.jobfile import load_jobs
+from streamsched.jobfile import load_job_file
 from streamsched.kernelhost import compare_on_kernel, parse_policies
 from streamsched.policies import USES_OWNER, WORK_CONSERVING, all_policies
 from streamsched.simulate import Setup
@@ -259,12 +259,10 @@ def test_flat_disk_is_left_to_the_inner_policy() -> None:
 def test_many_times_faster_behind_a_loop_device() -> None:
     """Issue 3: ten times the best other scheduler, waits within half a second."""
     need_rig()
-    file = JOBS / "direct-readers.fio"
-    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    file = load_job_file(JOBS / "direct-readers.fio", capacity_bytes=DISK.capacity_sectors * 512)
     runs = compare_on_kernel(
         file,
         DISK,
-        processes,
         parse_policies("bfq,stream"),
         path="loop",
         queue_depth=32,
@@ -296,12 +294,10 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
     kernel reads far more of a rotating disk ahead: the simulator is told how much.
     """
     readahead_kib = int(guest("cat read_ahead_kb").stdout)
-    file = JOBS / f"{name}.fio"
-    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    file = load_job_file(JOBS / f"{name}.fio", capacity_bytes=DISK.capacity_sectors * 512)
     kernel = compare_on_kernel(
         file,
         DISK,
-        processes,
         parse_policies("none,mq-deadline,stream" if depth > 1 else "mq-deadline,stream"),
         queue_depth=depth,
         variant=VARIANT,
@@ -320,7 +316,7 @@ def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
             for policy in ("noop", "deadline", "stream:deadline")
             if depth > 1 or policy != "noop"
         ],
-        processes,
+        file.processes,
     )
     for one, other in zip(kernel.runs, simulated.runs, strict=True):
         assert one.mb_s == pytest.approx(other.mb_s, rel=0.05), one.setup.policy
@@ -628,11 +624,10 @@ def test_policies_that_are_refused(text: str, message: str) -> None:
 
 def test_a_setting_that_the_kernel_refuses() -> None:
     need_rig()
-    file = JOBS / "random-disk.fio"
-    processes = load_jobs(str(file), capacity_bytes=DISK.capacity_sectors * 512, seed=0)
+    file = load_job_file(JOBS / "random-disk.fio", capacity_bytes=DISK.capacity_sectors * 512)
     for policy, message in (
         ("bfq:low_latenzy=1", "the scheduler bfq has no setting low_latenzy"),
         ("stream:wait_target=5", "the scheduler stream refuses wait_target=5"),
     ):
         with pytest.raises(UsageError, match=message):
-            compare_on_kernel(file, DISK, processes, parse_policies(policy), variant=VARIANT)
+            compare_on_kernel(file, DISK, parse_policies(policy), variant=VARIANT)
