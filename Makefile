@@ -14,13 +14,14 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-all lint format bench deb kernel-table applications-table comparison install clean
+.PHONY: help run test test-setup test-all fresh lint format bench deb kernel-table applications-table comparison install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
+	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
@@ -39,12 +40,14 @@ run: $(STAMP)-package
 	@$(call show,reproduce fig3)
 	@$(call show,replay traces/pg-scan.blktrace.zst --owners none)
 
-test: $(STAMP)-dev
+test: test-setup
+	@tools/run_tests.sh
+
+test-setup: $(STAMP)-dev
 	@tools/setup.sh rig
 	@tools/setup.sh nbdkit
 	@tools/setup.sh lint
 	@tools/setup.sh stock
-	@tools/run_tests.sh
 
 test-all: $(STAMP)-dev
 	@tools/setup.sh rig kasan newest
@@ -52,6 +55,9 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh nbdkit
 	@tools/setup.sh stock-all
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
+
+fresh:
+	@nice -n 15 tools/fresh.sh
 
 lint: $(STAMP)-dev
 	@tools/setup.sh lint

@@ -591,24 +591,27 @@ def measure(
         return list(pool.map(lambda which: one(*which), wanted))
 
 
-def markdown(application: Application, cells: Sequence[Cell]) -> str:
+def table_lines(application: Application, cells: Sequence[Cell]) -> list[str]:
     """One application's table."""
-    told = [need.tells() for need in application.needs if need.version is not None]
-    out = [
-        f"Measured with {', '.join(told)}.",
-        "",
+    head = [
         f"| commands | owners | scheduler | {application.program.foreground}, s | times as fast "
         "as none | disk MB/s | p99 ms | longest ms |",
         "|---:|---|---|---:|---:|---:|---:|---:|",
     ]
     base = {(c.queue_depth, c.path): c.seconds for c in cells if c.policy == "none"}
-    out += [
+    rows = [
         f"| {cell.queue_depth} | {OWNERS[cell.path]} | {cell.policy} | {cell.seconds:.2f} "
         f"| {base[cell.queue_depth, cell.path] / cell.seconds:.2f} | {cell.mb_s:.1f} "
         f"| {cell.p99_ms:.1f} | {cell.longest_ms:.1f} |"
         for cell in cells
     ]
-    return "\n".join(out)
+    return head + rows
+
+
+def markdown(application: Application, cells: Sequence[Cell]) -> str:
+    """What it was measured with, and the table."""
+    told = [need.tells() for need in application.needs if need.version is not None]
+    return "\n".join([f"Measured with {', '.join(told)}.", "", *table_lines(application, cells)])
 
 
 def cells_in(text: str) -> list[Cell]:

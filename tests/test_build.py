@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.resources
+import os
 import platform
 import re
 import subprocess
@@ -178,3 +179,18 @@ def test_the_core_divides_as_a_32_bit_kernel_can(root: Path, tmp_path: Path) -> 
     called = set(found.stdout.split())
     assert "div_u64" in called
     assert {name for name in called if re.fullmatch(r"__\w*(div|mod|mul)\w*[ds]i\d", name)} == set()
+
+
+def test_without_libfuzzer_fuzzing_is_skipped_by_name(root: Path, tmp_path: Path) -> None:
+    """It is no failure of a machine that it has no clang; the totals have a line all the same."""
+    totals = tmp_path / "totals"
+    variables = {**os.environ, "CLANG": "no-such-clang", "FUZZ_TOTALS": str(totals)}
+    done = subprocess.run(
+        [root / "tests" / "fuzz" / "run.sh"], env=variables, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "fuzz core array trace skipped: no-such-clang with libFuzzer is missing; "
+        "install the Debian packages clang and libclang-rt-dev\n"
+    )
+    assert totals.read_text() == "fuzz 0 0 3\n"

@@ -108,22 +108,12 @@ setup_package() {
 		fail "the extension module does not load (Python's message is above)"
 }
 
-# Whether clang can build a fuzz target with sanitizers.
-clang_fuzzes() {
-	command -v "${CLANG:-clang}" >/dev/null &&
-		echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
-			{ return 0 && d[n]; }' |
-		"${CLANG:-clang}" -fsanitize=fuzzer,address,undefined \
-			-x c -o build/clang-check - 2>/dev/null
-}
-
+# Where there is none, the fuzz layer is skipped and says so.
 setup_fuzz() {
-	clang_fuzzes && return
-	apt_install clang libclang-rt-dev || apt_install clang libclang-rt-14-dev ||
-		true
-	clang_fuzzes ||
-		fail "the fuzz layer needs clang with its run-time library:" \
-			"install the Debian packages clang and libclang-rt-14-dev"
+	tests/fuzz/run.sh --check && return
+	apt_install clang libclang-rt-dev || true
+	tests/fuzz/run.sh --check ||
+		say "without a clang that has libFuzzer, the fuzz targets are skipped"
 }
 
 # Where they cannot be had, their lines of make lint are skipped and say so.
@@ -150,6 +140,12 @@ setup_nbdkit() {
 				"missing are$missing"
 			return
 		}
+	fi
+	if ! command -v fusermount3 >/dev/null ||
+		! pkg-config --exists fuse3; then
+		apt_install fuse3 libfuse3-dev ||
+			say "without fuse3 and libfuse3-dev, the tests that" \
+				"cut the power are skipped"
 	fi
 	say "compiling and installing the nbdkit plugin"
 	{

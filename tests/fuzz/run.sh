@@ -8,6 +8,8 @@
 #   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [array] [trace]
 #
 # With FUZZ_TOTALS=FILE the line "fuzz PASSED FAILED SKIPPED" is added there.
+# Without a clang that builds such targets all are skipped, and the line says
+# which package is missing; run.sh --check only says whether there is one.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -23,6 +25,14 @@ sources() {
 	array) printf '%s\n' tests/fuzz/fuzz_array.c core/*.c compat/*.c ;;
 	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
 	esac
+}
+
+can_build() {
+	command -v "$clang" >/dev/null &&
+		echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
+			{ return 0 && d[n]; }' |
+		"$clang" -fsanitize=fuzzer,address,undefined \
+			-x c -o "$out/clang-check" - 2>/dev/null
 }
 
 build() {
@@ -79,10 +89,20 @@ failure() {
 	printf '  the whole report: %s\n' "$out/$1.log"
 }
 
+mkdir -p "$out"
+if [ "${1-}" = --check ]; then
+	can_build
+	exit
+fi
 if [ $# = 0 ]; then
 	set -- core array trace
 fi
-mkdir -p "$out"
+if ! can_build; then
+	echo "fuzz $* skipped: $clang with libFuzzer is missing; install the" \
+		"Debian packages clang and libclang-rt-dev"
+	[ -z "${FUZZ_TOTALS-}" ] || echo "fuzz 0 0 $#" >>"$FUZZ_TOTALS"
+	exit 0
+fi
 passed=0
 failed=0
 for target; do

@@ -1,0 +1,272 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What README.md promises, on a fresh machine: a bare root of each Debian
+# suite, with nothing in it but the packages that README.md names, and a copy
+# of the last commit. There `make run` and `make test` are run
+#
+#   as user      by a new user, who may not install anything
+#   as root      who has what make test needs installed
+#   as again     by the user, now that the packages are there
+#
+# and each one's last lines are printed. Exit code 1 when one of them failed.
+# Nothing of this machine is changed. Needed: root, mmdebstrap and a Debian
+# mirror; the mirror and pip's index are those that this machine uses.
+#
+#   SUITES="bookworm trixie"     the suites
+#   FRESH_AS="user root again"   who runs it
+#   FRESH_ONLY=setup             make run, the set-up of make test and one file
+#                                of each layer's tests
+#   FRESH_CACHE=1                with the kernels that this machine has built
+#                                or fetched (~/.cache/streamsched)
+#   FRESH_DIR=DIR                where roots and logs are
+#                                (~/.cache/streamsched/fresh)
+#   FRESH_KEEP=1                 keep the roots; a root that is there is used
+set -eu -o pipefail
+here=$(dirname "$(realpath "$0")")
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched
+dir=${FRESH_DIR:-$cache/fresh}
+user=newcomer
+# Of each layer a file that takes a minute at most.
+SOME="tests/test_build.py tests/test_property_array.py tests/test_golden.py
+	tests/test_e2e_cli.py tests/test_kernel_applications.py
+	tests/test_kernel_stream.py tests/test_nbdkit_errors.py
+	tests/test_kernel_stock.py"
+# How often it says that it goes on.
+EVERY_S=60
+
+say() {
+	printf '==> %s\n' "$*"
+}
+
+fail() {
+	printf 'fresh.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+# ---- inside: run again in namespaces of its own, below the root directory ----
+
+# inside ROOT USER HOME COMMAND: what it starts ends with it, and so do mounts.
+inside() {
+	exec unshare --mount --propagation private --pid --fork --kill-child \
+		"$0" --inside "$@"
+}
+
+# What this machine needs to reach its package indexes.
+index_variables() {
+	env | grep -E -i '^(pip_(index_url|extra_index_url|trusted_host|default_timeout)|(https?|all|no)_proxy)=' ||
+		true
+	if [ -f "$1/etc/ssl/fresh.crt" ]; then
+		printf '%s=/etc/ssl/fresh.crt\n' PIP_CERT SSL_CERT_FILE CURL_CA_BUNDLE
+	fi
+}
+
+run_inside() {
+	local root=$1 name=$2 home=$3 variables
+
+	mount --bind /dev "$root/dev"
+	mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$root/dev/pts"
+	mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
+	mount -t tmpfs tmpfs "$root/dev/shm"
+	mount -t proc proc "$root/proc"
+	mount --rbind /sys "$root/sys"
+	mapfile -t variables < <(index_variables "$root")
+	exec env -i HOME="$home" USER="$name" LOGNAME="$name" TERM=dumb \
+		LANG=C.UTF-8 "${variables[@]}" \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		chroot "$root" /usr/sbin/runuser -u "$name" -- \
+		bash -c "cd '$home/streamsched' && $4"
+}
+
+# ---- a bare root ----
+
+# What README.md tells a person to install.
+readme_packages() {
+	# shellcheck disable=SC2016 # quotes of the document
+	tr '\n' ' ' <"$here/../README.md" |
+		sed -n 's/.*(Debian: `apt install \([^`]*\)`).*/\1/p'
+}
+
+# The mirror of the label $1 (Debian, Debian-Security) that this machine uses.
+mirror() {
+	# shellcheck disable=SC2016 # apt's variables, not the shell's
+	apt-get indextargets --format '$(LABEL) $(REPO_URI)' \
+		'Created-By: Packages' 'Origin: Debian' |
+		sed -n "s/^$1 //p" | head -n 1
+}
+
+sources() {
+	local main security
+
+	main=$(mirror Debian)
+	security=$(mirror Debian-Security)
+	[ -n "$main" ] ||
+		fail "apt on this machine knows no mirror of Debian:" \
+			"add one to /etc/apt/sources.list and run apt-get update"
+	echo "deb $main $1 main"
+	echo "deb $main $1-updates main"
+	[ -z "$security" ] || echo "deb $security $1-security main"
+}
+
+# make_root SUITE ROOT LOG
+make_root() {
+	local suite=$1 root=$2 packages started=$SECONDS options
+
+	packages=$(readme_packages)
+	[ -n "$packages" ] || fail "README.md names no packages to install"
+	say "$suite: a bare root with $packages"
+	rm -rf --one-file-system "$root"
+	mkdir -p "$root"
+	options=$(mktemp)
+	# How apt fetches, by this machine's own rules.
+	apt-config dump |
+		grep -E -i '^Acquire::(Check-|https?::|Retries|Force)' >"$options" || true
+	sources "$suite" >"$root.list"
+	mmdebstrap --mode=root --variant=minbase --include="$packages" \
+		--skip=cleanup/apt/lists --aptopt="$options" \
+		--aptopt='Apt::Install-Recommends "false"' \
+		--dpkgopt=force-unsafe-io \
+		"$suite" "$root" "$root.list" >"$3" 2>&1 </dev/null || {
+		rm -f "$options"
+		fail "$suite: mmdebstrap failed: $(tail -n 3 "$3" | paste -s -d ' ')"
+	}
+	rm -f "$options"
+	configure "$root"
+	say "$suite: there after $((SECONDS - started)) s"
+}
+
+configure() {
+	local root=$1 file
+
+	# A person's apt does install what is recommended.
+	sed -i '/Install-Recommends/d' "$root"/etc/apt/apt.conf.d/99mmdebstrap
+	for file in /etc/resolv.conf /etc/hosts; do
+		cp --dereference "$file" "$root$file"
+	done
+	for file in /etc/pip.conf "$HOME/.config/pip/pip.conf"; do
+		if [ -f "$file" ]; then
+			mkdir -p "$root/etc/xdg/pip"
+			cat "$file" >>"$root/etc/xdg/pip/pip.conf"
+		fi
+	done
+	if [ -f /etc/ssl/certs/ca-certificates.crt ]; then
+		mkdir -p "$root/etc/ssl"
+		cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/fresh.crt"
+	fi
+	chroot "$root" useradd --create-home --shell /bin/bash "$user"
+}
+
+# The last commit, as a person who has no git unpacks it.
+copy_tree() {
+	local root=$1 name=$2 home=$3
+
+	mkdir -p "$root$home/streamsched"
+	git -C "$here/.." archive HEAD | tar -x -C "$root$home/streamsched"
+	if [ "${FRESH_CACHE-}" = 1 ]; then
+		mkdir -p "$root$home/.cache/streamsched"
+		cp -a "$cache/rig" "$root$home/.cache/streamsched/"
+		[ "$name" != root ] ||
+			cp -a "$cache/stock" "$root$home/.cache/streamsched/"
+	fi
+	[ "$name" = root ] || chroot "$root" chown -R "$name:" "$home"
+}
+
+# ---- the commands ----
+
+commands() {
+	if [ "${FRESH_ONLY-}" = setup ]; then
+		# The words are files.
+		# shellcheck disable=SC2086
+		echo "make run && make test-setup && tools/lint.sh &&" \
+			".venv/bin/pytest --quiet -rs" $SOME "&&" \
+			"FUZZ_SECONDS=4 tests/fuzz/run.sh"
+	else
+		echo "make run && make test"
+	fi
+}
+
+# Wait for the process $2, and say now and then where its log $3 is.
+watch() {
+	local title=$1 pid=$2 log=$3 started=$SECONDS said=$SECONDS status=0
+
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 2
+		[ $((SECONDS - said)) -ge "$EVERY_S" ] || continue
+		said=$SECONDS
+		say "$title: $((SECONDS - started)) s, at:" \
+			"$(grep -a '^==>' "$log" | tail -n 1 | cut -c 5-)"
+	done
+	wait "$pid" || status=$?
+	took=$((SECONDS - started))
+	return "$status"
+}
+
+# try SUITE ROOT WHO: whether its commands succeeded.
+try() {
+	local suite=$1 root=$2 who=$3 name=$user home=/home/$user
+	local log=$dir/$suite-$who.log status=0
+
+	if [ "$who" = root ]; then
+		name=root
+		home=/root
+	fi
+	[ -d "$root$home/streamsched" ] || copy_tree "$root" "$name" "$home"
+	say "$suite, as $who: $(commands | tr -s '[:space:]' ' ') (log: $log)"
+	(inside "$root" "$name" "$home" "$(commands)") >"$log" 2>&1 </dev/null &
+	child=$!
+	watch "$suite, as $who" "$child" "$log" || status=$?
+	child=
+	say "$suite, as $who: exit code $status after $((took / 60)) min;" \
+		"its last lines:"
+	tail -n 14 "$log" | sed 's/^/    /'
+	[ "$status" = 0 ]
+}
+
+if [ "${1-}" = --inside ]; then
+	shift
+	run_inside "$@"
+fi
+[ $# = 0 ] || fail "takes no arguments; what it does is set by variables (tools/fresh.sh says which)"
+[ "$(id -u)" = 0 ] || fail "must run as root: it makes and enters root directories"
+command -v mmdebstrap >/dev/null ||
+	fail "mmdebstrap is missing: install the Debian package mmdebstrap"
+case ${FRESH_ONLY-} in
+'' | setup) ;;
+*) fail "FRESH_ONLY=$FRESH_ONLY is unknown: it is setup, or not set" ;;
+esac
+mkdir -p "$dir"
+exec 9>"$dir/lock"
+flock -n 9 || fail "another tools/fresh.sh is at work in $dir"
+child=
+took=0
+failed=
+passed=0
+root=
+trap '[ -z "$child" ] || kill "$child" 2>/dev/null || true
+	[ -z "$root" ] || [ "${FRESH_KEEP-}" = 1 ] ||
+		rm -rf --one-file-system "$root" "$root.list"' EXIT
+trap 'exit 130' INT TERM
+for suite in ${SUITES:-bookworm trixie}; do
+	case $suite in
+	bookworm | trixie) ;;
+	*) fail "SUITES: $suite is not a suite that this is tried on: bookworm, trixie" ;;
+	esac
+	root=$dir/$suite
+	[ "${FRESH_KEEP-}" = 1 ] && [ -d "$root/home/$user" ] ||
+		make_root "$suite" "$root" "$dir/$suite-root.log"
+	for who in ${FRESH_AS:-user root again}; do
+		case $who in
+		user | root | again) ;;
+		*) fail "FRESH_AS: $who is unknown: user, root, again" ;;
+		esac
+		if try "$suite" "$root" "$who"; then
+			passed=$((passed + 1))
+		else
+			failed+=" $suite-$who"
+		fi
+	done
+	[ "${FRESH_KEEP-}" = 1 ] || rm -rf --one-file-system "$root" "$root.list"
+	root=
+done
+say "$passed passed, $(wc -w <<<"$failed") failed${failed:+:$failed}"
+[ -z "$failed" ]
