@@ -747,6 +747,15 @@ void ss_as_merged(struct ss_policy *policy, struct ss_request *rq,
 		ss_sorted_moved(&as->sorted[as_kind_of(rq)], rq);
 }
 
+void ss_as_joins(struct ss_policy *policy, struct ss_request *rq,
+		 const struct ss_request *next)
+{
+	struct as_state *as = policy->state;
+
+	(void)next;
+	ss_older(&as->fifo[as_kind_of(rq)], rq, fifo_node);
+}
+
 void ss_as_removed(struct ss_policy *policy, struct ss_request *rq, u64 now_ns)
 {
 	struct as_state *as = policy->state;

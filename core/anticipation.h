@@ -152,6 +152,8 @@ void ss_as_completed(struct ss_policy *policy, struct ss_request *rq,
 		     u64 now_ns);
 void ss_as_merged(struct ss_policy *policy, struct ss_request *rq,
 		  u64 old_sector, u64 now_ns);
+void ss_as_joins(struct ss_policy *policy, struct ss_request *rq,
+		 const struct ss_request *next);
 void ss_as_removed(struct ss_policy *policy, struct ss_request *rq, u64 now_ns);
 void ss_as_owner_gone(struct ss_policy *policy, u64 id, u64 now_ns);
 
@@ -159,7 +161,7 @@ void ss_as_owner_gone(struct ss_policy *policy, u64 id, u64 now_ns);
 #define SS_AS_CALLS                                                            \
 	.arrived = ss_as_arrived, .choose = ss_as_choose,                      \
 	.dispatched = ss_as_dispatched, .completed = ss_as_completed,          \
-	.merged = ss_as_merged, .removed = ss_as_removed,                      \
-	.owner_gone = ss_as_owner_gone
+	.merged = ss_as_merged, .joins = ss_as_joins,                          \
+	.removed = ss_as_removed, .owner_gone = ss_as_owner_gone
 
 #endif

@@ -258,6 +258,11 @@ static void array_merged(struct ss_coordinator *coordinator,
 	(void)now_ns;
 	lock(member->array);
 	s = knows(member, rq) ? rq->array_stream : NULL;
+	/* Where it has taken in a pending one it may have become older. */
+	if (knows(member, rq))
+		ss_older(&member->age, rq, array_age_node);
+	if (s)
+		ss_older(&s->physical[member->index].pending, rq, array_node);
 	if (s && !ss_array_virtual_place(member, rq, &begin, &end)) {
 		s->end_sector = max_t(u64, s->end_sector, end);
 		s->physical[member->index].end_sector = ss_request_end(rq);

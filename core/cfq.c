@@ -938,6 +938,15 @@ static void cfq_merged(struct ss_policy *policy, struct ss_request *rq,
 	cfq_near_add(cfq, queue);
 }
 
+static void cfq_joins(struct ss_policy *policy, struct ss_request *rq,
+		      const struct ss_request *next)
+{
+	struct cfq_queue *queue = cfq_queue_of(policy->state, rq);
+
+	(void)next;
+	ss_older(&queue->fifo, rq, fifo_node);
+}
+
 static void cfq_removed(struct ss_policy *policy, struct ss_request *rq,
 			u64 now_ns)
 {
@@ -977,6 +986,7 @@ const struct ss_policy_ops ss_cfq_ops = {
 	.dispatched = cfq_dispatched,
 	.completed = cfq_completed,
 	.merged = cfq_merged,
+	.joins = cfq_joins,
 	.removed = cfq_removed,
 	.owner_gone = cfq_owner_gone,
 };

@@ -307,6 +307,15 @@ static void deadline_merged(struct ss_policy *policy, struct ss_request *rq,
 		ss_sorted_moved(&dl->sorted[rq->direction], rq);
 }
 
+static void deadline_joins(struct ss_policy *policy, struct ss_request *rq,
+			   const struct ss_request *next)
+{
+	struct deadline_state *dl = policy->state;
+
+	(void)next;
+	ss_older(&dl->fifo[rq->direction], rq, fifo_node);
+}
+
 static void deadline_removed(struct ss_policy *policy, struct ss_request *rq,
 			     u64 now_ns)
 {
@@ -365,6 +374,7 @@ const struct ss_policy_ops ss_deadline_ops = {
 	.choose = deadline_choose,
 	.dispatched = deadline_dispatched,
 	.merged = deadline_merged,
+	.joins = deadline_joins,
 	.removed = deadline_removed,
 	.expired = deadline_expired,
 	.next_expiry = deadline_next_expiry,

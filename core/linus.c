@@ -18,8 +18,9 @@
  * ascending, or one ends a sweep and the other begins the next. Whoever is
  * behind a newcomer pays for it from a budget; the search ends at one whose
  * budget is used up, so nobody is sorted in before it. Merging goes on there:
- * it costs the disk no seek. (In 2.4 a request joined with another gets the
- * smaller of their budgets; here it keeps its own.)
+ * it costs the disk no seek. A request joined with another gets the smaller of
+ * their budgets, and the place that is served sooner. (In 2.4 it keeps its own
+ * place, so that a chain of joins can put it off without end.)
  *
  * 2.4 keeps the request that the disk works on at the head of the queue and
  * sorts nothing before the one behind it; here that one is gone from the
@@ -161,6 +162,20 @@ static void linus_merged(struct ss_policy *policy, struct ss_request *rq,
 	linus_charge_behind(policy->state, rq, LINUS_MERGE_COST);
 }
 
+static void linus_joins(struct ss_policy *policy, struct ss_request *rq,
+			const struct ss_request *next)
+{
+	struct linus_state *linus = policy->state;
+	struct list_head *node = rq->fifo_node.prev;
+
+	if (next->budget < rq->budget)
+		rq->budget = next->budget;
+	while (node != &linus->queue && node != &next->fifo_node)
+		node = node->prev;
+	if (node != &linus->queue)
+		list_move(&rq->fifo_node, node);
+}
+
 static void linus_gone(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns)
 {
@@ -181,5 +196,6 @@ const struct ss_policy_ops ss_linus_ops = {
 	.choose = linus_choose,
 	.dispatched = linus_gone,
 	.merged = linus_merged,
+	.joins = linus_joins,
 	.removed = linus_gone,
 };

@@ -3,7 +3,10 @@
  * noop: first come, first served. Merging is the host's and sched.c's.
  *
  * Linux 2.6.31 block/noop-iosched.c; there a request is sorted in among those
- * already handed to the driver, which is the device queue's business here.
+ * already handed to the driver, which is the device queue's business here. And
+ * of two pending requests that are joined the place of the later one stays,
+ * so that a chain of joins can put a request off without end; here it is that
+ * of the earlier one.
  */
 #include "policies.h"
 
@@ -37,6 +40,15 @@ static struct ss_decision noop_choose(const struct ss_policy *policy,
 	return rq ? ss_dispatch(rq) : ss_nothing();
 }
 
+static void noop_joins(struct ss_policy *policy, struct ss_request *rq,
+		       const struct ss_request *next)
+{
+	struct noop_state *noop = policy->state;
+
+	(void)next;
+	ss_older(&noop->fifo, rq, fifo_node);
+}
+
 static void noop_gone(struct ss_policy *policy, struct ss_request *rq,
 		      u64 now_ns)
 {
@@ -54,5 +66,6 @@ const struct ss_policy_ops ss_noop_ops = {
 	.arrived = noop_arrived,
 	.choose = noop_choose,
 	.dispatched = noop_gone,
+	.joins = noop_joins,
 	.removed = noop_gone,
 };

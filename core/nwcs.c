@@ -379,6 +379,13 @@ static void nwcs_merged(struct ss_policy *policy, struct ss_request *rq,
 	nwcs_settle(policy, rq, now_ns);
 }
 
+static void nwcs_joins(struct ss_policy *policy, struct ss_request *rq,
+		       const struct ss_request *next)
+{
+	if (policy->inner->ops->joins)
+		policy->inner->ops->joins(policy->inner, rq, next);
+}
+
 static void nwcs_removed(struct ss_policy *policy, struct ss_request *rq,
 			 u64 now_ns)
 {
@@ -429,6 +436,7 @@ const struct ss_policy_ops ss_nwcs_ops = {
 	.dispatched = nwcs_dispatched,
 	.completed = nwcs_completed,
 	.merged = nwcs_merged,
+	.joins = nwcs_joins,
 	.removed = nwcs_removed,
 	.expired = nwcs_expired,
 	.owner_gone = nwcs_owner_gone,

@@ -92,6 +92,14 @@ struct ss_policy_ops {
 	 */
 	void (*awaited)(struct ss_policy *policy, struct ss_request *rq,
 			const struct ss_request *part, u64 now_ns);
+	/*
+	 * Pending @rq is about to take in pending @next, which is then removed;
+	 * after that @rq has merged. It is already as old as the older of them
+	 * (arrival_ns) and expires when the earlier would (expires_ns). For one
+	 * that keeps requests in order of age; optional.
+	 */
+	void (*joins)(struct ss_policy *policy, struct ss_request *rq,
+		      const struct ss_request *next);
 	/* The host takes a pending request back: it will not be dispatched. */
 	void (*removed)(struct ss_policy *policy, struct ss_request *rq,
 			u64 now_ns);

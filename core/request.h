@@ -61,7 +61,7 @@ struct ss_request {
 	/* Side by side: taking it out touches the same neighbours twice. */
 	struct list_head fifo_node; /* the policy's order by age */
 	struct list_head age_node; /* stream: all pending, oldest first */
-	u64 expires_ns; /* when the policy calls it expired */
+	u64 expires_ns; /* when the policy calls it expired, or U64_MAX */
 	void *stream; /* the stream, group or owner it is of */
 	struct list_head member_node; /* stream: pending ones of one stream */
 	void *queue; /* the policy's queue it stands in */
@@ -89,6 +89,29 @@ static inline struct ss_request *ss_first_but(const struct list_head *fifo,
 		if (rq != skip)
 			return rq;
 	return NULL;
+}
+
+/*
+ * @rq, whose arrival is earlier now, takes its place by age again: on the list
+ * @head, oldest first, on which it is by its @node.
+ */
+#define ss_older(head, rq, node)                                               \
+	ss_older_at(head, rq, offsetof(struct ss_request, node))
+
+static inline void ss_older_at(struct list_head *head, struct ss_request *rq,
+			       size_t node_at)
+{
+	struct list_head *node = (struct list_head *)((char *)rq + node_at);
+	struct list_head *at = node->prev;
+
+	for (; at != head; at = at->prev) {
+		const struct ss_request *before =
+			(struct ss_request *)((char *)at - node_at);
+
+		if (before->arrival_ns <= rq->arrival_ns)
+			break;
+	}
+	list_move(node, at);
 }
 
 static inline bool ss_request_is_sync(const struct ss_request *rq)

@@ -254,6 +254,7 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	WARN_ON_ONCE(rq->arrival_ns > now_ns);
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
+	rq->expires_ns = SS_FOREVER;
 	rq->array_epoch = 0;
 	rq->array_stream = NULL;
 	sched->counters.arrivals++;
@@ -549,8 +550,14 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
 		     struct ss_request *next, u64 now_ns)
 {
+	struct ss_policy *policy = &sched->policy[0];
+
 	clock_moves(sched, now_ns);
 	WARN_ON_ONCE(ss_request_end(rq) != next->sector);
+	rq->arrival_ns = min_t(u64, rq->arrival_ns, next->arrival_ns);
+	rq->expires_ns = min_t(u64, rq->expires_ns, next->expires_ns);
+	if (policy->ops->joins)
+		policy->ops->joins(policy, rq, next);
 	leaves(sched, next);
 	taken_out(sched, next, now_ns);
 	grow(sched, rq, next, now_ns);

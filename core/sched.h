@@ -161,7 +161,8 @@ void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
 /*
  * After a back or front merge: the pending request that now touches @rq and
  * could be joined with it, or NULL. To join them the host calls
- * ss_sched_joined(), after which @next is no longer pending.
+ * ss_sched_joined(), after which @next is no longer pending and @rq is as old
+ * as the older of them. (What ss_sched_merged() takes in is always younger.)
  */
 struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 				      const struct ss_request *rq,

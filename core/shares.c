@@ -131,6 +131,16 @@ void ss_shares_completed(struct ss_policy *policy, struct ss_request *rq,
 	ss_owner_unpin(&shares->table, &owner->base);
 }
 
+void ss_shares_joins(struct ss_policy *policy, struct ss_request *rq,
+		     const struct ss_request *next)
+{
+	struct shares_owner *owner = rq->queue;
+
+	(void)policy;
+	(void)next;
+	ss_older(&owner->queue, rq, fifo_node);
+}
+
 void ss_shares_removed(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns)
 {

@@ -50,6 +50,8 @@ void ss_shares_dispatched(struct ss_policy *policy, struct ss_request *rq,
 			  u64 now_ns);
 void ss_shares_completed(struct ss_policy *policy, struct ss_request *rq,
 			 u64 now_ns);
+void ss_shares_joins(struct ss_policy *policy, struct ss_request *rq,
+		     const struct ss_request *next);
 void ss_shares_removed(struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns);
 bool ss_shares_prefers(const struct ss_policy *policy, u64 owner,
@@ -59,7 +61,7 @@ int ss_shares_weigh(struct ss_policy *policy, u64 owner, u32 weight);
 #define SS_SHARES_CALLS                                                        \
 	.arrived = ss_shares_arrived, .choose = ss_shares_choose,              \
 	.dispatched = ss_shares_dispatched, .completed = ss_shares_completed,  \
-	.removed = ss_shares_removed, .prefers = ss_shares_prefers,            \
-	.weigh = ss_shares_weigh
+	.joins = ss_shares_joins, .removed = ss_shares_removed,                \
+	.prefers = ss_shares_prefers, .weigh = ss_shares_weigh
 
 #endif

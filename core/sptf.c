@@ -97,6 +97,15 @@ static void sptf_merged(struct ss_policy *policy, struct ss_request *rq,
 		ss_sorted_moved(&sptf->sorted, rq);
 }
 
+static void sptf_joins(struct ss_policy *policy, struct ss_request *rq,
+		       const struct ss_request *next)
+{
+	struct sptf_state *sptf = policy->state;
+
+	(void)next;
+	ss_older(&sptf->fifo, rq, fifo_node);
+}
+
 static void sptf_gone(struct ss_policy *policy, struct ss_request *rq,
 		      u64 now_ns)
 {
@@ -137,6 +146,7 @@ const struct ss_policy_ops ss_sptf_ops = {
 	.choose = sptf_choose,
 	.dispatched = sptf_dispatched,
 	.merged = sptf_merged,
+	.joins = sptf_joins,
 	.removed = sptf_gone,
 	.expired = sptf_expired,
 	.next_expiry = sptf_next_expiry,

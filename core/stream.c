@@ -632,6 +632,20 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 	note_holding(policy, now_ns);
 }
 
+static void stream_joins(struct ss_policy *policy, struct ss_request *rq,
+			 const struct ss_request *next)
+{
+	struct stream_state_all *all = policy->state;
+	struct ss_policy *inner = inner_of(policy);
+	struct stream *s = rq->stream;
+
+	if (inner->ops->joins)
+		inner->ops->joins(inner, rq, next);
+	ss_older(&all->age, rq, age_node);
+	if (s)
+		ss_older(&s->members, rq, member_node);
+}
+
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
@@ -700,6 +714,7 @@ const struct ss_policy_ops ss_stream_ops = {
 	.completed = stream_completed,
 	.merged = stream_merged,
 	.awaited = ss_stream_awaited,
+	.joins = stream_joins,
 	.removed = stream_removed,
 	.expired = stream_expired,
 	.stream_at = stream_stream_at,

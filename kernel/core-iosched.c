@@ -547,6 +547,10 @@ static void iosched_requests_merged(struct request_queue *q, struct request *rq,
 	} else {
 		flags = gone->ss.flags;
 		grow(sd, gone, blk_rq_pos(next), 0, flags);
+		/* Of two of one class the place by age is the older one's. */
+		if (is_pending(slot) && slot->class == gone->class &&
+		    gone->ss.arrival_ns < slot->ss.arrival_ns)
+			list_move(&rq->queuelist, &next->queuelist);
 		leave_lists(sd, next);
 		WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
 		gone->state = IOSCHED_RQ_NEW;

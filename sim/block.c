@@ -268,13 +268,24 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 	}
 }
 
+/* When the oldest part of @request was sent; joins do not order them. */
+static u64 first_wanted_ns(const struct sim_request *request)
+{
+	const struct sim_bio *bio;
+	u64 first_ns = U64_MAX;
+
+	for (bio = request->first_bio; bio; bio = bio->next)
+		first_ns = min_t(u64, first_ns, bio->wanted_ns);
+	return first_ns;
+}
+
 static void note_log(struct sim *sim, const struct sim_request *request)
 {
 	const struct ss_request *rq = &request->rq;
 
 	if (sim->log_rows < sim->log_capacity)
 		sim->log[sim->log_rows++] = (struct sim_log_row){
-			.arrival_ns = request->first_bio->wanted_ns,
+			.arrival_ns = first_wanted_ns(request),
 			.dispatch_ns = rq->dispatch_ns,
 			.complete_ns = sim->now_ns,
 			.sector = rq->sector,

@@ -30,6 +30,8 @@ enum slot_state { FREE, PENDING, IN_FLIGHT };
 struct slot {
 	struct ss_request rq;
 	enum slot_state state;
+	u64 oldest_ns; /* when the first part of it came */
+	u64 expires_ns; /* the earliest that any of them would have expired */
 };
 
 /* The host: what it knows by itself, to hold the core's word against. */
@@ -129,6 +131,43 @@ static u32 nr_awaited_writes(void)
 		if (host.slot[i].state == PENDING)
 			nr += ss_request_is_awaited_write(&host.slot[i].rq);
 	return nr;
+}
+
+/* On a list in order of age: is the next one, if it is a request, older? */
+static void check_order(const struct list_head *node, size_t node_at)
+{
+	const struct ss_request *rq = (const void *)((const char *)node -
+						     node_at);
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		if ((const char *)node->next ==
+		    (const char *)&host.slot[i].rq + node_at)
+			CHECK(rq->arrival_ns <= host.slot[i].rq.arrival_ns);
+}
+
+/* A request is as old as its oldest part, and stands where that would. */
+static void check_ages(void)
+{
+	const struct ss_policy *policy = &host.sched.policy[0];
+	const struct ss_policy *inner = policy->inner ? policy->inner : policy;
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++) {
+		const struct slot *slot = &host.slot[i];
+
+		if (slot->state != PENDING)
+			continue;
+		CHECK(slot->rq.arrival_ns == slot->oldest_ns);
+		CHECK(slot->rq.expires_ns == slot->expires_ns);
+		/* linus has its requests in order of position. */
+		if (strcmp(inner->ops->name, "linus"))
+			check_order(&slot->rq.fifo_node,
+				    offsetof(struct ss_request, fifo_node));
+		if (!strcmp(policy->ops->name, "stream"))
+			check_order(&slot->rq.age_node,
+				    offsetof(struct ss_request, age_node));
+	}
 }
 
 static void check_counts(void)
@@ -321,6 +360,7 @@ static struct slot *complete(u32 nth)
 /* @into has just grown: it may now touch a neighbour. */
 static void try_join(struct ss_request *into)
 {
+	struct slot *slot = slot_of(into), *gone;
 	struct ss_request *next;
 
 	next = ss_sched_find_join(&host.sched, into, MERGE_SECTORS);
@@ -331,8 +371,13 @@ static void try_join(struct ss_request *into)
 	CHECK(ss_request_end(into) == next->sector);
 	CHECK(next->direction == into->direction);
 	CHECK(into->nr_sectors + next->nr_sectors <= MERGE_SECTORS);
+	gone = slot_of(next);
+	if (gone->oldest_ns < slot->oldest_ns)
+		slot->oldest_ns = gone->oldest_ns;
+	if (gone->expires_ns < slot->expires_ns)
+		slot->expires_ns = gone->expires_ns;
 	ss_sched_joined(&host.sched, into, next, host.now_ns);
-	slot_of(next)->state = FREE;
+	gone->state = FREE;
 	host.nr_pending--;
 	host.absorbed++;
 }
@@ -409,6 +454,8 @@ static void send(struct slot *slot, bool may_merge)
 	host.arrived++;
 	host.owed_sectors += rq->nr_sectors;
 	ss_sched_arrived(&host.sched, rq, host.now_ns);
+	slot->oldest_ns = host.now_ns;
+	slot->expires_ns = rq->expires_ns;
 }
 
 static void arrive(u32 how)
@@ -580,6 +627,7 @@ static void one_event(void)
 	}
 	raise_idle_bound();
 	check_counts();
+	check_ages();
 }
 
 /* Serve whatever is left: nothing may be lost or stuck. */
