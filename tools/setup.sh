@@ -147,6 +147,11 @@ setup_nbdkit() {
 			say "without fuse3 and libfuse3-dev, the tests that" \
 				"cut the power are skipped"
 	fi
+	if [ ! -x /usr/bin/meson ] || [ ! -x /usr/bin/ninja ]; then
+		apt_install meson ninja-build ||
+			say "without Debian's meson and ninja-build, the test of" \
+				"the installation for the whole system is skipped"
+	fi
 	say "compiling and installing the nbdkit plugin"
 	{
 		PATH="$(realpath "$venv")/bin:$PATH"
