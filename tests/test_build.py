@@ -194,3 +194,14 @@ def test_without_libfuzzer_fuzzing_is_skipped_by_name(root: Path, tmp_path: Path
         "install the Debian packages clang and libclang-rt-dev\n"
     )
     assert totals.read_text() == "fuzz 0 0 3\n"
+
+
+def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) -> None:
+    """In a release archive, or where git is not installed, what make made is left out too."""
+    check = [sys.executable, root / "tools" / "check_style.py"]
+    done = subprocess.run(check, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    ruff = [Path(sys.executable).parent / "ruff", "check", "--no-respect-gitignore", "--show-files"]
+    shown = subprocess.run([*ruff, "."], cwd=root, capture_output=True, text=True, check=True)
+    assert str(root / "tools" / "check_style.py") in shown.stdout
+    assert not [line for line in shown.stdout.splitlines() if line.startswith(f"{root}/build/")]

@@ -180,11 +180,11 @@ int fdatasync(int fd)
 	return -1;
 }
 
-ssize_t pwritev2(int fd, const struct iovec *iov, int nr, off_t at, int flags)
+ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags)
 {
 	ssize_t (*real)(int, const struct iovec *, int, off_t, int) =
 		(ssize_t (*)(int, const struct iovec *, int, off_t, int))dlsym(
-			RTLD_NEXT, "pwritev2");
+			RTLD_NEXT, "pwritev64v2");
 
 	/* A flush by another name, which would be told instead. */
 	return flags ? (errno = ENOTSUP, -1) : real(fd, iov, nr, at, 0);

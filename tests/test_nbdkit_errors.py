@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
 import signal
 import subprocess
@@ -196,6 +197,57 @@ def test_an_error_reaches_only_what_it_hits(
         assert error_of(call, other, hit) == expected
         other.flush()
     assert f"disk1: {op} of 65536 bytes at 65536" in server.text()
+
+
+# The kernel may move less than it was asked to, of anything but a disk's blocks.
+SHORT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define MOST 4096
+
+ssize_t pread64(int fd, void *memory, size_t bytes, off_t at)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) =
+		(ssize_t (*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread64");
+
+	return real(fd, memory, bytes < MOST ? bytes : MOST, at);
+}
+
+ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags)
+{
+	ssize_t (*real)(int, const struct iovec *, int, off_t, int) =
+		(ssize_t (*)(int, const struct iovec *, int, off_t, int))dlsym(
+			RTLD_NEXT, "pwritev64v2");
+	struct iovec first = *iov;
+
+	(void)nr;
+	if (first.iov_len > MOST)
+		first.iov_len = MOST;
+	return real(fd, &first, 1, at, flags);
+}
+"""
+
+
+@pytest.mark.parametrize("direct", ["yes", "no"])
+def test_what_is_moved_in_parts_is_moved_whole(tmp_path: Path, direct: str) -> None:
+    (tmp_path / "shim.c").write_text(SHORT)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True
+    )
+    disk = image(tmp_path / "disk", 1 << 20)
+    data = random.Random(1).randbytes(64 << 10)
+    shim = ("env", f"LD_PRELOAD={tmp_path / 'shim.so'}")
+    with (
+        Server(tmp_path, str(disk), f"direct={direct}", "io=threads", wrapper=shim) as server,
+        connected(server) as (handle,),
+    ):
+        handle.pwrite(data, 128 << 10)
+        handle.flush()
+        assert handle.pread(len(data), 128 << 10) == data
+    assert disk.read_bytes() == bytes(128 << 10) + data + bytes((1 << 20) - (192 << 10))
 
 
 def test_an_error_of_one_does_not_reach_those_joined_with_it(tmp_path: Path) -> None:

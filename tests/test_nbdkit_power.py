@@ -28,7 +28,7 @@ from nbd_server import LONG_FORM, Server, image, nbd, needs_plugin, wait_until
 needs_forgetful = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 pytestmark = pytest.mark.nbdkit
 
-CUTS = int(os.environ.get("POWER_CUTS", "40" if LONG_FORM else "3"))
+CUTS = int(os.environ.get("POWER_CUTS", "40" if LONG_FORM else "5"))
 SECTOR = 512
 BLOCK = 4096
 BLOCKS = 96
@@ -192,18 +192,21 @@ class Client(threading.Thread):
         command(*what[:-1], completion=answer, flags=what[-1])
 
     def step(self) -> None:
-        if self.rnd.random() < 0.1:
+        if self.rnd.random() < 0.05:
             self.flush()
             return
-        # Several that touch, for the scheduler to join, whatever their flags.
+        # Several that touch, for the scheduler to join, whatever their flags: each behind the one
+        # before, or each before it.
         at = self.rnd.randrange(self.first, self.end)
+        backward = self.rnd.random() < 0.5
         for _ in range(self.rnd.randint(1, 4)):
-            blocks = range(at, min(at + self.rnd.choice((1, 1, 2, 5)), self.end))
-            if any(self.blocks[block].busy for block in blocks):
+            size = self.rnd.choice((1, 1, 2, 5))
+            begin = at - size if backward else at
+            blocks = range(max(begin, self.first), min(begin + size, self.end))
+            if not blocks or any(self.blocks[block].busy for block in blocks):
                 return
-            if blocks:
-                self.change(blocks)
-            at = blocks.stop
+            self.change(blocks)
+            at = blocks.start if backward else blocks.stop
 
     def flush(self) -> None:
         before = {number: block.acknowledged for number, block in self.blocks.items()}
@@ -341,3 +344,24 @@ def test_promises_survive_a_power_cut(
         promises += cut_power_once(tmp_path / f"{cut}", members, chunk, parameters, cut + 1)
     assert promises
     print(f"{promises} promised blocks were there")
+
+
+@needs_plugin
+@needs_forgetful
+def test_a_flush_that_comes_during_another_covers_what_came_meanwhile(tmp_path: Path) -> None:
+    """The one under way may have begun before the write that the second is to make durable."""
+    for seed in range(1, 9):
+        files = tmp_path / f"{seed}"
+        files.mkdir()
+        file = image(files / "file", 2 * BLOCK)
+        # The calls take so long that the write mostly falls into the first flush.
+        forgetful = Forgetful(files, tmp_path / f"{seed}.mount", seed, 40_000)
+        with forgetful, Server(tmp_path, str(forgetful.at / "file")) as server:
+            one, other = server.connect(), server.connect()
+            one.pwrite(content(0, 1), 0)
+            one.aio_flush(completion=lambda error: 1)
+            other.pwrite(content(1, 1), BLOCK)
+            other.flush()
+            forgetful.cut_power()
+            server.kill()
+        assert file.read_bytes() == content(0, 1) + content(1, 1)

@@ -211,6 +211,21 @@ def test_fast_zero_is_quick_or_refused(tmp_path: Path) -> None:
         assert handle.pread(MIB, 4 * MIB) == bytes(MIB)
 
 
+def test_zeroing_leaves_no_hole_where_it_may_not(tmp_path: Path) -> None:
+    """A client that keeps its space must not get ENOSPC later."""
+    disk = image(tmp_path / "disk", 2 * MIB, b"x")
+    subprocess.run(["sync", disk], check=True)
+    before = disk.stat().st_blocks
+    with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+        handle.zero(MIB, 0, nbd.CMD_FLAG_NO_HOLE)
+        handle.flush()
+        assert handle.pread(MIB, 0) == bytes(MIB)
+        assert disk.stat().st_blocks >= before
+        handle.zero(MIB, MIB)
+        assert handle.pread(MIB, MIB) == bytes(MIB)
+    assert disk.stat().st_blocks < before
+
+
 def test_a_block_device(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", 16 * MIB)
     made = subprocess.run(

@@ -8,6 +8,7 @@ line, FILE:LINE: what is wrong. Exit code 1 when there are any.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,19 +55,23 @@ Finding = tuple[int, str]
 
 def project_files() -> list[Path]:
     """Every file that is, or could be, committed."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-    if listed.returncode == 0:
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
         paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    else:  # a release archive
-        hidden = {".venv", "build", "__pycache__"}
-        paths = [p for p in ROOT.rglob("*") if not hidden & set(p.relative_to(ROOT).parts)]
+    else:  # a release archive, or a machine without git
+        paths = [path for path in ROOT.rglob("*") if not made(path.relative_to(ROOT))]
     return sorted(p for p in paths if p.is_file())
+
+
+def made(path: Path) -> bool:
+    """Is it of what make and the tools make? What .gitignore names, without git."""
+    hidden = [part for part in path.parts[:-1] if part.startswith(".") and part != ".ci"]
+    return bool(hidden) or not {"build", "__pycache__"}.isdisjoint(path.parts)
 
 
 def blank(text: str, keep_strings: bool) -> str:

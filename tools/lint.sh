@@ -12,7 +12,7 @@ bin=${VENV:-.venv}/bin
 
 # Files that are, or could be, committed and match the patterns.
 listed() {
-	if [ -d .git ]; then
+	if [ -e .git ] && command -v git >/dev/null; then
 		git ls-files --cached --others --exclude-standard -- "$@" |
 			while IFS= read -r file; do
 				[ -f "$file" ] && printf '%s\n' "$file"

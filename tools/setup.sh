@@ -153,17 +153,23 @@ setup_nbdkit() {
 				"the installation for the whole system is skipped"
 	fi
 	say "compiling and installing the nbdkit plugin"
-	{
-		PATH="$(realpath "$venv")/bin:$PATH"
-		[ -f build/nbdkit/build.ninja ] ||
-			meson setup build/nbdkit -Dnbdkit=enabled -Dwerror=true \
-				-Dnbdkit_plugindir="$(realpath "$venv")/lib/nbdkit/plugins" \
-				-Dnbdkit_mandir="$(realpath "$venv")/share/man/man1"
-		ninja -C build/nbdkit nbdkit/nbdkit-streamsched-plugin.so \
-			nbdkit/nbdkit-streamsched-plugin.1
-		meson install -C build/nbdkit --no-rebuild --tags nbdkit
-	} >build/nbdkit.log 2>&1 ||
+	build_nbdkit >build/nbdkit.log 2>&1 ||
 		fail "the nbdkit plugin could not be built; build/nbdkit.log says why"
+}
+
+# Joined by &&: where a function's failure is asked for, set -e does not count.
+build_nbdkit() {
+	local bin
+
+	bin=$(realpath "$venv")/bin
+	{ [ -f build/nbdkit/build.ninja ] ||
+		PATH="$bin:$PATH" meson setup build/nbdkit -Dnbdkit=enabled -Dwerror=true \
+			-Dnbdkit_plugindir="${bin%/bin}/lib/nbdkit/plugins" \
+			-Dnbdkit_mandir="${bin%/bin}/share/man/man1"; } &&
+		PATH="$bin:$PATH" ninja -C build/nbdkit \
+			nbdkit/nbdkit-streamsched-plugin.so \
+			nbdkit/nbdkit-streamsched-plugin.1 &&
+		PATH="$bin:$PATH" meson install -C build/nbdkit --no-rebuild --tags nbdkit
 }
 
 # Debian starts servers when it installs them; these are only started in the rig.
