@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh lint format bench deb kernel-table applications-table comparison install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
+	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
@@ -55,6 +56,9 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh nbdkit
 	@tools/setup.sh stock-all
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
+
+mutants: $(STAMP)-dev
+	@$(BIN)/python tools/mutants.py
 
 fresh:
 	@nice -n 15 tools/fresh.sh

@@ -205,3 +205,12 @@ def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) ->
     shown = subprocess.run([*ruff, "."], cwd=root, capture_output=True, text=True, check=True)
     assert str(root / "tools" / "check_style.py") in shown.stdout
     assert not [line for line in shown.stdout.splitlines() if line.startswith(f"{root}/build/")]
+
+
+@pytest.mark.long
+def test_every_mutant_fits_the_tree(root: Path) -> None:
+    """A text that has moved, or stands there twice, is refused before anything runs."""
+    tool = [sys.executable, root / "tools" / "mutants.py", "--list"]
+    done = subprocess.run(tool, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) >= 30

@@ -113,7 +113,8 @@ setup_fuzz() {
 	tests/fuzz/run.sh --check && return
 	apt_install clang libclang-rt-dev || true
 	tests/fuzz/run.sh --check ||
-		say "without a clang that has libFuzzer, the fuzz targets are skipped"
+		say "without a clang that has libFuzzer, the fuzz targets are skipped;" \
+			"install the Debian packages clang and libclang-rt-dev"
 }
 
 # Where they cannot be had, their lines of make lint are skipped and say so.
@@ -125,7 +126,9 @@ setup_lint() {
 
 # The plugin goes into the virtual environment, where streamsched finds it.
 setup_nbdkit() {
-	local missing='' program
+	local missing='' program packages="nbdkit nbdkit-plugin-dev libnbd-bin
+		python3-libnbd qemu-utils qemu-system-x86 liburing-dev fio
+		gnutls-bin nbd-client pkg-config perl"
 
 	for program in nbdkit nbdinfo nbdcopy qemu-img fio psktool certtool nbd-client; do
 		command -v "$program" >/dev/null || missing+=" $program"
@@ -133,11 +136,12 @@ setup_nbdkit() {
 	pkg-config --exists nbdkit liburing 2>/dev/null || missing+=" headers"
 	/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing+=" libnbd"
 	if [ -n "$missing" ]; then
-		apt_install nbdkit nbdkit-plugin-dev libnbd-bin python3-libnbd \
-			qemu-utils qemu-system-x86 liburing-dev fio \
-			gnutls-bin nbd-client pkg-config perl || {
+		# The words are packages.
+		# shellcheck disable=SC2086
+		apt_install $packages || {
 			say "without the nbdkit plugin, its tests are skipped:" \
-				"missing are$missing"
+				"missing are$missing; install the Debian packages" \
+				$packages
 			return
 		}
 	fi
@@ -209,7 +213,7 @@ setup_stock() {
 	if [ -n "$missing" ]; then
 		apt_install mmdebstrap qemu-system-x86 cpio kmod util-linux pahole || {
 			say "without stock kernels, their tests are skipped:" \
-				"missing are$missing"
+				"missing are$missing; make test as root installs them"
 			return
 		}
 	fi

@@ -141,6 +141,7 @@ fetch_checkpatch() {
 		echo "$stock/checkpatch/checkpatch.pl"
 		return
 	fi
+	need xz xz-utils
 	say "fetching the kernel's checkpatch.pl (out of 140 MB of source)"
 	mkdir -p "$lists/partial" "$work/archives/partial"
 	sources bookworm >"$work/sources.list"
