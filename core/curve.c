@@ -9,6 +9,7 @@
  * requests at each distance.
  */
 #include "curve.h"
+#include "say.h"
 
 #include <linux/bitops.h>
 #include <linux/errno.h>
@@ -203,24 +204,63 @@ void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
 	curve_summarise(curve);
 }
 
+/* "service curve, point @nr: @value @rule" */
+static int refuse_point(u32 nr, u64 value, const char *rule, char *why,
+			size_t why_bytes)
+{
+	why[0] = 0;
+	ss_say(why, why_bytes, "service curve, point ");
+	ss_say_number(why, why_bytes, nr);
+	ss_say(why, why_bytes, ": ");
+	ss_say_number(why, why_bytes, value);
+	ss_say(why, why_bytes, rule);
+	return -EINVAL;
+}
+
+int ss_curve_check(const struct ss_curve_point *points, u32 nr, char *why,
+		   size_t why_bytes)
+{
+	u64 last_sectors = 0, last_ns = 0;
+	u32 i;
+
+	if (!nr || nr > SS_CURVE_POINTS) {
+		why[0] = 0;
+		ss_say(why, why_bytes, "service curve: must have 1 to ");
+		ss_say_number(why, why_bytes, SS_CURVE_POINTS);
+		ss_say(why, why_bytes, " points");
+		return -EINVAL;
+	}
+	for (i = 0; i < nr; i++) {
+		u64 sectors = points[i].distance_sectors;
+		u64 time_ns = points[i].time_ns;
+
+		if (i ? sectors <= last_sectors : sectors != 0)
+			return refuse_point(
+				i + 1, sectors,
+				" sectors, but distances must be ascending from 0",
+				why, why_bytes);
+		if (time_ns > SS_CURVE_MOST_NS)
+			return refuse_point(
+				i + 1, time_ns,
+				" ns is not within 0 to 1000000000 (1 s)", why,
+				why_bytes);
+		if (time_ns < last_ns)
+			return refuse_point(i + 1, time_ns,
+					    " ns, but times must never fall",
+					    why, why_bytes);
+		last_sectors = sectors;
+		last_ns = time_ns;
+	}
+	return 0;
+}
+
 int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 		 u32 nr, u64 span_sectors)
 {
-	u32 i;
+	char why[160];
 
-	if (!nr || nr > SS_CURVE_POINTS || points[0].distance_sectors ||
-	    !span_sectors)
+	if (!span_sectors || ss_curve_check(points, nr, why, sizeof(why)))
 		return -EINVAL;
-	for (i = 1; i < nr; i++)
-		if (points[i].distance_sectors <=
-			    points[i - 1].distance_sectors ||
-		    points[i].time_ns < points[i - 1].time_ns ||
-		    /* Interpolation multiplies the two differences. */
-		    points[i].time_ns - points[i - 1].time_ns >
-			    div64_u64(U64_MAX,
-				      points[i].distance_sectors -
-					      points[i - 1].distance_sectors))
-			return -EINVAL;
 	memcpy(curve->point, points, nr * sizeof(*points));
 	curve->nr_points = nr;
 	curve->span_sectors = span_sectors;
@@ -236,8 +276,9 @@ static u64 divided_ns(const struct ss_curve *curve,
 	const struct ss_curve_point *point = &curve->point[at - curve->segment];
 
 	return point[0].time_ns +
-	       div64_u64((point[1].time_ns - point[0].time_ns) * behind,
-			 point[1].distance_sectors - point[0].distance_sectors);
+	       mul_u64_u64_div_u64(point[1].time_ns - point[0].time_ns, behind,
+				   point[1].distance_sectors -
+					   point[0].distance_sectors);
 }
 
 u64 ss_curve_rough_ns(const struct ss_curve *curve, u64 distance_sectors)
@@ -389,6 +430,7 @@ static void learn_rebuild(struct ss_curve *curve)
 	}
 	for (bucket = 0; bucket < nr; bucket++) {
 		last = max_t(u64, last, point[bucket].time_ns);
+		last = min_t(u64, last, SS_CURVE_MOST_NS);
 		point[bucket].time_ns = last;
 	}
 	memcpy(curve->point, point, nr * sizeof(*point));
@@ -409,7 +451,7 @@ static void move_mean(u64 *mean, u64 sample, u32 samples)
  * The longest that a request is believed to take. What goes beyond it was a
  * retry, or a drive that had to wake up. Who goes on may have lost a
  * revolution, and some always do. It grows with what is learned: slow disks
- * are believed, too.
+ * are believed, too, but none beyond what a curve may say.
  */
 static u64 believed_ns(const struct ss_curve *curve, u64 distance_sectors,
 		       u32 nr_sectors, u64 mean_ns)
@@ -419,8 +461,9 @@ static u64 believed_ns(const struct ss_curve *curve, u64 distance_sectors,
 
 	if (distance_sectors)
 		position_ns = max_t(u64, curve->mean_random_ns, position_ns);
+	position_ns = max_t(u64, position_ns, LATE * mean_ns);
 	return div_u64(ps * nr_sectors, 1000) +
-	       max_t(u64, position_ns, LATE * mean_ns);
+	       min_t(u64, position_ns, SS_CURVE_MOST_NS);
 }
 
 void ss_curve_learn(struct ss_curve *curve, u64 distance_sectors,

@@ -25,6 +25,14 @@
 /* Times are looked up by steps of 2^18 ns. */
 #define SS_CURVE_TIMES 128
 #define SS_CURVE_STEP_SHIFT 18
+/*
+ * No point costs more. It is twice what the slowest disk takes that can be
+ * described (its longest seek and a turn, each with all that may be added: less
+ * than half a second), so what says more is a mistake. What is allowed bounds
+ * how long a disk may stay idle with requests pending: so long, times
+ * backward_cost and what tolerance_factor adds; 2.25 s as these are set.
+ */
+#define SS_CURVE_MOST_NS 1000000000ULL
 /* Mean sizes are kept in parts of a sector. */
 #define SS_CURVE_SIZE_SHIFT 8
 
@@ -83,10 +91,16 @@ void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors);
 void ss_curve_forget(struct ss_curve *curve);
 
 /*
- * Use @nr points, distances strictly ascending from 0 and times never falling,
- * from point to point by less than 2^64 sector-ns. -EINVAL when they are not
- * so, or nr is not 1..SS_CURVE_POINTS; the curve is then unchanged. Learning
- * stops.
+ * Is this a curve: 1 to SS_CURVE_POINTS points, distances ascending from 0 and
+ * times never falling, none above SS_CURVE_MOST_NS? If not, -EINVAL with one
+ * sentence in @why (at least 160 bytes).
+ */
+int ss_curve_check(const struct ss_curve_point *points, u32 nr, char *why,
+		   size_t why_bytes);
+
+/*
+ * Use @nr points. -EINVAL when ss_curve_check() refuses them; the curve is then
+ * unchanged. Learning stops.
  */
 int ss_curve_set(struct ss_curve *curve, const struct ss_curve_point *points,
 		 u32 nr, u64 span_sectors);

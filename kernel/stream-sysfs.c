@@ -394,19 +394,19 @@ static int parse_points(const char *text, struct ss_curve_point *point)
 	}
 }
 
-/* Points as they were written, and a curve to see whether they make one. */
-struct written_curve {
-	struct ss_curve_point point[SS_CURVE_POINTS];
-	struct ss_curve trial;
-};
-
-static int parse_curve(const char *text, struct written_curve *written)
+/* The points that were written make a curve: how many are they? */
+static int parse_curve(const char *text, struct ss_curve_point *point,
+		       char *why, size_t why_bytes)
 {
-	int nr = parse_points(text, written->point);
+	int nr = parse_points(text, point);
 
-	if (nr > 0 && ss_curve_set(&written->trial, written->point, nr, 1))
-		return -EINVAL;
-	return nr ? nr : -EINVAL;
+	if (nr > 0)
+		return ss_curve_check(point, nr, why, why_bytes) ?: nr;
+	snprintf(
+		why, why_bytes,
+		"what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS",
+		SS_CURVE_POINTS);
+	return -EINVAL;
 }
 
 /* @nr valid points, or 0: learn anew. */
@@ -433,7 +433,7 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 				   size_t count)
 {
 	struct stream_data *sd = stream_data_of(eq);
-	struct written_curve *written;
+	struct ss_curve_point *point;
 	char why[160];
 	int nr, ret;
 
@@ -441,23 +441,19 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 		set_curve(sd, NULL, 0);
 		return count;
 	}
-	written = kzalloc(sizeof(*written), GFP_NOIO);
-	if (!written) {
+	point = kcalloc(SS_CURVE_POINTS, sizeof(*point), GFP_NOIO);
+	if (!point) {
 		refuse(sd, "service_curve", "out of memory");
 		return -ENOMEM;
 	}
-	snprintf(
-		why, sizeof(why),
-		"what was written is neither \"learn\" nor 1 to %d points DISTANCE_SECTORS:TIME_NS with distances ascending from 0 and times never falling",
-		SS_CURVE_POINTS);
-	nr = parse_curve(page, written);
+	nr = parse_curve(page, point, why, sizeof(why));
 	ret = min(nr, 0);
 	/* Somebody knows that positioning costs something here. */
 	if (!ret && sd->plain)
 		ret = stream_restart(sd, sd->inner, false, why, sizeof(why));
 	if (!ret)
-		set_curve(sd, written->point, nr);
-	kfree(written);
+		set_curve(sd, point, nr);
+	kfree(point);
 	if (ret) {
 		refuse(sd, "service_curve", "%s", why);
 		return ret;

@@ -586,11 +586,8 @@ int member_init(struct member *member)
 	}
 	if (config_tune(&member->sched))
 		return -1;
-	if (set_curve(member)) {
-		nbdkit_error(
-			"curve: distances must ascend from 0 and times must never fall");
+	if (set_curve(member))
 		return -1;
-	}
 	if (!server.config.emulate)
 		return make_transfers(member);
 	member->hdd = calloc(1, sizeof(*member->hdd));

@@ -98,34 +98,51 @@ int parse_auto(const char *key, const char *text, int *value)
 	return 0;
 }
 
+/* Digits alone: no sign, and no more than 64 bits. */
+static bool parse_whole(const char **at, u64 *value)
+{
+	char *end;
+
+	if (!isdigit(**at))
+		return false;
+	errno = 0;
+	*value = strtoull(*at, &end, 10);
+	*at = end;
+	return !errno;
+}
+
 /* "SECTORS:NS SECTORS:NS ...", as the kernel's service_curve; or "learn". */
 int parse_curve(const char *text)
 {
 	struct config *config = &server.config;
 	const char *at = text;
+	char why[160];
 	u32 nr = 0;
 
 	config->nr_curve = 0;
 	if (!strcmp(text, "learn"))
 		return 0;
-	while (*at && nr < SS_CURVE_POINTS) {
-		struct ss_curve_point *point = &config->curve[nr++];
-		int used = 0;
+	while (nr < SS_CURVE_POINTS) {
+		struct ss_curve_point *point = &config->curve[nr];
 
-		if (sscanf(at, "%lu:%lu%n", &point->distance_sectors,
-			   &point->time_ns, &used) != 2 ||
-		    !used || (at[used] && at[used] != ' '))
+		if (!parse_whole(&at, &point->distance_sectors) ||
+		    *at++ != ':' || !parse_whole(&at, &point->time_ns) ||
+		    (*at && *at != ' '))
 			break;
-		at += used;
+		nr++;
 		while (*at == ' ')
 			at++;
+		if (*at)
+			continue;
+		if (ss_curve_check(config->curve, nr, why, sizeof(why))) {
+			nbdkit_error("curve=%s: %s", text, why);
+			return -1;
+		}
 		config->nr_curve = nr;
+		return 0;
 	}
-	if (*at || !config->nr_curve) {
-		nbdkit_error(
-			"curve=%s: must be \"learn\" or 1 to %u points DISTANCE_SECTORS:TIME_NS with blanks between",
-			text, SS_CURVE_POINTS);
-		return -1;
-	}
-	return 0;
+	nbdkit_error(
+		"curve=%s: must be \"learn\" or 1 to %u points DISTANCE_SECTORS:TIME_NS with blanks between",
+		text, SS_CURVE_POINTS);
+	return -1;
 }

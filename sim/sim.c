@@ -96,15 +96,10 @@ int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
 	for (i = 0; i < nr && i < SS_CURVE_POINTS; i++)
 		point[i] = (struct ss_curve_point){ distance_sectors[i],
 						    time_ns[i] };
-	if (nr > SS_CURVE_POINTS ||
-	    ss_curve_set(&one->sched.curve, point, nr,
-			 one->hdd.params.capacity_sectors)) {
-		snprintf(
-			why, why_bytes,
-			"service-time curve: distances must ascend from 0 and times must not fall");
+	if (ss_curve_check(point, nr, why, why_bytes))
 		return -1;
-	}
-	return 0;
+	return ss_curve_set(&one->sched.curve, point, nr,
+			    one->hdd.params.capacity_sectors);
 }
 
 static int check_config(const struct sim_config *config, char *why,

@@ -113,6 +113,48 @@ def test_a_wrong_table_is_refused_and_changes_nothing(curve: Curve, points: Poin
     assert curve.bytes() == before
 
 
+REFUSED = {
+    "no points": ([], "service curve: must have 1 to 40 points"),
+    "not from 0": ([(5, 5)], "point 1: 5 sectors, but distances must be ascending from 0"),
+    "time falls": ([(0, 5), (9, 4)], "point 2: 4 ns, but times must never fall"),
+    "beyond a second": ([(0, 0), (9, 10**9 + 1)], "point 2: 1000000001 ns is not within 0 to"),
+    "the most": (
+        [(0, 2**64 - 1)],
+        "point 1: 18446744073709551615 ns is not within 0 to 1000000000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_one_sentence_says_what_is_wrong_with_a_table(curve: Curve, name: str) -> None:
+    points, sentence = REFUSED[name]
+    before = curve.bytes()
+    assert curve.set(points) == -EINVAL
+    assert curve.bytes() == before
+    why = curve.ffi.new("char[160]")
+    table = curve.ffi.new("struct ss_curve_point[]", points)
+    assert curve.lib.ss_curve_check(table, len(points), why, 160) == -EINVAL
+    assert sentence in curve.ffi.string(why).decode()
+
+
+def test_the_largest_and_the_widest_table_is_exact(curve: Curve) -> None:
+    """A second from one end of the sectors that there can be to the other."""
+    points = [(0, 0), (1, 1), (2**64 - 1, 10**9)]
+    assert curve.set(points, span=2**63) == 0
+    for distance in (1, 2, 2**32, 2**63 + 12345, 2**64 - 2, 2**64 - 1):
+        assert curve.at(distance) == interpolated(points, distance)
+
+
+def test_nothing_is_learned_beyond_what_a_table_may_say(curve: Curve) -> None:
+    for _ in range(2000):
+        for distance in (1, 10**3, 10**6, 10**9):
+            curve.learn(distance, 8, 60_000 * MS)
+    nr = curve.c.nr_points
+    points = [(p.distance_sectors, p.time_ns) for p in curve.c.point[0:nr]]
+    assert points[-1][1] == 10**9
+    assert curve.set(points) == 0  # what sysfs shows can be written back
+
+
 def test_a_disk_without_sectors_is_refused(curve: Curve) -> None:
     before = curve.bytes()
     assert curve.set(TABLE, 0) == -EINVAL
@@ -176,7 +218,7 @@ def test_the_backward_factor_can_be_set(curve: Curve) -> None:
     assert curve.between(10_001_000, 10_000_000) == 3_330 * US
 
 
-@given(percent=st.integers(100, 1000), time_ns=st.integers(0, 10**14))
+@given(percent=st.integers(100, 1000), time_ns=st.integers(0, 10**9))
 def test_the_backward_cost_is_exact(core: Core, percent: int, time_ns: int) -> None:
     curve = Curve(core)
     curve.set([(0, time_ns)])

@@ -77,6 +77,12 @@ REFUSED = {
     "a word": (["{0}", "direct=maybe"], "direct=maybe: must be no, yes or auto"),
     "curve": (["{0}", "curve=1,2"], "DISTANCE_SECTORS:TIME_NS"),
     "falling curve": (["{0}", "curve=0:5 8:3"], "times must never fall"),
+    "curve of minus": (["{0}", "curve=0:5 -8:6"], "DISTANCE_SECTORS:TIME_NS"),
+    "curve of 65 bits": (["{0}", "curve=0:5 18446744073709551616:6"], "DISTANCE_SECTORS:TIME_NS"),
+    "curve without end": (
+        ["{0}", "curve=0:0 9:18446744073709551615"],
+        "point 2: 18446744073709551615 ns is not within 0 to 1000000000 (1 s)",
+    ),
     "fault": (["{0}", "fault=0:eat:EIO"], "fault=0:eat:EIO: must be MEMBER:"),
     "fault of none": (["{0}", "fault=1:read:EIO"], "there is no such member"),
     "engine": (["{0}", "io=aio"], "io=aio: must be threads, uring or auto"),

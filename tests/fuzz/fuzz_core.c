@@ -6,7 +6,8 @@
  * The first bytes choose the policy, the disk's size and its queue depth; then
  * each byte begins one event: a request arrives (and may merge), the host asks
  * and obeys, the disk completes one, the host takes one back, an owner goes, a
- * tunable changes, time passes. In the end everything pending is served.
+ * tunable or the curve changes, time passes. In the end everything pending is
+ * served.
  */
 #include "../../core/sched.h"
 #include "check.h"
@@ -557,6 +558,33 @@ static void tune(void)
 	}
 }
 
+/* As sysfs and the plugin set it: a curve, or to learn anew. */
+static void set_curve(void)
+{
+	struct ss_curve_point point[SS_CURVE_POINTS];
+	u32 i, nr = next_byte() % 7;
+	u64 sectors = 0, time_ns = 0;
+
+	if (!nr) {
+		tell_number("learn", 0);
+		ss_curve_forget(&host.sched.curve);
+		return;
+	}
+	for (i = 0; i < nr; i++) {
+		sectors += i ? 1ULL << next_byte() % 62 : 0;
+		time_ns += 20000ULL * next_u16();
+		point[i] = (struct ss_curve_point){ sectors, time_ns };
+		tell_number("curve", time_ns);
+	}
+	remember();
+	if (ss_curve_set(&host.sched.curve, point, nr, host.span_sectors)) {
+		CHECK(time_ns > SS_CURVE_MOST_NS);
+		check_unchanged();
+	} else {
+		CHECK(time_ns <= SS_CURVE_MOST_NS);
+	}
+}
+
 static void owner_gone(u64 owner)
 {
 	tell_number("owner gone", owner);
@@ -621,6 +649,8 @@ static void one_event(void)
 	case 7:
 		if (how & 1)
 			tune();
+		else if (how == 30)
+			set_curve();
 		else
 			owner_gone(how % OWNERS);
 		break;
