@@ -133,6 +133,7 @@ def make_trace(requests: int, gap_us: int) -> Path:
     say(f"making {path.relative_to(ROOT)} ({requests * 48 / MB:.0f} MB)")
     OUTPUT.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)
     subprocess.run([*trace_options(requests, gap_us), f"--output={part}"], check=True)
     part.replace(path)
     return path

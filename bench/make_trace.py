@@ -97,12 +97,12 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Write to the file named, or to standard output."""
+    """Write to the file named, which is a new one, or to standard output."""
     options = parse_options()
     if options.output is None:
         write(options, sys.stdout.buffer)
         return
-    with options.output.open("wb") as to:
+    with options.output.open("xb") as to:
         write(options, to)
 
 

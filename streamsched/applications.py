@@ -28,6 +28,7 @@ import typer
 from streamsched import rig
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, exit_code_of, unknown
+from streamsched.files import Kind, write_whole
 from streamsched.kernelhost import KernelPolicy, parse_policies
 from streamsched.kerneltable import (
     DISK,
@@ -633,7 +634,8 @@ def cells_in(text: str) -> list[Cell]:
 
 def write_into(document: Path, name: str, table: str) -> None:
     """Put @table where @document has the marks of @name."""
-    document.write_text(with_rows(document.read_text(), name, table.splitlines(), ()))
+    text = with_rows(document.read_text(), name, table.splitlines(), ())
+    write_whole(document, text, Kind.DOCUMENT)
 
 
 app = typer.Typer(

@@ -22,6 +22,7 @@ from streamsched import kerneltable, rig
 from streamsched.applications import APPLICATIONS, Application
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, exit_code_of, named
+from streamsched.files import Kind, write_whole
 from streamsched.fio_write import Place, alone_text, job_text
 from streamsched.jobfile import JobFile, parse_job_file
 from streamsched.kernelhost import (
@@ -199,7 +200,8 @@ def write_into(document: Path, found: Sequence[Cell]) -> None:
     rows = [f"| {level} | {scheduler} |" for level in LEVELS for scheduler in SCHEDULERS]
     program = PROGRAMS[name].program if name in PROGRAMS else None
     new = table_of(found, program, "level", "On arrays: ").splitlines()
-    document.write_text(with_rows(document.read_text(), f"arrays {name}", new, rows))
+    text = with_rows(document.read_text(), f"arrays {name}", new, rows)
+    write_whole(document, text, Kind.DOCUMENT)
 
 
 def table(arguments: Sequence[str]) -> None:

@@ -15,10 +15,12 @@ from streamsched import profile as profiles
 from streamsched.choose import Selection
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError
-from streamsched.files import is_file, write_whole
+from streamsched.files import Kind, is_file, write_whole
 from streamsched.policies import AUTO
 from streamsched.profile import Profile
 from streamsched.simulate import Setup
+
+MAX_DEPTH = 32  # commands in a disk at once
 
 
 class Goal(enum.StrEnum):
@@ -70,7 +72,7 @@ def default_path(disk: Disk, queue_depth: int) -> Path:
 
 def keep(profile: Profile, path: Path) -> None:
     """Write the file, whole or not at all."""
-    write_whole(path, profiles.as_text(profile))
+    write_whole(path, profiles.as_text(profile), Kind.PROFILE)
 
 
 def _kept(disk: Disk, queue_depth: int) -> Profile | None:
@@ -86,14 +88,20 @@ def _kept(disk: Disk, queue_depth: int) -> Profile | None:
     return profile if made_by == profiles.made_by() else None
 
 
-def obtain(disk: Disk, queue_depth: int, path: Path | None, jobs: int, console: Console) -> Profile:
-    """The profile in @path; without one that was kept; else it is measured now, and kept."""
+def obtain(
+    disk: Disk, queue_depth: int | None, path: Path | None, jobs: int, console: Console
+) -> Profile:
+    """The profile in @path; without one that was kept; else it is measured now, and kept.
+
+    Without a @queue_depth that of the profile in @path counts, or else the most there is.
+    """
     from streamsched.profile_measure import measure
 
     if path is not None:
         profile, _ = profiles.read(path)
-        profile.check(disk, queue_depth, str(path))
+        profile.check(disk, queue_depth or profile.queue_depth, str(path))
         return profile
+    queue_depth = queue_depth or MAX_DEPTH
     kept = _kept(disk, queue_depth)
     if kept:
         return kept

@@ -111,6 +111,14 @@ class Device:
         major, _, minor = self.text(self.folder / "dev").partition(":")
         return int(major), int(minor)
 
+    @property
+    def queue_depth(self) -> int | None:
+        """Commands that the disk takes at once, if its driver says so."""
+        try:
+            return int((self.folder / "device" / "queue_depth").read_text())
+        except (OSError, ValueError):
+            return None
+
     def set_scheduler(self, name: str, inner: str | None, *, anew: bool = False) -> None:
         """As this says; @anew: also one that is there already, without what it has learned."""
         file = self.queue / "scheduler"

@@ -119,9 +119,25 @@ def _printing() -> Iterator[None]:
         raise StreamschedError(f"standard output: {error.strerror}") from None
 
 
+def _open_closed() -> None:
+    """No file that is opened may be taken for a standard one: by us, by what we start.
+
+    What is printed where standard output was closed is an error, not nothing.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+
+
 def _watch_stdout() -> None:
     out = sys.stdout
-    if type(out) is io.TextIOWrapper:  # none if it is closed, another where it is captured
+    if type(out) is io.TextIOWrapper:  # another where it is captured
         sys.stdout = _Stdout(
             out.detach(),
             out.encoding,
@@ -142,13 +158,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stopped)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(signal.SIGHUP, stopped)
+    _open_closed()
     _watch_stdout()
     try:
         if len(sys.argv) == 1:
             sys.argv.append("--help")
         code = app(standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         sys.exit(code)
     except StreamschedError as error:
         print(f"streamsched: {error}", file=sys.stderr)
@@ -158,6 +174,14 @@ def main() -> None:
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except MemoryError:
+        print("streamsched: out of memory; take less work, or fewer --jobs", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        # What no other place has a sentence for: of the machine, not of the code.
+        what = f"{error.filename}: " if error.filename else ""
+        print(f"streamsched: {what}{error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

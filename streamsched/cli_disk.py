@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +24,10 @@ from streamsched.cli_options import (
     path_option,
     specs_of,
 )
-from streamsched.cli_output import check_to, wide_console
+from streamsched.cli_output import wide_console
 from streamsched.diskfile import load_disk
 from streamsched.errors import UsageError, given
-from streamsched.files import write_whole
+from streamsched.files import Kind, check_output, is_stdout, write_whole
 from streamsched.policies import AUTO
 from streamsched.profile import POLICIES as PROFILE_POLICIES
 
@@ -59,9 +60,9 @@ def calibrate(
 
     info = examine(device)
     path = calibration.target(info, to)
-    check_to(path)
+    check_output(path, Kind.DESCRIPTION)
     found = calibration.calibrate(info, path.stem, fast=fast, console=Console(stderr=True))
-    write_whole(path, found.text)
+    write_whole(path, found.text, Kind.DESCRIPTION)
     print(calibration.summary(found, path), end="")
 
 
@@ -91,7 +92,14 @@ def auto_(
     ] = None,
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
-    queue_depth: DepthOption = 32,
+    queue_depth: Annotated[
+        int | None,
+        typer.Option(
+            "--queue-depth",
+            help="Of the profile: refuse one of another depth; without --profile, which to take.",
+            show_default="the profile's, or 32",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -104,7 +112,7 @@ def auto_(
     from streamsched import autoservice
     from streamsched.choose import Selection
 
-    if not 1 <= queue_depth <= 32:
+    if queue_depth is not None and not 1 <= queue_depth <= 32:
         raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
     auto.Options(profile, goal, rule).check()
     wanted = tuple(specs_of(policy)) if policy is not None else ()
@@ -112,6 +120,14 @@ def auto_(
     described = load_disk(disk)
     autoservice.check_size(found, described)
     known = auto.obtain(described, queue_depth, profile, nr_jobs(jobs), Console(stderr=True))
+    takes = found.queue_depth
+    if takes and (takes > 1) != (known.queue_depth > 1):
+        better = f"`streamsched profile --queue-depth {min(takes, auto.MAX_DEPTH)}`"
+        print(
+            f"streamsched: note: {found.name} takes {takes} at once, and the profile has "
+            f"{known.queue_depth}; measure it with {better}",
+            file=sys.stderr,
+        )
     selection = Selection(
         known,
         # Who sent a request matters to none of the kernel's schedulers that can be chosen.
@@ -158,7 +174,7 @@ def profile_(
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
     if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
-    check_to(to, *files_of(disk))
+    check_output(to, Kind.PROFILE, *files_of(disk))
     described = load_disk(disk)
     path = to or auto.default_path(described, queue_depth)
     if to is None:  # before the work, as --to
@@ -168,6 +184,7 @@ def profile_(
             raise UsageError(
                 f"{path.parent}: cannot make it: {error.strerror}; name a file with --to"
             ) from None
+        check_output(path, Kind.PROFILE, option="profile")
     found = profile_measure.measure(
         described,
         specs,
@@ -176,6 +193,8 @@ def profile_(
         console=Console(stderr=True),
     )
     auto.keep(found, path)
+    if is_stdout(to):
+        return
     console = wide_console()
     console.print(profile_measure.table(found))
     console.print(f"{len(found.cells)} more workloads; all in {path}")

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
+import io
 import sys
 from pathlib import Path
 
@@ -14,43 +12,9 @@ from rich.console import Console
 
 from streamsched import results
 from streamsched.compare import Comparison
-from streamsched.errors import UsageError
-from streamsched.files import is_no_file, mode_of, write_whole
+from streamsched.files import Kind, write_whole
 
 WIDTH = 120
-
-
-def check_to(path: Path | None, *read: str | Path | None, option: str = "--to") -> None:
-    """Refuse a file that could not be written in the end, before the work begins.
-
-    Nor must it be one of those that are @read: they would be lost.
-    """
-    if path is None:
-        return
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        mode = 0
-    except OSError as error:
-        if error.errno != errno.ELOOP:  # a circle of links is replaced
-            raise UsageError(f"{option} {path}: cannot write it: {error.strerror}") from None
-        mode = 0
-    if stat.S_ISDIR(mode):
-        raise UsageError(f"{option} {path}: cannot write it: Is a directory")
-    if stat.S_ISBLK(mode):
-        raise UsageError(f"{option} {path}: is a disk, which would be overwritten; name a file")
-    if is_no_file(path):
-        if not os.access(path, os.W_OK):
-            raise UsageError(f"{option} {path}: cannot write it: Permission denied")
-        return
-    for one in read:
-        if mode and one and mode_of(one) and path.samefile(one):
-            raise UsageError(f"{option} {path}: is read, and would be lost; name another file")
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise UsageError(f"{option} {path}: cannot write it: there is no directory {path.parent}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: cannot write it: {path.parent} is not writable")
 
 
 def wide_console(file: object = None) -> Console:
@@ -70,17 +34,16 @@ def show(comparison: Comparison, output: str, to: Path | None, work: str, title:
         results.print_tables(comparison, title, wide_console())
     else:
         if output == "table":
-            console = wide_console()
-            with console.capture() as captured:
-                results.print_tables(comparison, title, console)
-            text = captured.get()
+            file = io.StringIO()
+            results.print_tables(comparison, title, wide_console(file))
+            text = file.getvalue()
         else:
             text = results.render(comparison, output, work)
         if to is None:
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
-            write_whole(to, text)
+            write_whole(to, text, Kind.RESULTS)
     if comparison.interrupted:
         print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)

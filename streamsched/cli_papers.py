@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from streamsched.cli_options import JobsOption, ToOption, nr_jobs, path_option
-from streamsched.cli_output import check_to, wide_console
+from streamsched.cli_output import wide_console
 from streamsched.errors import UsageError
-from streamsched.files import write_whole
+from streamsched.files import Kind, check_output, write_whole
 from streamsched.policies import AUTO
 
 # Figures 3 and 5 by real programs.
@@ -66,14 +66,14 @@ def compare_all(
     """Run every policy on every workload; print efficiency and longest wait as Markdown."""
     from streamsched import comparison
 
-    check_to(to)
+    check_output(to, Kind.DOCUMENT)
     chosen = list(dict.fromkeys(works or comparison.workloads()))
     table = comparison.measure(chosen, nr_jobs(jobs), Console(stderr=True))
     settings = comparison.measure_settings(table, nr_jobs(jobs), Console(stderr=True))
     if to is None:
         sys.stdout.write(comparison.printed(table, settings))
     else:
-        write_whole(to, comparison.document(table, settings))
+        write_whole(to, comparison.document(table, settings), Kind.DOCUMENT)
 
 
 def frontier(
@@ -93,7 +93,7 @@ def frontier(
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
     if plot:
-        check_to(plot, option="--plot")
+        check_output(plot, Kind.PICTURE, option="--plot")
         limits.check_plot()
     cases = limits.auto_cases()
     if plot:

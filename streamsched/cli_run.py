@@ -45,11 +45,11 @@ from streamsched.cli_options import (
     specs_of,
     storage_of,
 )
-from streamsched.cli_output import check_to, show
+from streamsched.cli_output import show
 from streamsched.compare import Trace, compare
 from streamsched.diskfile import Disk
 from streamsched.errors import UsageError, given, unknown
-from streamsched.files import mode_of
+from streamsched.files import Kind, check_output, mode_of
 from streamsched.jobfile import JobFile, load_job_file
 from streamsched.policies import AUTO, parse_weights
 from streamsched.workloads import WORKLOADS, shipped_jobs
@@ -109,7 +109,7 @@ def run(
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     workload = WORKLOADS.get(job)
-    check_to(to, None if workload else job, *files_of(disk), profile)
+    check_output(to, Kind.RESULTS, None if workload else job, *files_of(disk), profile)
     if not workload and not Path(job).suffix and Path(job).name == job and not mode_of(job):
         if job in shipped_jobs():
             raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
@@ -350,7 +350,7 @@ def replay(
     """Replay a recorded block trace on a simulated disk, under each policy."""
     from streamsched import tracefile
 
-    check_to(to, trace, *files_of(disk), profile)
+    check_output(to, Kind.RESULTS, trace, *files_of(disk), profile)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     storage = storage_of(disk, array)

@@ -19,13 +19,14 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streamsched import tracefile
-from streamsched.errors import UsageError
+from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
 from streamsched.simulate import Run, Setup, run_jobs, run_trace, trace_owners
 
@@ -236,6 +237,41 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
             progress.stop()
 
 
+def _pool(nr_tasks: int, workers: int) -> tuple[Any, ProcessPoolExecutor]:
+    """The shared array of how far each task is, and the workers, which have yet to begin."""
+    try:
+        parts = multiprocessing.Array("d", nr_tasks, lock=False)
+        pool = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(parts,))
+    except OSError as error:
+        raise StreamschedError(
+            f"cannot share memory with worker processes: {error.strerror}; they need /dev/shm "
+            "and a temporary directory with room in it"
+        ) from None
+    return parts, pool
+
+
+def _submitted(pool: ProcessPoolExecutor, index: int, task: Task) -> Future[Run]:
+    try:
+        return pool.submit(_work, index, task)
+    except OSError as error:
+        raise StreamschedError(
+            f"cannot start a worker process: {error.strerror}; take fewer with --jobs"
+        ) from None
+
+
+def _how_ended(workers: Sequence[multiprocessing.Process], nr: int) -> str:
+    """What happened to a worker that is no more."""
+    fewer = f"take fewer than {nr} at once with --jobs" if nr > 1 else "take less work at once"
+    for worker in workers:
+        worker.join(1.0)
+    # The others are then ended by the pool, with SIGTERM.
+    ended = [-(w.exitcode or 0) for w in workers if w.exitcode not in (None, 0, -signal.SIGTERM)]
+    if signal.SIGKILL in ended:
+        return f"a worker process was killed, as Linux does when memory runs out; {fewer}"
+    how = f"by signal {ended[0]}" if ended and ended[0] > 0 else "before it was done"
+    return f"a worker process ended {how}; if memory ran out, {fewer}"
+
+
 def run_tasks(
     tasks: Sequence[Task], jobs: int, console: Console, together: str | None = None
 ) -> tuple[list[Run | None], bool]:
@@ -243,17 +279,17 @@ def run_tasks(
 
     Each has a bar of its own, or all share one that is called @together.
     """
-    parts = multiprocessing.Array("d", len(tasks), lock=False)
     labels = [together] if together else [task.label for task in tasks]
-    pool = ProcessPoolExecutor(
-        max(1, min(jobs, len(tasks))), initializer=_begin_worker, initargs=(parts,)
-    )
+    nr = max(1, min(jobs, len(tasks)))
     interrupted = False
     futures: list[Future[Run]] = []
+    parts, pool = _pool(len(tasks), nr)
+    workers: list[multiprocessing.Process] = []
     try:
         with _no_signals():
             for i, task in enumerate(tasks):
-                futures.append(pool.submit(_work, i, task))
+                futures.append(_submitted(pool, i, task))
+        workers = list(getattr(pool, "_processes", {}).values())
         with _bars(console, labels, parts) as update:
             left = set(futures)
             while left:
@@ -263,6 +299,8 @@ def run_tasks(
                     future.result()
     except KeyboardInterrupt:
         interrupted = True
+    except BrokenProcessPool:
+        raise StreamschedError(_how_ended(workers, nr)) from None
     finally:
         # What is finished now; a worker that is ended leaves an exception in its task.
         finished = [
@@ -272,10 +310,9 @@ def run_tasks(
             for future in futures
         ]
         if interrupted or not all(future.done() for future in futures):
-            workers = list(getattr(pool, "_processes", {}).values())
             for future in futures:
                 future.cancel()
-            for worker in workers:
+            for worker in list((getattr(pool, "_processes", None) or {}).values()):
                 worker.terminate()
         # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
         pool.shutdown(wait=True, cancel_futures=True)

@@ -26,7 +26,7 @@ from rich.table import Table
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import Interrupted, StreamschedError
-from streamsched.files import write_whole
+from streamsched.files import Kind, write_whole
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -248,4 +248,4 @@ def plot(points: Sequence[Point], path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     figure.savefig(picture, format=path.suffix[1:], metadata=metadata)
     plt.close(figure)
-    write_whole(path, picture.getvalue())
+    write_whole(path, picture.getvalue(), Kind.PICTURE)

@@ -19,6 +19,7 @@ from streamsched import rig
 from streamsched.blocktrace import Request
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import StreamschedError, exit_code_of, named
+from streamsched.files import Kind, write_whole
 from streamsched.jobfile import load_job_file
 from streamsched.kernelhost import (
     DEFAULT_POLICIES,
@@ -400,7 +401,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
         mine = [cell for cell in cells if cell.workload == workload]
         new = table_of(mine, PROGRAMS.get(workload)).splitlines()
         text = with_rows(text, workload, new, rows)
-    document.write_text(text)
+    write_whole(document, text, Kind.DOCUMENT)
 
 
 def table(arguments: Sequence[str]) -> None:

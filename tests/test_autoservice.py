@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from profile_data import small_profile
+from profile_data import GRID, small_profile
 
+from streamsched import autoservice, cli_disk, profile_measure
 from streamsched.autoservice import (
     Device,
     Places,
@@ -23,10 +29,12 @@ from streamsched.autoservice import (
     scheduler_of,
 )
 from streamsched.choose import Selection
+from streamsched.cli import app
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S
 
+ROOT = Path(__file__).parents[1]
 DISK = load_disk("wd5000aaks")
 
 
@@ -303,3 +311,47 @@ def test_the_units_command_has_these_options() -> None:
     # Ended so it is not begun again: RestartPreventExitStatus.
     assert done.returncode == 2 and "RestartPreventExitStatus=2\n" in UNIT.read_text()
     assert done.stderr.startswith("streamsched: no-such-disk: there is no such block device")
+
+
+# ---- as documented ----
+
+
+def documented(command: str) -> list[str]:
+    """The arguments of a command of AUTO.md about the disk sda."""
+    lines = (ROOT / "docs" / "AUTO.md").read_text().splitlines()
+    (found,) = {line.partition("#")[0].strip() for line in lines if line.startswith(command)}
+    return shlex.split(found)[1:]
+
+
+@pytest.mark.parametrize("takes", [None, 1, 32])
+def test_the_documented_commands_go_together(
+    takes: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A profile measured as AUTO.md says, of fewer workloads, and the service that uses it."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "disks" / f"{DISK.name}.toml", "sda.toml")
+    device = sysfs(tmp_path / "sys")
+    if takes:
+        (device.folder / "device").mkdir()
+        (device.folder / "device" / "queue_depth").write_text(f"{takes}\n")
+    monkeypatch.setattr(cli_disk, "PROFILE_POLICIES", ("noop", "deadline"))
+    monkeypatch.setattr(profile_measure, "grid_cells", lambda: GRID[:2])
+    monkeypatch.setattr(profile_measure, "SIZES_KIB", (64,))
+    for name, real in (
+        ("device_of", autoservice.device_of),
+        ("serve", autoservice.serve),
+    ):
+        monkeypatch.setattr(autoservice, name, functools.partial(real, sys_=tmp_path / "sys"))
+    stop = lambda _seconds: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+    monkeypatch.setattr(time, "sleep", stop)
+    app(documented("streamsched profile sda.toml"), standalone_mode=False)
+    app(documented("streamsched auto sda "), standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert "sda: deadline of noop, deadline, for throughput" in out
+    assert ("note: sda takes 1 at once, and the profile has 32" in err) == (takes == 1)
+    again = [*documented("streamsched auto sda "), "--queue-depth", "1"]
+    with pytest.raises(UsageError, match="was measured with queue depth 32, not 1"):
+        app(again, standalone_mode=False)

@@ -580,7 +580,7 @@ def test_a_disk_is_not_written_to() -> None:
 
 def test_a_link_is_followed(to: Path) -> None:
     real = to.with_name("real.json")
-    real.write_text("old")
+    real.touch()
     to.symlink_to(real.name)
     done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
     assert done.returncode == 0
@@ -589,7 +589,7 @@ def test_a_link_is_followed(to: Path) -> None:
 
 
 def test_results_are_written_whole(to: Path) -> None:
-    to.write_text("old")
+    to.write_text('{\n  "format": "streamsched-results",\n')
     done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
     assert (done.returncode, done.stdout) == (0, "")
     assert json.loads(to.read_text())["complete"] is True

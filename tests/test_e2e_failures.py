@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the machine does to a command: workers killed, no shared memory, closed descriptors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).parent / "streamsched"
+ROOT = Path(__file__).parent.parent
+JOB = ROOT / "tests/data/e2e/two-readers.fio"
+LONG = ROOT / "tests/data/e2e/long.fio"
+
+
+def sentence(said: bytes) -> str:
+    """The one line on standard error."""
+    (line,) = said.decode().splitlines()
+    assert line.startswith("streamsched: ")
+    return line.removeprefix("streamsched: ")
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize(
+    ("number", "jobs", "why"),
+    [
+        (
+            signal.SIGKILL,
+            2,
+            "a worker process was killed, as Linux does when memory runs out; "
+            "take fewer than 2 at once with --jobs",
+        ),
+        (
+            signal.SIGKILL,
+            1,
+            "a worker process was killed, as Linux does when memory runs out; "
+            "take less work at once",
+        ),
+        (
+            signal.SIGSEGV,
+            2,
+            "a worker process ended by signal 11; if memory ran out, "
+            "take fewer than 2 at once with --jobs",
+        ),
+    ],
+)
+def test_a_worker_that_is_killed_is_one_sentence(
+    number: int, jobs: int, why: str, tmp_path: Path
+) -> None:
+    to = tmp_path / "results"
+    command: list[str | Path] = [
+        COMMAND,
+        "run",
+        LONG,
+        "--policy",
+        "noop,deadline,cscan",
+        "--to",
+        to,
+    ]
+    with subprocess.Popen(
+        [*command, "--jobs", str(jobs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        until = time.monotonic() + 60
+        while len(workers := children(running.pid)) < jobs and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)  # a worker that has not begun ignores nothing yet
+        os.kill(workers[0], number)
+        out, said = running.communicate(timeout=60)
+    assert (running.returncode, out) == (1, b"")
+    assert sentence(said) == why
+    assert list(tmp_path.iterdir()) == []
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)])
+def test_closed_descriptors(closed: tuple[int, ...], tmp_path: Path) -> None:
+    """Results are in their file alone; without one, nowhere to print is an error."""
+    shell = " ".join(f"{number}>&-" for number in closed)
+    run = f"{COMMAND} run {JOB} --policy noop --output csv"
+    kept = tmp_path / "kept.csv"
+    for more in (f" --to {kept}", ""):
+        done = subprocess.run(
+            ["bash", "-c", f"{run}{more} {shell}"], capture_output=True, timeout=60
+        )
+        if more:
+            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+            assert kept.read_text().count("\n") == 2
+        elif 1 in closed:
+            assert done.returncode == 1
+            if 2 not in closed:
+                assert sentence(done.stderr) == "standard output: Bad file descriptor"
+        else:
+            assert (done.returncode, done.stderr) == (0, b"")
+            assert done.stdout.count(b"\n") == 2
+
+
+def test_results_on_standard_output_that_is_full(tmp_path: Path) -> None:
+    for more in ([], ["--to", "-"], ["--to", "/dev/stdout"]):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [COMMAND, "run", JOB, "--policy", "noop", *more],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=60,
+            )
+        assert done.returncode == 1
+        assert sentence(done.stderr) == "standard output: No space left on device"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_file_system_that_is_full(tmp_path: Path) -> None:
+    """There is neither a part of the results nor a new file."""
+    script = f"""
+    mount -t tmpfs -o size=64k none {tmp_path} && cd {tmp_path} || exit 99
+    echo policy,throughput_mb_s, >old.csv
+    dd if=/dev/zero of=rest bs=1k count=100 2>/dev/null
+    for name in old new; do
+        {COMMAND} run {JOB} --policy noop --output json --to $name.csv && exit 98
+    done
+    cat old.csv
+    ls -A
+    """
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, timeout=60)
+    assert done.stdout.decode().split() == ["policy,throughput_mb_s,", "old.csv", "rest"]
+    assert done.stderr.decode().splitlines() == [
+        f"streamsched: {name}.csv: cannot write it: No space left on device"
+        for name in ("old", "new")
+    ]
+
+
+def test_standard_output_by_its_names(tmp_path: Path) -> None:
+    """Also when it is a file, which is then not replaced by another one."""
+    for name in ("-", "/dev/stdout", "/proc/self/fd/1", tmp_path / "out"):
+        with (tmp_path / "out").open("wb") as out:
+            out.write(b"before\n")
+            out.flush()
+            done = subprocess.run(
+                [COMMAND, "run", JOB, "--policy", "noop", "--output", "csv", "--to", name],
+                stdout=out,
+                stderr=subprocess.PIPE,
+                timeout=60,
+            )
+        assert (done.returncode, done.stderr) == (0, b"")
+        first, *lines = (tmp_path / "out").read_text().splitlines()
+        assert (first, len(lines)) == ("before", 2)
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide /dev/shm")
+def test_no_shared_memory() -> None:
+    script = f"mount -t proc none /dev/shm && exec {COMMAND} run {JOB} --policy noop"
+    done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert sentence(done.stderr).startswith("cannot share memory with worker processes: ")
