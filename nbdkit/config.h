@@ -15,6 +15,8 @@
 
 /* ---- values.c ---- */
 
+/* Digits alone, which @at is then behind: no sign, and nothing that wraps. */
+bool parse_whole(const char **at, u64 *value);
 /* "64k" or "64kB": a number of bytes. */
 int parse_bytes(const char *key, const char *text, u64 *bytes);
 int parse_number(const char *key, const char *text, u32 least, u32 most,

@@ -11,10 +11,12 @@
 
 #include "disks.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAX_FILE_BYTES 65536
 
@@ -77,7 +79,7 @@ static bool put(struct hdd_params *params, const struct field *field, u32 at,
 
 	errno = 0;
 	value = strtoull(word, &end, 10);
-	if (errno || *end || *word == '-' || at >= field->most ||
+	if (errno || *end || !isdigit(*word) || at >= field->most ||
 	    (field->bytes == sizeof(u32) && value > U32_MAX))
 		return false;
 	if (field->bytes == sizeof(u32))
@@ -138,10 +140,14 @@ static int parse(struct hdd_params *params, char *text, const char *where)
 static int load_file(const char *name, struct hdd_params *params)
 {
 	char *text = calloc(1, MAX_FILE_BYTES + 1);
-	FILE *stream = fopen(name, "re");
+	FILE *stream = NULL;
+	struct stat st;
 	int ret = -1;
 
-	if (!stream || !text)
+	/* To open a pipe is to wait. */
+	if (!stat(name, &st) && !S_ISREG(st.st_mode))
+		nbdkit_error("emulate=%s: is no regular file", name);
+	else if (!text || !(stream = fopen(name, "re")))
 		nbdkit_error("emulate=%s: %s", name, strerror(errno));
 	else if (fread(text, 1, MAX_FILE_BYTES + 1, stream) > MAX_FILE_BYTES)
 		nbdkit_error("emulate=%s: not the description of a disk", name);

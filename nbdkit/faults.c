@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* See faults.h. */
-#include "server.h"
+#include "config.h"
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MAX_FAULTS 32
+#define MAX_DELAY_MS 3600000
 
 static struct fault faults[MAX_FAULTS];
 static u32 nr_faults;
@@ -33,10 +34,18 @@ static const struct {
 	{ "any", 1 << FAULT_READ | 1 << FAULT_WRITE | 1 << FAULT_FLUSH },
 };
 
+/* A whole number up to @most, with @after behind it. */
+static bool parse_upto(const char *text, u64 most, const char *after,
+		       u64 *number)
+{
+	return parse_whole(&text, number) && !strcmp(text, after) &&
+	       *number <= most;
+}
+
 static bool parse_effect(struct fault *fault, const char *text)
 {
-	char tail;
-	u32 i, ms;
+	u64 ms;
+	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(errors); i++)
 		if (!strcmp(text, errors[i].name)) {
@@ -47,32 +56,39 @@ static bool parse_effect(struct fault *fault, const char *text)
 		fault->is_short = true;
 		return true;
 	}
-	if (sscanf(text, "%ums%c", &ms, &tail) == 1 && strstr(text, "ms")) {
-		fault->delay_ns = ms * SS_MSEC;
-		return true;
-	}
-	return false;
+	if (!parse_upto(text, MAX_DELAY_MS, "ms", &ms))
+		return false;
+	fault->delay_ns = ms * SS_MSEC;
+	return true;
+}
+
+static bool parse_range(struct fault *fault, char *text)
+{
+	char *begin = strsep(&text, "-");
+
+	return text && parse_upto(begin, U64_MAX, "", &fault->begin) &&
+	       parse_upto(text, U64_MAX, "", &fault->end) &&
+	       fault->begin < fault->end;
 }
 
 static bool parse(struct fault *fault, char *rule)
 {
-	char *op, *effect, *range, *rest = rule, tail;
+	char *op, *effect, *rest = rule;
+	u64 member;
 	u32 i;
 
-	if (sscanf(strsep(&rest, ":"), "%u%c", &fault->member, &tail) != 1)
+	if (!parse_upto(strsep(&rest, ":"), U32_MAX, "", &member))
 		return false;
+	fault->member = (u32)member;
 	op = strsep(&rest, ":");
 	effect = strsep(&rest, ":");
-	range = rest;
 	if (!op || !effect || !parse_effect(fault, effect))
 		return false;
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		if (!strcmp(op, ops[i].name))
 			fault->ops = ops[i].ops;
 	fault->end = U64_MAX;
-	if (range && (sscanf(range, "%lu-%lu%c", &fault->begin, &fault->end,
-			     &tail) != 2 ||
-		      fault->begin >= fault->end))
+	if (rest && !parse_range(fault, rest))
 		return false;
 	return fault->ops;
 }
@@ -93,8 +109,8 @@ int fault_add(const char *rule)
 	free(copy);
 	if (!good) {
 		nbdkit_error(
-			"fault=%s: must be MEMBER:read|write|flush|any:EIO|ENOSPC|ENXIO|EPERM|ENOMEM|ESHUTDOWN|short|<N>ms[:BEGIN-END], as in fault=0:read:EIO:4096-8192",
-			rule);
+			"fault=%s: must be MEMBER:read|write|flush|any:EIO|ENOSPC|ENXIO|EPERM|ENOMEM|ESHUTDOWN|short|<N>ms[:BEGIN-END] with N from 0 to %d and BEGIN below END, as in fault=0:read:EIO:4096-8192",
+			rule, MAX_DELAY_MS);
 		return -1;
 	}
 	nr_faults++;

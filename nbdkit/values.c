@@ -98,8 +98,7 @@ int parse_auto(const char *key, const char *text, int *value)
 	return 0;
 }
 
-/* Digits alone: no sign, and no more than 64 bits. */
-static bool parse_whole(const char **at, u64 *value)
+bool parse_whole(const char **at, u64 *value)
 {
 	char *end;
 
