@@ -10,17 +10,39 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_DEPTH 32
 
+/* One that cannot be written makes all of them read-only, and it is said. */
+static void find_readonly(void)
+{
+	struct config *config = &server.config;
+	u32 i;
+
+	for (i = 0; i < config->nr_files && config->readonly < 0; i++) {
+		int error = file_writable(config->file[i]);
+
+		if (!error)
+			continue;
+		fprintf(stderr,
+			"nbdkit: streamsched: %s: cannot be written (%s), so clients can only read (readonly=no refuses it instead)\n",
+			config->file[i], strerror(error));
+		config->readonly = 1;
+	}
+	if (config->readonly < 0)
+		config->readonly = 0;
+}
+
 static int open_members(void)
 {
 	const struct config *config = &server.config;
 	u32 nr = config->nr_files ? config->nr_files : 1, i, j;
 
+	find_readonly();
 	for (i = 0; i < nr; i++) {
 		struct member *member = calloc(1, sizeof(*member));
 		int error;
@@ -56,7 +78,7 @@ static int open_members(void)
 	return 0;
 }
 
-/* The same file by another name. */
+/* The same bytes by another name. */
 static int check_twice(void)
 {
 	u32 i, j;
@@ -66,10 +88,10 @@ static int check_twice(void)
 			const struct file *a = &server.member[j]->file;
 			const struct file *b = &server.member[i]->file;
 
-			if (a->block == b->block && a->dev == b->dev &&
-			    a->ino == b->ino) {
-				nbdkit_error("%s: the same file as %s", b->name,
-					     a->name);
+			if (layers_meet(&a->layers, &b->layers)) {
+				nbdkit_error(
+					"%s: holds bytes of %s, which would be written over",
+					b->name, a->name);
 				return -1;
 			}
 		}
@@ -224,17 +246,54 @@ static int check_uring(void)
 	return 0;
 }
 
-static int open_log(void)
+/* Of the file behind a loop device, too. */
+static bool is_served(const struct stat *st)
 {
-	if (!server.config.log)
+	u32 i;
+
+	for (i = 0; i < server.nr_members; i++)
+		if (layers_have(&server.member[i]->file.layers, st))
+			return true;
+	return false;
+}
+
+static int check_outputs(void)
+{
+	struct config *config = &server.config;
+
+	return output_check(&config->log, is_served) ||
+			       output_check(&config->metrics, is_served) ||
+			       output_check(&config->stats, is_served) ||
+			       output_distinct(&config->log,
+					       &config->metrics) ||
+			       output_distinct(&config->log, &config->stats) ||
+			       output_distinct(&config->metrics,
+					       &config->stats) ?
+		       -1 :
+		       0;
+}
+
+int config_open_log(void)
+{
+	const struct output *output = &server.config.log;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char name[OUTPUT_NAME];
+
+	if (!output->path)
 		return 0;
-	server.log = fopen(server.config.log, "we");
-	if (!server.log) {
-		nbdkit_error("log=%s: %s", server.config.log, strerror(errno));
+	server.log = output_begin(output, name);
+	if (!server.log)
+		return -1;
+	/* So that no other server takes its place while it is written. */
+	fcntl(fileno(server.log), F_OFD_SETLK, &lock);
+	fputs(LOG_HEADER, server.log);
+	if (fflush(server.log)) {
+		nbdkit_error("log=%s: %s", output->path, strerror(errno));
+		output_forget(output, name);
 		return -1;
 	}
 	server.log_began_ns = clock_ns();
-	return 0;
+	return output_replace(output, name);
 }
 
 static int find_depth(struct member *member)
@@ -278,9 +337,7 @@ int config_complete(void)
 	u64 capacity = server.config.disk.capacity_sectors * SECTOR_BYTES;
 	u32 i;
 
-	if (check_policy() || check_emulation() || open_log() ||
-	    stats_check("metrics", server.config.metrics) ||
-	    stats_check("stats", server.config.stats) || open_members() ||
+	if (check_policy() || check_emulation() || open_members() ||
 	    check_twice() || lock_members() || find_size() ||
 	    fault_check(server.nr_members) || check_uring())
 		return -1;
@@ -304,5 +361,5 @@ int config_complete(void)
 		if (find_depth(member) || member_init(member))
 			return -1;
 	}
-	return 0;
+	return check_outputs();
 }

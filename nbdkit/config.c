@@ -43,15 +43,15 @@ static int set_text(const char *key, const char *value, const char **text)
 	return *text ? 0 : -1;
 }
 
-static int set_path(const char *key, const char *value, const char **path)
+static int set_output(const char *value, struct output *output)
 {
 	if (!*value) {
-		nbdkit_error("%s=: a file's name is missing", key);
+		nbdkit_error("%s=: a file's name is missing", output->key);
 		return -1;
 	}
-	free((void *)*path); /* given before */
-	*path = nbdkit_absolute_path(value);
-	return *path ? 0 : -1;
+	free((void *)output->path); /* given before */
+	output->path = nbdkit_absolute_path(value);
+	return output->path ? 0 : -1;
 }
 
 static int set_policy(const char *key, const char *value)
@@ -145,7 +145,7 @@ static int set_coordinate(const char *key, const char *value)
 
 static int set_readonly(const char *key, const char *value)
 {
-	return parse_bool(key, value, &server.config.readonly);
+	return parse_auto(key, value, &server.config.readonly);
 }
 
 static int set_truncate(const char *key, const char *value)
@@ -172,17 +172,27 @@ static int set_writes(const char *key, const char *value)
 
 static int set_stats(const char *key, const char *value)
 {
-	return set_path(key, value, &server.config.stats);
+	struct output *output = &server.config.stats;
+
+	(void)key;
+	server.config.stats_wanted = true;
+	if (strcmp(value, "-"))
+		return set_output(value, output);
+	free((void *)output->path);
+	output->path = NULL;
+	return 0;
 }
 
 static int set_metrics(const char *key, const char *value)
 {
-	return set_path(key, value, &server.config.metrics);
+	(void)key;
+	return set_output(value, &server.config.metrics);
 }
 
 static int set_log(const char *key, const char *value)
 {
-	return set_path(key, value, &server.config.log);
+	(void)key;
+	return set_output(value, &server.config.log);
 }
 
 static int set_interval(const char *key, const char *value)

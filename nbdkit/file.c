@@ -99,31 +99,87 @@ static int try_direct(const struct file *file)
 	return error;
 }
 
-int file_lock(const struct file *file, bool readonly)
+/*
+ * A server that was killed holds its locks until the kernel has cleaned up its
+ * io_uring, which may be after it is gone.
+ */
+static int lock_bytes(int fd, short type, uint64_t begin, uint64_t end)
 {
 	struct flock lock = {
-		.l_type = readonly ? F_RDLCK : F_WRLCK,
+		.l_type = type,
 		.l_whence = SEEK_SET,
+		.l_start = (off_t)begin,
+		.l_len = end == UINT64_MAX ? 0 : (off_t)(end - begin),
 	};
 	int tries;
 
-	/*
-	 * A server that was killed holds its locks until the kernel has
-	 * cleaned up its io_uring, which may be after it is gone.
-	 */
 	for (tries = 0; tries < LOCK_TRIES; tries++) {
-		if (!fcntl(file->fd, F_OFD_SETLK, &lock))
+		if (!fcntl(fd, F_OFD_SETLK, &lock))
 			return 0;
-		if (errno != EAGAIN && errno != EACCES) {
-			nbdkit_error("%s: cannot lock it: %s", file->name,
-				     strerror(errno));
-			return -1;
-		}
+		if (errno != EAGAIN && errno != EACCES)
+			return errno;
 		usleep(LOCK_STEP_US);
 	}
+	return EBUSY;
+}
+
+/*
+ * The file that a loop device lies on: other members and other servers may
+ * have other bytes of it, as partitions. Which bytes a volume of the device
+ * mapper has is not known; its lock is only against whoever has all.
+ */
+static int lock_below(const struct file *file, struct layer *layer,
+		      bool readonly)
+{
+	bool shared = readonly || layer->some;
+	int error;
+
+	layer->fd = open(layer->path,
+			 (shared ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+	error = layer->fd < 0 ?
+			errno :
+			lock_bytes(layer->fd, shared ? F_RDLCK : F_WRLCK,
+				   layer->begin, layer->end);
+	if (error == EBUSY) {
+		nbdkit_error(
+			"%s: lies on %s, which is in use by another server or program (it holds a lock); stop that one first",
+			file->name, layer->path);
+		return -1;
+	}
+	if (error)
+		fprintf(stderr,
+			"nbdkit: streamsched: %s: lies on %s, which cannot be locked (%s), so another server of it is not noticed\n",
+			file->name, layer->path, strerror(error));
+	return 0;
+}
+
+int file_lock(struct file *file, bool readonly)
+{
+	int loop, error = lock_bytes(file->fd, readonly ? F_RDLCK : F_WRLCK, 0,
+				     UINT64_MAX);
+	unsigned int i;
+
+	if (error == EBUSY) {
+		nbdkit_error(
+			"%s: in use by another server or program (it holds a lock); stop that one first",
+			file->name);
+		return -1;
+	}
+	if (error) {
+		nbdkit_error("%s: cannot lock it: %s", file->name,
+			     strerror(error));
+		return -1;
+	}
+	for (i = 1; i < file->layers.nr; i++)
+		if (file->layers.layer[i].path &&
+		    lock_below(file, &file->layers.layer[i], readonly))
+			return -1;
+	loop = readonly ? -1 : layers_other_loop(&file->layers);
+	if (loop < 0)
+		return 0;
 	nbdkit_error(
-		"%s: in use by another server or program (it holds a lock); stop that one first",
-		file->name);
+		"%s: in use by this machine as /dev/loop%d; detach that (losetup --detach), or serve it with readonly=yes",
+		file->name, loop);
 	return -1;
 }
 
@@ -139,9 +195,9 @@ static int find_kind(struct file *file)
 	}
 	file->block_bytes = SECTOR_BYTES;
 	file->align = 1;
+	layers_find(&file->layers, &st);
 	if (S_ISBLK(st.st_mode)) {
 		file->block = true;
-		file->dev = st.st_rdev;
 		if (ioctl(file->fd, BLKGETSIZE64, &file->bytes) ||
 		    ioctl(file->fd, BLKSSZGET, &logical)) {
 			nbdkit_error("%s: cannot find its size: %s", file->name,
@@ -150,19 +206,13 @@ static int find_kind(struct file *file)
 		}
 		file->block_bytes = (uint32_t)logical;
 		look_at_device(file, st.st_rdev);
-	} else if (S_ISREG(st.st_mode)) {
-		file->dev = st.st_dev;
-		file->ino = st.st_ino;
+	} else {
 		file->bytes = (uint64_t)st.st_size;
 		file->memory = fs.f_type == TMPFS_MAGIC ||
 			       fs.f_type == RAMFS_MAGIC;
 		look_at_device(file, st.st_dev);
 		if (file->memory)
 			file->rotational = 0;
-	} else {
-		nbdkit_error("%s: is neither a regular file nor a block device",
-			     file->name);
-		return -1;
 	}
 	return 0;
 }
@@ -182,7 +232,7 @@ static int set_direct(struct file *file, int direct)
 	else
 		error = try_direct(file);
 	if (!error) {
-		find_alignment(file, file->dev);
+		find_alignment(file, file->layers.layer[0].dev);
 		file->direct = true;
 		return 0;
 	}
@@ -199,6 +249,24 @@ static int set_direct(struct file *file, int direct)
 	return 0;
 }
 
+int file_writable(const char *name)
+{
+	int error = access(name, W_OK) ? errno : 0;
+	int fd, protected = 0;
+	struct stat st;
+
+	if (error == EACCES || error == EPERM || error == EROFS)
+		return error;
+	if (stat(name, &st) || !S_ISBLK(st.st_mode))
+		return 0;
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ioctl(fd, BLKROGET, &protected);
+	close(fd);
+	return protected ? EROFS : 0;
+}
+
 int file_open(struct file *file, const char *name, bool readonly, int direct)
 {
 	int flags = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC;
@@ -206,8 +274,18 @@ int file_open(struct file *file, const char *name, bool readonly, int direct)
 
 	memset(file, 0, sizeof(*file));
 	file->name = name;
+	/* To open a pipe is to wait, and a device may act upon it. */
+	if (stat(name, &st)) {
+		nbdkit_error("%s: %s", name, strerror(errno));
+		return -1;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+		nbdkit_error("%s: is neither a regular file nor a block device",
+			     name);
+		return -1;
+	}
 	/* A disk with a mounted file system must not be written to. */
-	if (!readonly && !stat(name, &st) && S_ISBLK(st.st_mode))
+	if (!readonly && S_ISBLK(st.st_mode))
 		flags |= O_EXCL;
 	file->fd = open(name, flags);
 	if (file->fd < 0) {
@@ -255,6 +333,18 @@ void file_close(struct file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	file->fd = -1;
+	layers_free(&file->layers);
+}
+
+int file_reaches(const struct file *file, uint64_t end)
+{
+	struct stat st;
+
+	if (file->block)
+		return 0;
+	if (fstat(file->fd, &st))
+		return errno;
+	return (uint64_t)st.st_size >= end ? 0 : EIO;
 }
 
 int file_sync(const struct file *file)
@@ -274,8 +364,10 @@ static int refusal(int error)
 int file_trim(const struct file *file, uint64_t offset, uint64_t bytes)
 {
 	uint64_t range[2] = { offset, bytes };
-	int error;
+	int error = file_reaches(file, offset + bytes);
 
+	if (error)
+		return error;
 	if (file->block)
 		error = ioctl(file->fd, BLKDISCARD, range) ? errno : 0;
 	else
@@ -291,6 +383,10 @@ int file_trim(const struct file *file, uint64_t offset, uint64_t bytes)
 int file_zero(const struct file *file, uint64_t offset, uint64_t bytes,
 	      bool may_trim, bool fast)
 {
+	int error = file_reaches(file, offset + bytes);
+
+	if (error)
+		return error;
 	/*
 	 * On a device the kernel writes zeros itself for ZERO_RANGE when it
 	 * has no quicker way, and does not tell; PUNCH_HOLE is quick or fails.
@@ -323,8 +419,14 @@ bool file_has_extents(const struct file *file)
 int file_extent(const struct file *file, uint64_t offset, uint64_t bytes,
 		uint64_t *alike, bool *hole)
 {
-	off_t at = lseek(file->fd, (off_t)offset, SEEK_DATA);
+	off_t at, end = lseek(file->fd, 0, SEEK_END);
 
+	/* Cut off: reads fail there, so it is no hole. */
+	if (end <= (off_t)offset)
+		return end < 0 ? errno : EIO;
+	if ((uint64_t)end - offset < bytes)
+		bytes = (uint64_t)end - offset;
+	at = lseek(file->fd, (off_t)offset, SEEK_DATA);
 	*hole = at < 0 || (uint64_t)at > offset;
 	*alike = bytes;
 	if (at < 0 && errno != ENXIO) /* ENXIO: a hole up to the end */

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "layers.h"
+
 struct file {
 	const char *name;
 	int fd;
@@ -21,8 +23,7 @@ struct file {
 	uint32_t align; /* of memory; a power of two */
 	uint32_t depth; /* of the device's own queue; 0: not known */
 	int rotational; /* 0, 1, or -1: not known */
-	dev_t dev; /* who it is, together with ino */
-	ino_t ino;
+	struct layers layers; /* what its bytes are */
 };
 
 /*
@@ -30,12 +31,19 @@ struct file {
  * failure is reported by nbdkit_error(): -1.
  */
 int file_open(struct file *file, const char *name, bool readonly, int direct);
-/* Keep others out that lock what they write to; 0, or -1 after a report. */
-int file_lock(const struct file *file, bool readonly);
+/* 0, or the errno for which it can be read at most. */
+int file_writable(const char *name);
+/*
+ * Keep others out that lock what they write to, under whatever name they
+ * opened it; 0, or -1 after a report.
+ */
+int file_lock(struct file *file, bool readonly);
 /* A file in memory that nobody else sees. */
 int file_memory(struct file *file, uint64_t bytes);
 void file_close(struct file *file);
 
+/* Whether it still reaches up to byte @end: 0, or EIO when it was cut off. */
+int file_reaches(const struct file *file, uint64_t end);
 /* All that was written is on the medium; 0 or an errno. */
 int file_sync(const struct file *file);
 /* The range may be forgotten; reads give zeros or what was there. */

@@ -531,9 +531,9 @@ static void *model_thread(void *data)
 				.tv_nsec = (long)(sleep_ns % SS_SEC),
 			};
 
-			ppoll(&kicked, 1,
-			      sleep_ns == UINT64_MAX ? NULL : &timeout, NULL);
-			if (kicked.revents &&
+			if (ppoll(&kicked, 1,
+				  sleep_ns == UINT64_MAX ? NULL : &timeout,
+				  NULL) > 0 &&
 			    read(member->kick_fd, &kicks, sizeof(kicks)) < 0)
 				abort();
 		}

@@ -21,6 +21,7 @@
 #include "engine.h"
 #include "faults.h"
 #include "file.h"
+#include "output.h"
 #include "stats.h"
 
 #define SECTOR_BYTES 512
@@ -112,9 +113,10 @@ struct config {
 	u32 nr_curve; /* 0: learned */
 	const char *emulate; /* NULL: the files are the disks */
 	struct hdd_params disk; /* what is emulated */
-	const char *stats; /* file for the statistics; NULL: standard error */
-	const char *metrics; /* Prometheus text file, or NULL */
-	const char *log; /* every request, or NULL */
+	struct output stats; /* as text; without a path: standard error */
+	bool stats_wanted; /* also at the end */
+	struct output metrics; /* for Prometheus */
+	struct output log; /* every request */
 	u32 metrics_s; /* how often it is written */
 	const char *size_text; /* of the emulated disk, as given, or NULL */
 	u64 size; /* the same in bytes; 0: the model's own */
@@ -126,7 +128,7 @@ struct config {
 	int uring; /* the same, of io_uring; else threads move the bytes */
 	int rotational; /* 0 no, 1 yes, -1 find out */
 	int coordinate; /* stripe set: 0 no, 1 yes, -1 where it can be */
-	bool readonly;
+	int readonly; /* 0 no, 1 yes, -1 where a file cannot be written */
 	bool truncate;
 	bool sync_writes;
 };
@@ -258,14 +260,26 @@ void disk_names(char *text, size_t bytes, const char *after);
 int config_set(const char *key, const char *value);
 /* All parameters are there: open the members; 0, or -1 when refused. */
 int config_complete(void);
+/* Nothing more is to be refused: begin the log. */
+int config_open_log(void);
 /* The scheduler's tunables that were given. */
 int config_tune(struct ss_sched *sched);
 void config_dump(void);
 
 /* ---- statistics' thread, stats.c ---- */
 
-/* Whether the file @path of parameter @key can be written; 0, or -1. */
-int stats_check(const char *key, const char *path);
+/* What each file of the kind begins with (output.h). */
+#define STATS_HEADER "streamsched:"
+#define METRICS_HEADER "# HELP streamsched_"
+/* A message among blkparse's lines, which those who read events pass over. */
+#define LOG_HEADER                                                             \
+	"  0,0    0        0     0.000000000     0  m   N streamsched log\n"
+
+/* From here on SIGUSR1 asks for statistics, and ends no process. */
+void stats_prepare(void);
+/* This thread and those that it starts leave SIGUSR1 to the statistics' one. */
+void stats_mask(void);
+/* All that is counted is there. */
 int stats_start(void);
 void stats_stop(void);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Statistics: as text for people (on SIGUSR1 and at the end), and as a text
- * file for Prometheus' node exporter, replaced whole so that nobody reads a
- * half of it.
+ * Statistics: as text for people (on SIGUSR1, and with stats= at the end), and
+ * as a text file for Prometheus' node exporter. Files are replaced whole, so
+ * that nobody reads a half of one.
  */
 #include "server.h"
 #include "../core/array.h"
@@ -11,19 +11,16 @@
 #include <nbdkit-plugin.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static pthread_t thread;
 static bool thread_runs;
 static bool stopping; /* atomic */
+static sem_t asked; /* posted for each text that is to be written */
 
 static const char *const directions[] = { "read", "write" };
 
@@ -131,8 +128,8 @@ static void write_times(FILE *to, const char *what,
 {
 	u64 count = times->count ? times->count : 1;
 
-	fprintf(to, " %s mean %.3f ms p50 <= %.3f p99 <= %.3f max %.3f;", what,
-		(double)times->sum_ns / (double)count / 1e6,
+	fprintf(to, "  %s: mean %.3f ms, p50 <= %.3f, p99 <= %.3f, max %.3f\n",
+		what, (double)times->sum_ns / (double)count / 1e6,
 		quantile_ms(times, 50), quantile_ms(times, 99),
 		(double)times->max_ns / 1e6);
 }
@@ -142,9 +139,18 @@ static void write_flow(FILE *to, const struct stats_flow *flow)
 	u32 i;
 
 	for (i = 0; i < SS_DIRECTIONS; i++)
-		fprintf(to, " %s %lu requests %lu bytes %lu errors;",
+		fprintf(to, "  %s: %lu requests, %lu bytes, %lu errors\n",
 			directions[i], flow[i].requests, flow[i].bytes,
 			flow[i].errors);
+}
+
+static void write_scheduler(FILE *to, const struct ss_counters *c)
+{
+	fprintf(to, "  dispatches %lu, merges %lu, seeks %lu\n", c->dispatches,
+		c->merges, c->seeks);
+	fprintf(to, "  waits %lu, hits %lu, timeouts %lu, idle %.3f s\n",
+		c->waits, c->hits, c->timeouts, (double)c->idle_ns / 1e9);
+	fprintf(to, "  slices %lu, expired %lu\n", c->slices_ended, c->expired);
 }
 
 static void write_text(FILE *to, const struct picture *picture)
@@ -153,32 +159,28 @@ static void write_text(FILE *to, const struct picture *picture)
 
 	for (i = 0; i < server.nr_members; i++) {
 		const struct stats_member *stats = &picture->member[i].stats;
-		const struct ss_counters *c = &picture->member[i].counters;
 
-		fprintf(to, "streamsched: member %u (%s):", i,
+		fprintf(to, STATS_HEADER " member %u (%s):\n", i,
 			server.member[i]->file.name);
 		write_flow(to, stats->flow);
-		fprintf(to, " %lu flushes %lu failed;", stats->flushes,
+		fprintf(to, "  flush: %lu, %lu errors\n", stats->flushes,
 			stats->flush_errors);
 		write_times(to, "wait", &stats->wait);
 		write_times(to, "service", &stats->service);
-		fprintf(to,
-			" dispatches %lu merges %lu seeks %lu waits %lu hits %lu timeouts %lu slices %lu expired %lu idle %.3f s\n",
-			c->dispatches, c->merges, c->seeks, c->waits, c->hits,
-			c->timeouts, c->slices_ended, c->expired,
-			(double)c->idle_ns / 1e9);
+		write_scheduler(to, &picture->member[i].counters);
 	}
 	for (i = 0; i < picture->nr_connections; i++) {
 		const struct picture_connection *one = &picture->connection[i];
 
 		if (one->owner)
-			fprintf(to, "streamsched: connection %lu:", one->owner);
+			fprintf(to, STATS_HEADER " connection %lu:\n",
+				one->owner);
 		else
-			fprintf(to, "streamsched: connections that are gone:");
+			fprintf(to,
+				STATS_HEADER " connections that are gone:\n");
 		write_flow(to, one->stats.flow);
 		write_times(to, "wait", &one->stats.wait);
 		write_times(to, "service", &one->stats.service);
-		fputc('\n', to);
 	}
 	fflush(to);
 }
@@ -187,8 +189,8 @@ static void write_text(FILE *to, const struct picture *picture)
 
 static void head(FILE *to, const char *name, const char *type, const char *help)
 {
-	fprintf(to, "# HELP streamsched_%s %s\n# TYPE streamsched_%s %s\n",
-		name, help, name, type);
+	fprintf(to, METRICS_HEADER "%s %s\n# TYPE streamsched_%s %s\n", name,
+		help, name, type);
 }
 
 static void histogram(FILE *to, const char *name, const char *label, u64 id,
@@ -351,57 +353,23 @@ static void write_metrics(FILE *to, const struct picture *picture)
 	write_array(to);
 }
 
-/* The new file beside @path, so that nobody reads half of it; -1 with errno. */
-static int open_new(const char *path, char *name, size_t bytes)
-{
-	snprintf(name, bytes, "%s.new", path);
-	return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-}
-
-int stats_check(const char *key, const char *path)
-{
-	char name[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	if (!path)
-		return 0;
-	fd = open_new(path, name, sizeof(name));
-	if (fd < 0) {
-		nbdkit_error("%s=%s: %s: %s", key, path, name, strerror(errno));
-		return -1;
-	}
-	close(fd);
-	unlink(name);
-	if (stat(path, &st) || S_ISREG(st.st_mode))
-		return 0;
-	nbdkit_error("%s=%s: is there, and no regular file", key, path);
-	return -1;
-}
-
-static int replace_file(const char *path, const struct picture *picture,
+static int write_output(const struct output *output,
+			const struct picture *picture,
 			void (*write)(FILE *, const struct picture *))
 {
-	char name[PATH_MAX];
-	FILE *to = NULL;
-	int fd;
+	char name[OUTPUT_NAME];
+	FILE *to = output_begin(output, name);
+	bool failed;
 
-	fd = open_new(path, name, sizeof(name));
-	if (fd >= 0)
-		to = fdopen(fd, "w");
-	if (!to) {
-		nbdkit_error("%s: %s", name, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+	if (!to)
 		return -1;
-	}
 	write(to, picture);
-	if (fclose(to) || rename(name, path)) {
-		nbdkit_error("%s: %s", path, strerror(errno));
-		unlink(name);
-		return -1;
-	}
-	return 0;
+	failed = ferror(to);
+	if (!fclose(to) && !failed)
+		return output_replace(output, name);
+	nbdkit_error("%s=%s: %s", output->key, output->path, strerror(errno));
+	output_forget(output, name);
+	return -1;
 }
 
 static int report(bool text)
@@ -414,11 +382,12 @@ static int report(bool text)
 		free(picture);
 		return -1;
 	}
-	if (server.config.metrics)
-		error |= replace_file(server.config.metrics, picture,
+	if (server.config.metrics.path)
+		error |= write_output(&server.config.metrics, picture,
 				      write_metrics);
-	if (text && server.config.stats)
-		error |= replace_file(server.config.stats, picture, write_text);
+	if (text && server.config.stats.path)
+		error |= write_output(&server.config.stats, picture,
+				      write_text);
 	else if (text)
 		write_text(stderr, picture);
 	free(picture->connection);
@@ -426,39 +395,66 @@ static int report(bool text)
 	return error;
 }
 
-static void *stats_thread(void *data)
+/* SIGUSR1, whichever thread it interrupts. */
+static void on_signal(int number)
 {
-	struct timespec interval = { .tv_sec = server.config.metrics_s };
+	(void)number;
+	sem_post(&asked);
+}
+
+/* Block or unblock SIGUSR1 for this thread and those that it starts. */
+static void mask_signal(int how)
+{
 	sigset_t signals;
 
-	(void)data;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGUSR1);
-	while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
-		int signal = sigtimedwait(&signals, NULL, &interval);
+	pthread_sigmask(how, &signals, NULL);
+}
 
+void stats_prepare(void)
+{
+	struct sigaction action = { .sa_handler = on_signal,
+				    .sa_flags = SA_RESTART };
+
+	sem_init(&asked, 0, 0);
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+void stats_mask(void)
+{
+	mask_signal(SIG_BLOCK);
+}
+
+static void *stats_thread(void *data)
+{
+	(void)data;
+	mask_signal(SIG_UNBLOCK);
+	for (;;) {
+		struct timespec until;
+		int result;
+
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += server.config.metrics_s;
+		do
+			result = sem_clockwait(&asked, CLOCK_MONOTONIC, &until);
+		while (result && errno == EINTR);
 		if (__atomic_load_n(&stopping, __ATOMIC_ACQUIRE))
-			break;
-		if (signal == SIGUSR1)
+			return NULL;
+		if (!result)
 			report(true);
-		else if (server.config.metrics)
+		else if (server.config.metrics.path)
 			report(false);
 	}
-	return NULL;
 }
 
 int stats_start(void)
 {
-	sigset_t signals;
 	int error;
 
 	/* Where this cannot be done it is better told now. */
-	if (server.config.metrics && report(false))
+	if (server.config.metrics.path && report(false))
 		return -1;
-	/* Threads begun from here on leave the signal to stats_thread(). */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	error = pthread_create(&thread, NULL, stats_thread, NULL);
 	if (error) {
 		nbdkit_error("cannot start a thread: %s", strerror(error));
@@ -470,10 +466,12 @@ int stats_start(void)
 
 void stats_stop(void)
 {
+	/* The handler's code goes with the plugin. */
+	signal(SIGUSR1, SIG_IGN);
 	if (!thread_runs)
 		return;
 	__atomic_store_n(&stopping, true, __ATOMIC_RELEASE);
-	pthread_kill(thread, SIGUSR1);
+	sem_post(&asked);
 	pthread_join(thread, NULL);
-	report(true);
+	report(server.config.stats_wanted);
 }

@@ -25,6 +25,10 @@ struct server server = {
 		.direct = -1,
 		.uring = -1,
 		.rotational = -1,
+		.readonly = -1,
+		.stats = { .key = "stats", .header = STATS_HEADER },
+		.metrics = { .key = "metrics", .header = METRICS_HEADER },
+		.log = { .key = "log", .header = LOG_HEADER },
 		.sync_writes = true,
 	},
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -42,17 +46,20 @@ static void streamsched_dump_plugin(void)
 
 /* ---- the server's life ---- */
 
+static int streamsched_get_ready(void)
+{
+	return config_open_log();
+}
+
 static int streamsched_after_fork(void)
 {
 	u32 i;
 
-	/* First: all threads are to leave SIGUSR1 to the statistics' one. */
-	if (stats_start())
-		return -1;
+	stats_mask();
 	for (i = 0; i < server.nr_members; i++)
 		if (member_start(server.member[i]))
 			return -1;
-	return array_start();
+	return array_start() || stats_start() ? -1 : 0;
 }
 
 /* No connection is left, so nothing is pending. */
@@ -77,10 +84,11 @@ static void streamsched_unload(void)
 	for (i = 0; i < server.config.nr_files; i++)
 		free((void *)server.config.file[i]);
 	if (server.log && fclose(server.log))
-		nbdkit_error("%s: %s", server.config.log, strerror(errno));
-	free((void *)server.config.log);
-	free((void *)server.config.metrics);
-	free((void *)server.config.stats);
+		nbdkit_error("log=%s: %s", server.config.log.path,
+			     strerror(errno));
+	output_close(&server.config.log);
+	output_close(&server.config.metrics);
+	output_close(&server.config.stats);
 }
 
 /* ---- a connection's ---- */
@@ -342,7 +350,7 @@ static int streamsched_cache(void *handle, uint32_t bytes, uint64_t offset,
 static int streamsched_extents(void *handle, uint32_t bytes, uint64_t offset,
 			       uint32_t flags, struct nbdkit_extents *extents)
 {
-	u64 end = offset + bytes;
+	u64 begin = offset, end = offset + bytes;
 
 	(void)handle;
 	while (offset < end) {
@@ -356,8 +364,9 @@ static int streamsched_extents(void *handle, uint32_t bytes, uint64_t offset,
 			left = end - offset;
 		error = file_extent(&server.member[index]->file, on_member,
 				    left, &alike, &hole);
+		/* Of the first bytes it must be told, the rest may be less. */
 		if (error)
-			return answer(error);
+			return offset == begin ? answer(error) : 0;
 		if (nbdkit_add_extent(
 			    extents, offset, alike,
 			    hole ? NBDKIT_EXTENT_HOLE | NBDKIT_EXTENT_ZERO : 0))
@@ -385,9 +394,11 @@ static const char config_help[] =
 	"rotational=yes|no|auto  Whether there is a head to move (default: auto).\n"
 	"io=uring|threads|auto  Who moves the bytes (default: io_uring if it can be had).\n"
 	"direct=yes|no|auto  Past the page cache (default: auto).\n"
-	"readonly=yes|no     Open the files only for reading (default: no).\n"
+	"readonly=yes|no|auto  Open the files only for reading (default: auto, where\n"
+	"                    one cannot be written).\n"
 	"truncate=yes|no     Use what all members have (default: no).\n"
-	"stats=<FILE>        For the statistics (default: standard error).\n"
+	"stats=-|<FILE>      Statistics at the end, too, to standard error or a file\n"
+	"                    (default: on SIGUSR1 only, to standard error).\n"
 	"metrics=<FILE>      Also as a text file for Prometheus ...\n"
 	"metrics-interval=<S>  ... that often, in seconds (default: 10).\n"
 	"log=<FILE>          Every request, in blkparse's format.\n"
@@ -399,12 +410,14 @@ static struct nbdkit_plugin plugin = {
 	.version = STREAMSCHED_VERSION,
 	.description =
 		"Serves files, block devices, stripe sets and emulated disks, and schedules their requests so that concurrent sequential readers get nearly the disk's sequential speed.",
+	.load = stats_prepare,
 	.unload = streamsched_unload,
 	.config = config_set,
 	.config_complete = config_complete,
 	.config_help = config_help,
 	.magic_config_key = "file",
 	.dump_plugin = streamsched_dump_plugin,
+	.get_ready = streamsched_get_ready,
 	.after_fork = streamsched_after_fork,
 	.open = streamsched_open,
 	.close = streamsched_close,

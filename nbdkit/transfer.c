@@ -76,6 +76,10 @@ static void begin(struct transfer *transfer, const struct member *member)
 	transfer->fault = fault_find(member->index,
 				     write ? FAULT_WRITE : FAULT_READ,
 				     transfer->begin, transfer->bytes);
+	/* A write past the end would succeed, and the file grow. */
+	if (write)
+		transfer->failed = file_reaches(file, transfer->begin +
+							      transfer->bytes);
 	transfer->bounced = file->direct && !aligned(transfer, file->align);
 	if (transfer->bounced && !transfer->bounce &&
 	    posix_memalign(&transfer->bounce, 4096, server.config.max_request))
@@ -168,13 +172,20 @@ void transfer_ask(struct transfer *transfer, const struct member *member,
 static int report(const struct transfer *transfer, const struct member *member,
 		  int error)
 {
+	u64 end = transfer->begin + transfer->bytes;
+	const char *why = "";
+
+	if (transfer->fault)
+		why = " (injected)";
+	else if (error == EIO && file_reaches(&member->file, end))
+		why = " (the file has become shorter)";
 	if (error)
 		nbdkit_error("%s: %s of %lu bytes at %lu: %s%s",
 			     member->file.name,
 			     transfer->leader->direction == SS_READ ? "read" :
 								      "write",
 			     transfer->bytes, transfer->begin, strerror(error),
-			     transfer->fault ? " (injected)" : "");
+			     why);
 	return error;
 }
 

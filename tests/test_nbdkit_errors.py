@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -31,8 +33,12 @@ REFUSED = {
     "missing": (["{0}x"], "{0}x: No such file or directory"),
     "unequal": (["{0}", "{big}"], "{0} has 1048576 bytes and {big} has 2097152; truncate=yes"),
     "twice": (["{0}", "{0}"], "{0}: given twice"),
-    "by another name": (["{0}", "{link}"], "the same file as {0}"),
-    "a folder": (["{folder}"], "Is a directory"),
+    "by another name": (["{0}", "{link}"], "holds bytes of {0}, which would be written over"),
+    "a folder": (["{folder}"], "neither a regular file nor a block device"),
+    "a pipe": (["{pipe}"], "neither a regular file nor a block device"),
+    "a pipe to read": (["{pipe}", "readonly=yes"], "neither a regular file nor a block device"),
+    "too long": (["/" + "x" * 300], "File name too long"),
+    "no name": (["file="], "file=: a file's name is missing"),
     "a device of characters": (["/dev/null"], "neither a regular file nor a block device"),
     "odd size": (["{odd}"], "1000 bytes are not a multiple of 512; truncate=yes"),
     "nothing": ([], "no file is given"),
@@ -70,12 +76,16 @@ REFUSED = {
         " write size=500GB (powers of 1000), or leave out size= to have all of it",
     ),
     "direct and emulated": (["{0}", "emulate=ssd", "direct=yes"], "direct=yes: not with emulate="),
+    "disk, a pipe": (["emulate={pipe}"], "emulate={pipe}: is no regular file"),
+    "disk, a folder": (["emulate={folder}"], "emulate={folder}: is no regular file"),
     "disk": (["emulate=sdd"], "emulate=sdd: no such disk; there are"),
     "depth": (["{0}", "queue-depth=0"], "must be a whole number from 1 to 256"),
     "depth of a disk": (["emulate=wd5000aaks", "queue-depth=33"], "takes 32 commands at once"),
     "largest request": (["{0}", "max-request=100k"], "must be a power of two from 64k to 4M"),
     "a word": (["{0}", "direct=maybe"], "direct=maybe: must be no, yes or auto"),
     "curve": (["{0}", "curve=1,2"], "DISTANCE_SECTORS:TIME_NS"),
+    "negative curve": (["{0}", "curve=0:-1"], "DISTANCE_SECTORS:TIME_NS"),
+    "curve that wraps": (["{0}", "curve=0:18446744073709551616"], "DISTANCE_SECTORS:TIME_NS"),
     "falling curve": (["{0}", "curve=0:5 8:3"], "times must never fall"),
     "curve of minus": (["{0}", "curve=0:5 -8:6"], "DISTANCE_SECTORS:TIME_NS"),
     "curve of 65 bits": (["{0}", "curve=0:5 18446744073709551616:6"], "DISTANCE_SECTORS:TIME_NS"),
@@ -85,17 +95,14 @@ REFUSED = {
     ),
     "fault": (["{0}", "fault=0:eat:EIO"], "fault=0:eat:EIO: must be MEMBER:"),
     "fault of none": (["{0}", "fault=1:read:EIO"], "there is no such member"),
+    "fault of none, wrapped": (["{0}", "fault=4294967296:read:EIO"], "must be MEMBER:"),
+    "delay that wraps": (["{0}", "fault=0:read:4294967296ms"], "with N from 0 to 3600000"),
+    "delay too long": (["{0}", "fault=0:read:3600001ms"], "with N from 0 to 3600000"),
+    "negative delay": (["{0}", "fault=0:read:-1ms"], "with N from 0 to 3600000"),
+    "no delay": (["{0}", "fault=0:read:ms"], "with N from 0 to 3600000"),
+    "fault's empty range": (["{0}", "fault=0:read:EIO:5-5"], "BEGIN below END"),
+    "fault's range wraps": (["{0}", "fault=0:read:EIO:0-18446744073709551616"], "BEGIN below END"),
     "engine": (["{0}", "io=aio"], "io=aio: must be threads, uring or auto"),
-    "metrics": (
-        ["{0}", "metrics=/nowhere/m"],
-        "metrics=/nowhere/m: /nowhere/m.new: No such file or directory",
-    ),
-    "stats": (
-        ["{0}", "stats=/nowhere/s"],
-        "stats=/nowhere/s: /nowhere/s.new: No such file or directory",
-    ),
-    "metrics, a folder": (["{0}", "metrics={folder}"], "is there, and no regular file"),
-    "log": (["{0}", "log=/nowhere/log"], "log=/nowhere/log: No such file or directory"),
 }
 
 
@@ -105,10 +112,12 @@ def test_bad_parameters_are_refused_with_one_sentence(tmp_path: Path, case: str)
         "big": image(tmp_path / "big", 2 * MIB),
         "odd": image(tmp_path / "odd", 1000),
         "folder": tmp_path,
+        "pipe": tmp_path / "pipe",
         "link": tmp_path / "link",
     }
     disks = [image(tmp_path / f"disk{i}", MIB) for i in range(2)]
     names["link"].symlink_to(disks[0])
+    os.mkfifo(names["pipe"])
     parameters, message = REFUSED[case]
     files = [text.format(*disks, **names) for text in parameters]
     said = refused(*(f"file={text}" if text.startswith("/") else text for text in files))
@@ -125,16 +134,27 @@ def test_what_is_too_much_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    disk = image(tmp_path / "disk", MIB)
+    """As with nbdkit's own file plugin clients can then read; but who runs it is told."""
+    disks = [image(tmp_path / f"disk{i}", MIB, b"data") for i in range(2)]
     mounted = subprocess.run(
-        ["mount", "--bind", "-o", "ro", disk, disk], capture_output=True, check=False
+        ["mount", "--bind", "-o", "ro", disks[1], disks[1]], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip("a read-only mount cannot be made here")
+    files = [f"file={disk}" for disk in disks]
     try:
-        said = refused(str(disk))
+        for options in ((), ("-r",)):
+            with (
+                Server(tmp_path, *files, options=options) as server,
+                connected(server) as (handle,),
+            ):
+                assert handle.is_read_only()
+                assert handle.pread(512, MIB)[:4] == b"data"
+                said = f"{disks[1]}: cannot be written (Read-only file system), so clients can only"
+                assert server.text().count(said) == 1
+        said = refused(*files, "readonly=no")
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", disks[1]], check=True)
     assert "cannot be written (Read-only file system)" in said and "readonly=yes" in said
 
 
@@ -268,6 +288,7 @@ def test_an_error_of_one_does_not_reach_those_joined_with_it(tmp_path: Path) -> 
             f"fault=0:read:EIO:{bad}-{bad + 512}",
             f"fault=0:read:1500ms:{2 * MIB}-{3 * MIB}",
             f"metrics={tmp_path / 'metrics'}",
+            "stats=-",
             options=("--threads=128",),
         ) as server,
         connected(server) as (handle,),
@@ -337,6 +358,52 @@ def test_a_member_that_disappears_fails_its_requests_only(tmp_path: Path) -> Non
         assert handle.pread(65536, 131072)[:4] == b"data"
         with connected(server) as (another,):
             assert another.pread(65536, 0)[:4] == b"data"
+
+
+@pytest.mark.parametrize("io", ["uring", "threads"])
+def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str) -> None:
+    """What it lost is an error for all commands alike; a write does not make it longer again."""
+    disk = image(tmp_path / "disk", 4 * MIB, b"data")
+    with Server(tmp_path, str(disk), f"io={io}", "queue-depth=1") as server:
+        handle = nbd.NBD()
+        handle.add_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
+        handle.connect_uri(server.uri)
+        told: list[int] = []
+
+        def status(length: int, offset: int) -> None:
+            told.clear()
+            handle.block_status(length, offset, lambda _1, _2, entries, _3: told.extend(entries))
+
+        os.truncate(disk, MIB)
+        for offset in (MIB, 2 * MIB, 4 * MIB - 4096):
+            assert error_of(handle.pread, 4096, offset) == NBD_EIO
+            assert error_of(handle.pwrite, b"x" * 4096, offset) == NBD_EIO
+            assert error_of(handle.trim, 4096, offset) == NBD_EIO
+            assert error_of(handle.zero, 4096, offset) == NBD_EIO
+            assert error_of(status, 4096, offset) == NBD_EIO
+        # Partly there.
+        assert error_of(handle.pread, 8192, MIB - 4096) == NBD_EIO
+        assert error_of(handle.pwrite, b"x" * 8192, MIB - 4096) == NBD_EIO
+        status(8192, MIB - 4096)
+        assert told == [4096, 0]
+        # Many at once, so that the disk thread sends some.
+        answers: list[int] = []
+        buffer = nbd.Buffer.from_bytearray(bytearray(b"y" * 4096))
+
+        def answered(error: Any) -> int:
+            answers.append(int(getattr(error, "value", error)))
+            return 1
+
+        for place in range(8):
+            handle.aio_pwrite(buffer, 2 * MIB + place * MIB // 8, answered)
+        while len(answers) < 8:
+            assert handle.poll(10000) == 1
+        assert answers == [NBD_EIO] * 8
+        assert disk.stat().st_size == MIB
+        assert handle.pread(4096, 0)[:4] == b"data"
+        handle.pwrite(b"z" * 4096, 0)
+        handle.shutdown()
+    assert "(the file has become shorter)" in server.text()
 
 
 def test_a_full_file_system_is_told(tmp_path: Path) -> None:
@@ -455,7 +522,7 @@ def test_statistics(tmp_path: Path) -> None:
                 handle.pread(131072, 0)
             os.kill(server.pid, signal.SIGUSR1)
             wait_until(stats.exists, "statistics")
-            assert "connection 1: read 3 requests 393216 bytes" in stats.read_text()
+            assert "connection 1:\n  read: 3 requests, 393216 bytes, 0 errors" in stats.read_text()
         # Only when it is closed does it count among those that are gone.
         gone = 'connection="0",direction="read"} 3'
         wait_until(lambda: gone in metrics.read_text(), gone)
@@ -465,7 +532,9 @@ def test_statistics(tmp_path: Path) -> None:
         assert f'streamsched_wait_seconds_count{{member="{member}"}}' in text
     assert 'streamsched_bytes_total{member="0",direction="write"} 4096' in text
     assert 'streamsched_connection_requests_total{connection="0",direction="read"} 3' in text
-    assert not metrics.with_suffix(".prom.new").exists()
+    assert {path.name for path in tmp_path.glob("*metrics*")} == {"metrics.prom"}
+    assert not list(tmp_path.glob(".*"))
+    assert max(map(len, stats.read_text().replace(str(tmp_path), "").splitlines())) <= 80
     buckets = [
         int(n) for n in re.findall(r'service_seconds_bucket\{member="0",le="[^"]+"\} (\d+)', text)
     ]
@@ -534,7 +603,8 @@ def test_the_log_replays(tmp_path: Path) -> None:
     ):
         handle.pread(8192, 4096)
         handle.pwrite(b"x" * 512, 0, nbd.CMD_FLAG_FUA)
-    lines = log.read_text().splitlines()
+    header, *lines = log.read_text().splitlines()
+    assert header.endswith(" m   N streamsched log")
     assert [re.sub(r"\d+\.\d+", "T", line).split() for line in lines] == [
         ["0,0", "0", str(n + 1), "T", "1", event, rwbs, sector, "+", length, "[nbd]"]
         for n, (event, rwbs, sector, length) in enumerate(
@@ -543,3 +613,11 @@ def test_the_log_replays(tmp_path: Path) -> None:
         )
     ]
     assert tracefile.open_trace(str(log), None).format == "blkparse"
+    done = subprocess.run(
+        [Path(sys.executable).parent / "streamsched", "replay", log, "--output", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["disk_requests"] == 2
