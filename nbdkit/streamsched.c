@@ -8,6 +8,7 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +47,25 @@ static void streamsched_dump_plugin(void)
 
 /* ---- the server's life ---- */
 
+/*
+ * nbdkit 1.32.4 and 1.32.5 abort when a client goes and several replies to it
+ * are still to be sent; 1.34 does not. Which nbdkit runs its headers cannot
+ * tell, but nbdkit_disconnect() can: it came with 1.34. Those before 1.32.4 are
+ * known by the headers.
+ */
+static void warn_of_version(void)
+{
+	int headers = NBDKIT_VERSION_MAJOR * 1000000 +
+		      NBDKIT_VERSION_MINOR * 1000 + NBDKIT_VERSION_MICRO;
+
+	if (headers >= 1032004 && !dlsym(RTLD_DEFAULT, "nbdkit_disconnect"))
+		fprintf(stderr,
+			"nbdkit: streamsched: this nbdkit is older than 1.34 and may end when a client is killed; have it started again then, as the manual says under CLIENTS THAT DIE\n");
+}
+
 static int streamsched_get_ready(void)
 {
+	warn_of_version();
 	return config_open_log();
 }
 

@@ -88,7 +88,8 @@ def serving(parameters: Sequence[str], socket: Path, log: Path) -> Iterator[str]
         while not ready.exists():
             if server.poll() is not None or time.monotonic() > until:
                 said = log.read_text(errors="replace").splitlines() or ["it said nothing"]
-                raise StreamschedError(f"nbdkit did not start: {said[0]}")
+                errors_said = [line for line in said if line.startswith("nbdkit: error:")]
+                raise StreamschedError(f"nbdkit did not start: {(errors_said or said)[0]}")
             time.sleep(0.01)
         yield f"nbd+unix:///?socket={socket}"
     finally:
