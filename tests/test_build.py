@@ -207,6 +207,26 @@ def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) ->
     assert not [line for line in shown.stdout.splitlines() if line.startswith(f"{root}/build/")]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SUITES", "buster", "SUITES: 'buster' is unknown; write some of: bookworm trixie"),
+        ("FRESH_AS", "me", "FRESH_AS: 'me' is unknown; write some of: user root again"),
+        ("FRESH_ONLY", "all", "FRESH_ONLY: 'all' is unknown; write some of: setup"),
+    ],
+)
+def test_a_fresh_root_of_nothing_known_is_refused(
+    root: Path, variable: str, value: str, said: str
+) -> None:
+    done = subprocess.run(
+        [root / "tools" / "fresh.sh"],
+        env={**os.environ, variable: value},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fresh.sh: {said}\n")
+
+
 @pytest.mark.long
 def test_every_mutant_fits_the_tree(root: Path) -> None:
     """A text that has moved, or stands there twice, is refused before anything runs."""

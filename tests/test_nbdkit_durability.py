@@ -156,7 +156,8 @@ def test_a_flush_covers_other_connections(tmp_path: Path) -> None:
 
 
 # What Linux does when it could not write back what was in the page cache: one call of fdatasync
-# is told, the next is not. Here the first one waits for a file before it is.
+# is told, the next is not. Here the first one waits for a file before it is; without LOSES it
+# succeeds. Each call adds a byte to the file CALLS.
 FORGETFUL = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -170,14 +171,19 @@ static int calls;
 
 int fdatasync(int fd)
 {
+	int to = open(getenv("CALLS"), O_CREAT | O_APPEND | O_WRONLY, 0600);
+
 	(void)fd;
+	if (write(to, "x", 1) != 1)
+		abort();
+	close(to);
 	if (__atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST))
 		return 0;
 	close(open(getenv("BEGUN"), O_CREAT | O_WRONLY, 0600));
 	while (access(getenv("GO_ON"), F_OK))
 		usleep(1000);
 	errno = EIO;
-	return -1;
+	return getenv("LOSES") ? -1 : 0;
 }
 
 ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags)
@@ -192,16 +198,38 @@ ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags
 """
 
 
+def forgetful(folder: Path, *variables: str) -> tuple[str, ...]:
+    """What nbdkit is started by so that its fdatasync() is the one above."""
+    (folder / "shim.c").write_text(FORGETFUL)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=folder, check=True
+    )
+    files = [f"{name.upper()}={folder / name}" for name in ("begun", "go_on", "calls")]
+    return ("env", f"LD_PRELOAD={folder / 'shim.so'}", *files, *variables)
+
+
+def test_a_flush_that_comes_during_another_is_one_of_its_own(tmp_path: Path) -> None:
+    """The first may have begun before the write that the second is to make durable."""
+    disk = image(tmp_path / "disk", MEMBER)
+    server = Server(tmp_path, str(disk), wrapper=forgetful(tmp_path))
+    with server, connected(server, 2) as (one, other):
+        threads = [threading.Thread(target=handle.flush) for handle in (one, other)]
+        threads[0].start()
+        wait_until((tmp_path / "begun").exists, "the first flush")
+        other.pwrite(bytes(BLOCK), 0)
+        threads[1].start()
+        threads[1].join(0.3)  # so that it comes before the first has ended
+        (tmp_path / "go_on").touch()
+        for thread in threads:
+            thread.join()
+        assert (tmp_path / "calls").stat().st_size == 2
+
+
 @pytest.mark.parametrize("first", ["flush", "fua"])
 @pytest.mark.parametrize("second", ["flush", "fua"])
 def test_lost_data_is_told_to_all_that_flush(tmp_path: Path, first: str, second: str) -> None:
     """Also to those that begin while the first is not yet answered."""
-    (tmp_path / "shim.c").write_text(FORGETFUL)
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True
-    )
-    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
-    variables = (f"LD_PRELOAD={tmp_path / 'shim.so'}", f"BEGUN={begun}", f"GO_ON={go_on}")
+    begun, go_on = tmp_path / "begun", tmp_path / "go_on"
     disk = image(tmp_path / "disk", MEMBER)
     errors: dict[str, int] = {}
 
@@ -215,7 +243,7 @@ def test_lost_data_is_told_to_all_that_flush(tmp_path: Path, first: str, second:
         except nbd.Error as error:
             errors[name] = error.errnum
 
-    server = Server(tmp_path, str(disk), "direct=no", wrapper=("env", *variables))
+    server = Server(tmp_path, str(disk), "direct=no", wrapper=forgetful(tmp_path, "LOSES=1"))
     with server, connected(server, 2) as handles:
         handles[0].pwrite(bytes(BLOCK), 0)
         threads = [

@@ -344,24 +344,3 @@ def test_promises_survive_a_power_cut(
         promises += cut_power_once(tmp_path / f"{cut}", members, chunk, parameters, cut + 1)
     assert promises
     print(f"{promises} promised blocks were there")
-
-
-@needs_plugin
-@needs_forgetful
-def test_a_flush_that_comes_during_another_covers_what_came_meanwhile(tmp_path: Path) -> None:
-    """The one under way may have begun before the write that the second is to make durable."""
-    for seed in range(1, 9):
-        files = tmp_path / f"{seed}"
-        files.mkdir()
-        file = image(files / "file", 2 * BLOCK)
-        # The calls take so long that the write mostly falls into the first flush.
-        forgetful = Forgetful(files, tmp_path / f"{seed}.mount", seed, 40_000)
-        with forgetful, Server(tmp_path, str(forgetful.at / "file")) as server:
-            one, other = server.connect(), server.connect()
-            one.pwrite(content(0, 1), 0)
-            one.aio_flush(completion=lambda error: 1)
-            other.pwrite(content(1, 1), BLOCK)
-            other.flush()
-            forgetful.cut_power()
-            server.kill()
-        assert file.read_bytes() == content(0, 1) + content(1, 1)

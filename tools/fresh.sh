@@ -226,14 +226,30 @@ if [ "${1-}" = --inside ]; then
 	shift
 	run_inside "$@"
 fi
+# Each word of $2, which the variable $1 holds, is one of the others.
+known() {
+	local name=$1 words=$2 word
+
+	shift 2
+	for word in $words; do
+		case " $* " in
+		*" $word "*) ;;
+		*) fail "$name: '$word' is unknown; write some of: $*" ;;
+		esac
+	done
+}
+
 [ $# = 0 ] || fail "takes no arguments; what it does is set by variables (tools/fresh.sh says which)"
+suites=${SUITES:-bookworm trixie}
+users=${FRESH_AS:-user root again}
+known SUITES "$suites" bookworm trixie
+known FRESH_AS "$users" user root again
+known FRESH_ONLY "${FRESH_ONLY-}" setup
+known FRESH_CACHE "${FRESH_CACHE-}" 1
+known FRESH_KEEP "${FRESH_KEEP-}" 1
 [ "$(id -u)" = 0 ] || fail "must run as root: it makes and enters root directories"
 command -v mmdebstrap >/dev/null ||
 	fail "mmdebstrap is missing: install the Debian package mmdebstrap"
-case ${FRESH_ONLY-} in
-'' | setup) ;;
-*) fail "FRESH_ONLY=$FRESH_ONLY is unknown: it is setup, or not set" ;;
-esac
 mkdir -p "$dir"
 exec 9>"$dir/lock"
 flock -n 9 || fail "another tools/fresh.sh is at work in $dir"
@@ -246,19 +262,11 @@ trap '[ -z "$child" ] || kill "$child" 2>/dev/null || true
 	[ -z "$root" ] || [ "${FRESH_KEEP-}" = 1 ] ||
 		rm -rf --one-file-system "$root" "$root.list"' EXIT
 trap 'exit 130' INT TERM
-for suite in ${SUITES:-bookworm trixie}; do
-	case $suite in
-	bookworm | trixie) ;;
-	*) fail "SUITES: $suite is not a suite that this is tried on: bookworm, trixie" ;;
-	esac
+for suite in $suites; do
 	root=$dir/$suite
 	[ "${FRESH_KEEP-}" = 1 ] && [ -d "$root/home/$user" ] ||
 		make_root "$suite" "$root" "$dir/$suite-root.log"
-	for who in ${FRESH_AS:-user root again}; do
-		case $who in
-		user | root | again) ;;
-		*) fail "FRESH_AS: $who is unknown: user, root, again" ;;
-		esac
+	for who in $users; do
 		if try "$suite" "$root" "$who"; then
 			passed=$((passed + 1))
 		else

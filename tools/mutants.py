@@ -132,13 +132,13 @@ def set_up() -> None:
             sys.exit(f"mutants: the copy cannot be built without a bug in it: {wrong}")
 
 
-def test(tests: list[str]) -> tuple[str, str]:
+def test(tests: list[str], seconds: float | None) -> tuple[str, str]:
     """What became of them: passed, failed, skipped or broken; and what pytest said."""
     command = (".venv/bin/pytest", "--quiet", "-x", "-p", "no:cacheprovider", *tests)
     try:
-        done = run(*command, seconds=TEST_S)
+        done = run(*command, seconds=seconds)
     except subprocess.TimeoutExpired:
-        return "failed", f"not done within {TEST_S} s"
+        return "failed", f"not done within {seconds:g} s"
     last = done.stdout.strip().splitlines()[-1:] or [""]
     if done.returncode == 1:
         return "failed", last[0]
@@ -156,7 +156,7 @@ def judge(mutant: Mutant) -> tuple[str, str]:
         wrong = build(step_of(mutant.file))
         if wrong:
             return "BROKEN", f"it cannot be built: {wrong[-500:]}"
-        outcome, said = test(mutant.tests)
+        outcome, said = test(mutant.tests, TEST_S)
     finally:
         target.write_text(before)
     word = {"failed": "caught", "passed": "SURVIVED", "skipped": "skipped", "broken": "BROKEN"}
@@ -197,7 +197,7 @@ def main() -> int:
     set_up()
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     print(f"==> {len(tests)} tests without a bug", flush=True)
-    outcome, said = test(tests)
+    outcome, said = test(tests, None)
     if outcome in ("failed", "broken"):
         sys.exit(f"mutants: the tests fail without a bug: {said}")
     counts = {"caught": 0, "SURVIVED": 0, "BROKEN": 0, "skipped": 0}
