@@ -166,6 +166,7 @@ def conclude(
         )
     if isinstance(measured, Flat):
         curve = files.flat_curve(measured)
+        files.check_curve(curve)
         text = files.describe_flat(measured, info, name, depth, today)
         if info.rotational:
             notes.append("the kernel calls it rotational, but no head moves: the curve is flat")

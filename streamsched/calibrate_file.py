@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
 
 from streamsched import __version__
+from streamsched._core import ffi, lib
 from streamsched.calibrate_device import DeviceInfo
 from streamsched.calibrate_measure import SECTOR_BYTES, Flat, Geometry, Mechanics
 from streamsched.errors import StreamschedError
@@ -227,7 +227,7 @@ write_settle_us = 1000 # estimated: sheets give writes 1 ms more
 
 
 def check_curve(points: Sequence[tuple[int, int]]) -> None:
-    """What stream would refuse; a bug if it ever happens."""
-    for (near, soon), (far, late) in itertools.pairwise(points):
-        if near >= far or soon > late:
-            raise StreamschedError(f"the curve measured is wrong at {far} sectors: {late} ns")
+    """Refuse what stream would: a disk that takes a second for a request is not measured so."""
+    why = ffi.new("char[160]")
+    if lib.ss_curve_check(list(points), len(points), why, 160):
+        raise StreamschedError(f"what was measured is no curve: {ffi.string(why).decode()}")

@@ -854,3 +854,19 @@ kill $other
     )
     assert re.search(r"^note: +others sent \d+ commands", result.files["said"].decode(), re.M)
     parse_disk(result.files["x.toml"].decode(), "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [
+        ([(0, 10**9 + 1)], "point 1: 1000000001 ns is not within 0 to 1000000000 (1 s)"),
+        ([(0, 5), (10, 4)], "point 2: 4 ns, but times must never fall"),
+        ([(0, 5), (0, 6)], "point 2: 0 sectors, but distances must be ascending from 0"),
+        ([], "must have 1 to 40 points"),
+    ],
+)
+def test_a_curve_that_stream_would_refuse(points: list[tuple[int, int]], why: str) -> None:
+    with pytest.raises(StreamschedError) as error:
+        files.check_curve(points)
+    assert why in str(error.value)
+    files.check_curve([(0, 0), (1, 10**9)])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from streamsched import cli
+
 COMMAND = Path(sys.executable).parent / "streamsched"
 ROOT = Path(__file__).parent.parent
 JOB = ROOT / "tests/data/e2e/two-readers.fio"
@@ -160,3 +162,33 @@ def test_no_shared_memory() -> None:
     done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, timeout=60)
     assert done.returncode == 1
     assert sentence(done.stderr).startswith("cannot share memory with worker processes: ")
+
+
+def test_limits_of_the_machine() -> None:
+    """Too few files or processes for workers."""
+    limited = f"ulimit -n 8; exec {COMMAND} run {JOB} --policy noop"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert "Too many open files" in sentence(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (MemoryError(), "out of memory; take less work, or fewer --jobs"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(5, "Input/output error", "a.fio"), "a.fio: Input/output error"),
+    ],
+)
+def test_errors_of_the_system_are_one_sentence(
+    error: Exception, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(**_options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == f"streamsched: {why}\n"
