@@ -10,9 +10,10 @@
  *   nothing is allocated for a request.
  * - While the head is held the queue says that it has no work, and goes on by
  *   the next arrival, completion or the timer.
- * - Priority classes are strict, as in mq-deadline: one scheduler of core/ for
- *   each, a lower one is asked only while nothing of a higher one is pending,
- *   but what has waited for ten seconds goes all the same.
+ * - Priority classes are strict: one scheduler of core/ for each. A lower class
+ *   is asked only when the higher ones have nothing pending or in flight and
+ *   their next request is not expected soon (busy_until()). prio_aging_expire
+ *   bounds how long a request of a lower class is put off.
  */
 #include "core-iosched.h"
 
@@ -101,6 +102,24 @@ static u8 all_flags_of(const struct request *rq)
 	return is_handed_on(rq->cmd_flags) ? flags | SS_HANDED_ON : flags;
 }
 
+/*
+ * @class gets a sync request. The time since its last sync completion is a
+ * sample of its think time, the mean over all its processes. A sample counts as
+ * twice the longest wait at most, so that one long pause does not end waiting.
+ */
+static void note_think_time(struct iosched_class_data *class, u64 now_ns)
+{
+	u64 most_ns = 2 * class->sched->curve.mean_random_ns;
+	u64 think_ns;
+
+	if (!class->served_ns)
+		return;
+	think_ns = min_t(u64, now_ns - class->served_ns, most_ns);
+	class->served_ns = 0;
+	class->think_ns += (think_ns >> IOSCHED_THINK_SHIFT) -
+			   (class->think_ns >> IOSCHED_THINK_SHIFT);
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
@@ -121,6 +140,8 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	slot->epoch = sd->epoch;
 	list_add_tail(&rq->queuelist, &sd->class[slot->class].pending);
 	WRITE_ONCE(sd->nr_pending, sd->nr_pending + 1);
+	if (ss_request_is_awaited(ss))
+		note_think_time(&sd->class[slot->class], now_ns);
 	ss_sched_arrived(sched_of(sd, slot), ss, now_ns);
 	if (compat_rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
@@ -192,16 +213,36 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 /* ---- choosing ---- */
 
 /*
- * A request of a lower class that has been passed over for too long, or NULL;
- * *@until_ns becomes earlier if one will be before that.
+ * Until when lower classes wait for @class, which has nothing pending; 0: they
+ * need not. While it has requests in flight, until the next completion. Then
+ * for its think time: a process that was just served often sends its next
+ * request at once, and a lower request in between would cost it a seek. So the
+ * wait is at most what a random seek costs, and there is none if the class
+ * thinks longer than that or seeks are free.
  */
-static struct iosched_rq *aged(struct iosched_data *sd, u64 now_ns,
+static u64 busy_until(const struct iosched_data *sd,
+		      const struct iosched_class_data *class)
+{
+	const struct ss_curve *curve = &class->sched->curve;
+
+	if (class->sched->nr_in_flight)
+		return SS_FOREVER;
+	if (!class->served_ns || sd->seeks_free || curve->flat ||
+	    class->think_ns > curve->mean_random_ns)
+		return 0;
+	return class->served_ns + curve->mean_random_ns;
+}
+
+/*
+ * A request of a class below @highest that has been put off for too long, or
+ * NULL; *@until_ns becomes earlier if one will be before that.
+ */
+static struct iosched_rq *aged(struct iosched_data *sd, int highest, u64 now_ns,
 			       u64 *until_ns)
 {
-	bool higher = false;
 	int i;
 
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
+	for (i = highest + 1; i < IOSCHED_CLASSES; i++) {
 		struct iosched_rq *oldest;
 		u64 due_ns;
 
@@ -210,37 +251,42 @@ static struct iosched_rq *aged(struct iosched_data *sd, u64 now_ns,
 		oldest = slot_of(list_first_entry(&sd->class[i].pending,
 						  struct request, queuelist));
 		due_ns = oldest->ss.arrival_ns + sd->prio_aging_ns;
-		if (higher && now_ns >= due_ns)
+		if (now_ns >= due_ns)
 			return oldest;
-		if (higher)
-			*until_ns = min_t(u64, *until_ns, due_ns);
-		higher = true;
+		*until_ns = min_t(u64, *until_ns, due_ns);
 	}
 	return NULL;
 }
 
 static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 {
-	u64 until_ns = SS_FOREVER;
-	struct iosched_rq *late;
+	struct iosched_class_data *class = sd->class;
+	u64 until_ns = SS_FOREVER, busy_ns = 0;
 	struct ss_decision decision;
-	struct ss_sched *sched;
-	int i = 0;
+	struct iosched_rq *late;
+	int i;
 
-	while (i < IOSCHED_CLASSES && list_empty(&sd->class[i].pending))
-		i++;
+	/* The highest class with something pending, or that others wait for. */
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		if (!list_empty(&class[i].pending))
+			break;
+		busy_ns = busy_until(sd, &class[i]);
+		if (busy_ns > now_ns)
+			break;
+	}
 	if (i == IOSCHED_CLASSES)
 		return ss_nothing();
-	sched = sd->class[i].sched;
-	/* Mostly there is no other class that this one could pass over. */
-	if (sched->nr_pending == sd->nr_pending)
-		return ss_sched_choose(sched, now_ns);
-	late = aged(sd, now_ns, &until_ns);
+	/* Mostly there is no other class that this one could put off. */
+	if (class[i].sched->nr_pending == sd->nr_pending)
+		return ss_sched_choose(class[i].sched, now_ns);
+	late = aged(sd, i, now_ns, &until_ns);
 	if (late) {
 		sd->aged++;
 		return ss_dispatch(&late->ss);
 	}
-	decision = ss_sched_choose(sched, now_ns);
+	if (list_empty(&class[i].pending))
+		return ss_wait(min_t(u64, busy_ns, until_ns));
+	decision = ss_sched_choose(class[i].sched, now_ns);
 	if (decision.verdict == SS_WAIT)
 		decision.until_ns = min_t(u64, decision.until_ns, until_ns);
 	return decision;
@@ -373,13 +419,14 @@ void iosched_prepare_request(struct request *rq)
 
 /*
  * When something of @sched is done. The clock is not asked where nobody wants
- * to know: no policy, and the disk does not begin to idle.
+ * to know: no class, no policy, and the disk does not begin to idle.
  */
-static u64 completion_ns(const struct ss_sched *sched,
+static u64 completion_ns(const struct iosched_data *sd,
+			 const struct ss_sched *sched,
 			 const struct ss_request *ss)
 {
-	if (sched->policy[0].ops->completed || sched->coordinator ||
-	    sched->alone == ss ||
+	if (!sd->seeks_free || sched->policy[0].ops->completed ||
+	    sched->coordinator || sched->alone == ss ||
 	    (sched->nr_in_flight == 1 && sched->nr_pending))
 		return iosched_now_ns();
 	return sched->now_ns;
@@ -398,9 +445,11 @@ static void leave_driver(struct request *rq, bool served)
 	spin_lock_irqsave(&sd->lock, irq);
 	if (slot->state == IOSCHED_RQ_IN_FLIGHT && slot->epoch == sd->epoch) {
 		struct ss_sched *sched = sched_of(sd, slot);
-		u64 now_ns = completion_ns(sched, &slot->ss);
+		u64 now_ns = completion_ns(sd, sched, &slot->ss);
 
 		if (served) {
+			if (ss_request_is_awaited(&slot->ss))
+				sd->class[slot->class].served_ns = now_ns;
 			ss_sched_completed(sched, &slot->ss, now_ns);
 		} else {
 			ss_sched_returned(sched, &slot->ss, now_ns);

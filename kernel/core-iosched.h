@@ -55,6 +55,8 @@ struct iosched_hctx {
 struct iosched_class_data {
 	struct ss_sched *sched;
 	struct list_head pending; /* requests, in order of arrival */
+	u64 served_ns; /* last sync completion; 0: a sync request came since */
+	u64 think_ns; /* from such a completion to the next sync request */
 };
 
 struct iosched_data {
@@ -79,7 +81,8 @@ struct iosched_data {
 	u64 timer_ns; /* when the timer goes off; SS_FOREVER: never */
 	struct hrtimer timer;
 
-	u64 prio_aging_ns; /* how long a lower class may be passed over */
+	u64 prio_aging_ns; /* how long a lower class may be put off */
+	bool seeks_free; /* no class gains from waiting out its think time */
 	/* Scheduler tags for writes that somebody waits for, and for others. */
 	u32 write_depth, async_depth;
 	u32 shallow_write,
@@ -89,6 +92,9 @@ struct iosched_data {
 	u64 aged; /* sent by age, past a higher class */
 	u64 returned; /* requeued by the driver */
 };
+
+/* A sample changes the mean think time by an eighth, as in cfq. */
+#define IOSCHED_THINK_SHIFT 3
 
 #define IOSCHED_PRIO_AGING_NS (10 * SS_SEC)
 

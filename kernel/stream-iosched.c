@@ -50,7 +50,8 @@ static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 	sched->tell = tell;
 	sched->host = io;
 	/* The inner policy alone: positioning is free, nothing to learn. */
-	if (sched->nr_policies == 1)
+	io->seeks_free = sched->nr_policies == 1;
+	if (io->seeks_free)
 		sched->curve.learning = false;
 	stream_settings_apply(sd, sched, now_ns);
 	if (sched == io->class[IOSCHED_CLASS_BE].sched)
