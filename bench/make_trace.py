@@ -102,7 +102,13 @@ def main() -> None:
     if options.output is None:
         write(options, sys.stdout.buffer)
         return
-    with options.output.open("xb") as to:
+    try:
+        to = options.output.open("xb")
+    except FileExistsError:
+        why = f"--output {options.output}: is there already; name a new file"
+        print(f"make_trace.py: {why}", file=sys.stderr)
+        sys.exit(2)
+    with to:
         write(options, to)
 
 

@@ -874,6 +874,10 @@ def test_made_traces(tmp_path: Path, root: Path) -> None:
     plain = parse(made.read_bytes(), "blktrace")
     assert plain.why is None and len(plain.requests) == 5000
     assert {r.owner for r in plain.requests} == {1000, 1001, 1002, 1003, 1004}
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert again.stderr == f"make_trace.py: --output {made}: is there already; name a new file\n"
+    made.unlink()
     subprocess.run([*command, "--completions"], check=True)
     complete = parse(made.read_bytes(), "blktrace")
     assert [r._replace(complete_ns=None, line=0) for r in complete.requests] == [
