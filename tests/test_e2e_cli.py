@@ -321,6 +321,31 @@ def test_fio_json_has_deviations(tmp_path: Path) -> None:
     assert all(entry["write"]["clat_ns"]["stddev"] == 0 for entry in jobs)
 
 
+def test_fio_json_tells_reads_from_writes(tmp_path: Path) -> None:
+    """Each with its own bytes and times, and rates in bytes and in KiB."""
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\ndirect=1\nsize=1m\nrw=randread\n[b]\ndirect=1\nsize=3m\nrw=write\n")
+    text = streamsched("run", job, "--policy", "noop", "--output", "fio-json").stdout
+    reader, writer = json.loads(text)["jobs"]
+    assert (reader["read"]["io_bytes"], reader["write"]["io_bytes"]) == (1 << 20, 0)
+    assert (writer["read"]["io_bytes"], writer["write"]["io_bytes"]) == (0, 3 << 20)
+    assert (reader["read"]["clat_ns"]["N"], reader["write"]["clat_ns"]["N"]) == (256, 0)
+    assert (writer["read"]["clat_ns"]["N"], writer["write"]["clat_ns"]["N"]) == (0, 768)
+    for entry in (reader["read"], writer["write"]):
+        assert entry["io_kbytes"] == entry["io_bytes"] // 1024
+        assert entry["bw"] == pytest.approx(entry["bw_bytes"] / 1024, abs=1)
+
+
+def test_results_have_the_tunables_as_they_were(tmp_path: Path) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\ndirect=1\nsize=1m\nrw=read\n")
+    arguments = ("--policy", "noop,deadline", "--set", "fifo_batch=7", "--output", "json")
+    noop, deadline = json.loads(streamsched("run", job, *arguments).stdout)["runs"]
+    assert noop["tunables"] == {}
+    assert deadline["tunables"]["fifo_batch"] == 7
+    assert deadline["tunables"]["writes_starved"] == 2
+
+
 def test_fio_json_of_a_replay(tmp_path: Path, to: Path) -> None:
     trace = tmp_path / "a.trace"
     trace.write_bytes(PLAIN)

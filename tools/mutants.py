@@ -139,7 +139,8 @@ def test(tests: list[str], seconds: float | None) -> tuple[str, str]:
         done = run(*command, seconds=seconds)
     except subprocess.TimeoutExpired:
         return "failed", f"not done within {seconds:g} s"
-    last = done.stdout.strip().splitlines()[-1:] or [""]
+    lines = done.stdout.strip().splitlines()
+    last = [line for line in lines if line.startswith("FAILED")] or lines[-1:] or [""]
     if done.returncode == 1:
         return "failed", last[0]
     if done.returncode:
@@ -167,14 +168,14 @@ def chosen(words: list[str]) -> list[Mutant]:
     """Those that are asked for; ends with a sentence when the table does not fit the tree."""
     mutants = load()
     names = [mutant.name for mutant in mutants]
+    if words:
+        mutants = [m for m in mutants if any(word in f"{m.name} {m.file}" for word in words)]
     mistakes = [mistake for mutant in mutants if (mistake := mutant.mistake())]
     mistakes += [
         f"{name}: named twice" for name in sorted({n for n in names if names.count(n) > 1})
     ]
     if mistakes:
         sys.exit("\n".join(f"mutants: {mistake}" for mistake in mistakes))
-    if words:
-        mutants = [m for m in mutants if any(word in f"{m.name} {m.file}" for word in words)]
     if not mutants:
         sys.exit(
             f"mutants: no bug has {' or '.join(words)} in its name or its file's; --list lists them"
