@@ -296,6 +296,21 @@ int config_open_log(void)
 	return output_replace(output, name);
 }
 
+/* On a full file system lines are missing in its midst: that must be known. */
+void config_close_log(void)
+{
+	bool failed;
+
+	if (!server.log)
+		return;
+	failed = ferror(server.log);
+	if (fclose(server.log) || failed)
+		nbdkit_error("log=%s: it is not complete: %s",
+			     server.config.log.path,
+			     failed ? "a write failed" : strerror(errno));
+	server.log = NULL;
+}
+
 static int find_depth(struct member *member)
 {
 	const struct config *config = &server.config;

@@ -18,11 +18,12 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SECTOR_BYTES 512
 #define PAGE_BYTES 4096
-#define LOCK_TRIES 100
+#define LOCK_S 1
 #define LOCK_STEP_US 10000
 
 /* A number that the kernel tells of a device's queue; -1 when it does not. */
@@ -111,15 +112,19 @@ static int lock_bytes(int fd, short type, uint64_t begin, uint64_t end)
 		.l_start = (off_t)begin,
 		.l_len = end == UINT64_MAX ? 0 : (off_t)(end - begin),
 	};
-	int tries;
+	struct timespec now, until;
 
-	for (tries = 0; tries < LOCK_TRIES; tries++) {
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LOCK_S;
+	do {
 		if (!fcntl(fd, F_OFD_SETLK, &lock))
 			return 0;
 		if (errno != EAGAIN && errno != EACCES)
 			return errno;
-		usleep(LOCK_STEP_US);
-	}
+		usleep(LOCK_STEP_US); /* less if SIGUSR1 comes */
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec < until.tv_sec ||
+		 (now.tv_sec == until.tv_sec && now.tv_nsec < until.tv_nsec));
 	return EBUSY;
 }
 
@@ -146,7 +151,8 @@ static int lock_below(const struct file *file, struct layer *layer,
 			file->name, layer->path);
 		return -1;
 	}
-	if (error)
+	/* Whoever is below a whole file system locks nothing of it. */
+	if (error && !layer->some)
 		fprintf(stderr,
 			"nbdkit: streamsched: %s: lies on %s, which cannot be locked (%s), so another server of it is not noticed\n",
 			file->name, layer->path, strerror(error));
@@ -407,6 +413,10 @@ int file_zero(const struct file *file, uint64_t offset, uint64_t bytes,
 
 int file_cache(const struct file *file, uint64_t offset, uint64_t bytes)
 {
+	int error = file_reaches(file, offset + bytes);
+
+	if (error)
+		return error;
 	return posix_fadvise(file->fd, (off_t)offset, (off_t)bytes,
 			     POSIX_FADV_WILLNEED);
 }

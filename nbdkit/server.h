@@ -262,6 +262,7 @@ int config_set(const char *key, const char *value);
 int config_complete(void);
 /* Nothing more is to be refused: begin the log. */
 int config_open_log(void);
+void config_close_log(void);
 /* The scheduler's tunables that were given. */
 int config_tune(struct ss_sched *sched);
 void config_dump(void);

@@ -101,9 +101,7 @@ static void streamsched_unload(void)
 	}
 	for (i = 0; i < server.config.nr_files; i++)
 		free((void *)server.config.file[i]);
-	if (server.log && fclose(server.log))
-		nbdkit_error("log=%s: %s", server.config.log.path,
-			     strerror(errno));
+	config_close_log();
 	output_close(&server.config.log);
 	output_close(&server.config.metrics);
 	output_close(&server.config.stats);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import os
 import re
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,6 +67,14 @@ def wait_until(happened: Callable[[], object], what: str, seconds: float = PATIE
     while not happened():
         assert time.monotonic() < until, f"not within {seconds:g} s: {what}"
         time.sleep(0.005)
+
+
+def has_open(pid: int, file: Path) -> bool:
+    for link in Path(f"/proc/{pid}/fd").glob("*"):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if link.readlink() == file:
+                return True
+    return False
 
 
 class Server:
@@ -157,6 +167,32 @@ class Server:
         assert self.process
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    @contextlib.contextmanager
+    def signalled_from_the_beginning(self, locked: Path) -> Iterator[None]:
+        """Started, with SIGUSR1 again and again from when it has opened its file @locked on."""
+
+        def flood() -> None:
+            wait_until(lambda: self.process, "the process is there")
+            process = self.process
+            assert process
+            wait_until(
+                lambda: has_open(process.pid, locked) or self.has_ended(), f"{locked} is open"
+            )
+            process.send_signal(signal.SIGUSR1)
+            fcntl.lockf(file, fcntl.LOCK_UN)
+            while not self.ready.exists() and not self.has_ended():
+                process.send_signal(signal.SIGUSR1)
+                time.sleep(0.0002)
+
+        # It waits a second for the lock to be released.
+        with locked.open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            thread = threading.Thread(target=flood)
+            thread.start()
+            with self:
+                thread.join()
+                yield
 
     def metrics(self, file: Path) -> str:
         """What it was given metrics=@file for, as of now."""

@@ -360,11 +360,11 @@ def test_a_member_that_disappears_fails_its_requests_only(tmp_path: Path) -> Non
             assert another.pread(65536, 0)[:4] == b"data"
 
 
-@pytest.mark.parametrize("io", ["uring", "threads"])
-def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str) -> None:
+@pytest.mark.parametrize(("io", "direct"), [("uring", "auto"), ("threads", "no")])
+def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str, direct: str) -> None:
     """What it lost is an error for all commands alike; a write does not make it longer again."""
     disk = image(tmp_path / "disk", 4 * MIB, b"data")
-    with Server(tmp_path, str(disk), f"io={io}", "queue-depth=1") as server:
+    with Server(tmp_path, str(disk), f"io={io}", f"direct={direct}", "queue-depth=1") as server:
         handle = nbd.NBD()
         handle.add_meta_context(nbd.CONTEXT_BASE_ALLOCATION)
         handle.connect_uri(server.uri)
@@ -381,6 +381,8 @@ def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str) -> None:
             assert error_of(handle.trim, 4096, offset) == NBD_EIO
             assert error_of(handle.zero, 4096, offset) == NBD_EIO
             assert error_of(status, 4096, offset) == NBD_EIO
+            if handle.can_cache():
+                assert error_of(handle.cache, 4096, offset) == NBD_EIO
         # Partly there.
         assert error_of(handle.pread, 8192, MIB - 4096) == NBD_EIO
         assert error_of(handle.pwrite, b"x" * 8192, MIB - 4096) == NBD_EIO

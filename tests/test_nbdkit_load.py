@@ -166,22 +166,26 @@ def wait_until_closed(server: Server, stats: Path) -> None:
         before, now = now, threads_of(server.pid)
 
 
-@pytest.mark.parametrize("io", ["uring", "threads"])
-@pytest.mark.parametrize("sanitizer", SANITIZERS)
-def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: str) -> None:
+def wrapper_of(sanitizer: str) -> tuple[str, ...]:
     library, setting = SANITIZERS[sanitizer]
     found = subprocess.run(
         ["cc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
     ).stdout.strip()
     if not Path(found).is_absolute() or not shutil.which("setarch"):
         pytest.skip(f"{library} is not there")
+    # The sanitizers want their memory where they expect it (-R).
+    return ("setarch", "-R", "env", f"LD_PRELOAD={found}", setting)
+
+
+@pytest.mark.parametrize("io", ["uring", "threads"])
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: str) -> None:
+    wrapper = wrapper_of(sanitizer)
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     plugin = sanitized_plugin(root, sanitizer)
-    name, _, value = setting.partition("=")
     size = CONNECTIONS * BLOCKS * BLOCK // 4
     files = [f"file={image(tmp_path / f'member{i}', size)}" for i in range(4)]
-    # Shallow, so that the disk thread, the timer and joining have work; the
-    # sanitizers want their memory where they expect it (-R).
+    # Shallow, so that the disk thread, the timer and joining have work.
     server = Server(
         tmp_path,
         *files,
@@ -191,7 +195,7 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
         f"io={io}",
         f"stats={tmp_path / 'stats'}",
         plugin=plugin,
-        wrapper=("setarch", "-R", "env", f"LD_PRELOAD={found}", f"{name}={value}"),
+        wrapper=wrapper,
         options=("--threads=8",),
     )
     with server:
@@ -216,3 +220,21 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
     print(f"{replies} replies; {half} KiB of memory at half time, {end} KiB at the end")
     if LOAD_S >= 30:  # before that it only shows what starting takes
         assert end < half * 1.25 + 20_000
+
+
+def test_statistics_while_the_server_starts(root: Path, tmp_path: Path) -> None:
+    """The thread sanitizer sees whether they are taken from an array that is being made."""
+    wrapper = wrapper_of("thread")
+    disks = [image(tmp_path / f"member{i}", 1 << 20) for i in range(4)]
+    server = Server(
+        tmp_path,
+        *(f"file={disk}" for disk in disks),
+        *("rotational=yes", f"stats={tmp_path / 'stats'}", f"metrics={tmp_path / 'metrics'}"),
+        plugin=sanitized_plugin(root, "thread"),
+        wrapper=wrapper,
+    )
+    with server.signalled_from_the_beginning(disks[-1]):
+        wait_until(lambda: (tmp_path / "stats").exists() or server.has_ended(), "statistics")
+        status = server.stop()
+    assert "Sanitizer" not in server.text(), server.text()[:5000]
+    assert status == 0

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from nbd_server import Server, connected, image, needs_plugin, refused, wait_until
 
-from streamsched.nbdhost import find_plugin
-
 pytestmark = needs_plugin
 
 MIB = 1 << 20
@@ -200,36 +198,12 @@ def test_nothing_is_said_at_the_end_unasked(tmp_path: Path, disk: Path) -> None:
     assert len(lines) > 10 and max(map(len, lines)) <= 80
 
 
-def signal_from_the_beginning(folder: Path, *parameters: str) -> None:
-    stats, ready = folder / "stats", folder / "pid"
-    command = ["nbdkit", "--foreground", "--exit-with-parent", f"--pidfile={ready}"]
-    command += ["--unix", str(folder / "socket"), find_plugin(), *parameters, f"stats={stats}"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    try:
-        while not catches(process.pid):
-            assert process.poll() is None
-        process.send_signal(signal.SIGUSR1)
-        while not ready.exists() and process.poll() is None:
-            process.send_signal(signal.SIGUSR1)
-        wait_until(lambda: stats.exists() or process.poll() is not None, "statistics")
-        assert process.poll() is None
-    finally:
-        process.terminate()
-        assert process.wait(60) == 0
-
-
 def test_a_signal_that_comes_early_is_answered(tmp_path: Path) -> None:
-    """From the moment that the plugin is there on: it must not end the server, nor be lost."""
-    files = [f"file={image(tmp_path / f'disk{i}', MIB)}" for i in range(8)]
-    for turn in range(12):
-        folder = tmp_path / str(turn)
-        folder.mkdir()
-        metrics = f"metrics={tmp_path / 'metrics'}"
-        signal_from_the_beginning(folder, *files, "rotational=yes", metrics)
-
-
-def catches(pid: int) -> bool:
-    """Whether the process has a handler for SIGUSR1."""
-    text = Path(f"/proc/{pid}/status").read_text()
-    caught = int(text.partition("SigCgt:")[2].split()[0], 16)
-    return bool(caught >> (signal.SIGUSR1 - 1) & 1)
+    """While the server starts it must neither end it nor be lost."""
+    disks = [image(tmp_path / f"disk{i}", MIB) for i in range(8)]
+    for turn in range(6):
+        stats = tmp_path / f"stats{turn}"
+        server = Server(tmp_path / "s", *(f"file={disk}" for disk in disks), f"stats={stats}")
+        with server.signalled_from_the_beginning(disks[-1]):
+            wait_until(lambda: stats.exists() or server.has_ended(), "statistics")  # noqa: B023
+            assert server.stop() == 0
