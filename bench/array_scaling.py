@@ -11,6 +11,7 @@ sixteen readers, in this machine's time (the best of five).
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
 import subprocess
@@ -21,6 +22,7 @@ from rich.console import Console
 from streamsched.array import Array
 from streamsched.compare import Task, run_tasks
 from streamsched.diskfile import load_disk
+from streamsched.files import Kind, check_output, write_whole
 from streamsched.jobfile import parse_jobs
 from streamsched.simulate import Setup
 
@@ -97,7 +99,10 @@ def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
         axis.legend()
     figure.suptitle("RAID 0, simulated: noop, and stream:deadline apart and together")
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    picture = io.BytesIO()
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(picture, format=path.suffix[1:], metadata=metadata)
+    write_whole(path, picture.getvalue(), Kind.PICTURE)
 
 
 def main() -> None:
@@ -105,6 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
+    check_output(arguments.plot, Kind.PICTURE, option="--plot")
     work = tasks()
     runs, _ = run_tasks(list(work.values()), 1, Console(stderr=True), together="arrays")
     rates = {key: run.mb_s for key, run in zip(work, runs, strict=True) if run}
