@@ -62,6 +62,25 @@ def test_the_oldest_begins_when_it_has_expired(d: Driver) -> None:
     assert d.serve().sector == 900
 
 
+@pytest.mark.parametrize(
+    ("write", "expires_ns"), [(False, 500 * 10**6), (True, 5 * 10**9)], ids=["read", "write"]
+)
+def test_a_request_expires_to_the_nanosecond(d: Driver, write: bool, expires_ns: int) -> None:
+    """At the time that the tunable says, not after it; also where a wrapper asks."""
+    old = d.send(1, 900, write=write)
+    d.now_ns = expires_ns // 2
+    low = d.send(1, 100, write=write)
+    policy = d.ffi.addressof(d.sched.policy[0])
+    d.now_ns = expires_ns - 1
+    assert policy.ops.expired(policy, d.now_ns) == d.ffi.NULL
+    assert d.choose() == ("dispatch", low)
+    d.now_ns = expires_ns
+    assert policy.ops.expired(policy, d.now_ns) == old
+    assert d.choose() == ("dispatch", old)
+    d.serve()
+    assert d.sched.counters.expired == 1
+
+
 def test_a_sweep_ends_at_the_highest_and_begins_at_the_lowest(d: Driver) -> None:
     d.send(1, 500)
     d.send(1, 700)
