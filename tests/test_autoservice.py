@@ -300,6 +300,23 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     assert "streamsched" not in done.stderr, done.stderr
 
 
+def test_without_the_command_the_unit_is_skipped(tmp_path: Path) -> None:
+    """With one sentence, as the package of the modules does not have the command."""
+    (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecCondition=")]
+    words = shlex.split(line.removeprefix("ExecCondition=").replace("%I", "sda"))
+
+    def tried() -> tuple[int, str]:
+        done = subprocess.run(
+            words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    said = "the scheduler of sda is not chosen: systemd finds no command streamsched\n"
+    assert tried() == (1, said)
+    (tmp_path / "streamsched").touch(0o755)
+    assert tried() == (0, "")
+
+
 def test_the_units_command_has_these_options() -> None:
     """With another disk's name it gets as far as saying that this is not there."""
     (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecStart=")]

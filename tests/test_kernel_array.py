@@ -54,12 +54,21 @@ def test_a_striped_volume() -> None:
 def test_the_udev_rule() -> None:
     """Arrays that can be coordinated are attached, and detached when they are gone; no others."""
     runs = in_rig(array_guest.udev)
-    attach = "/usr/bin/env streamsched array attach --update /dev/"
+
+    def shell(command: str) -> list[str]:
+        # Without the last quotation mark, as without all outer ones.
+        return [f"/bin/sh -c '{command}"]
+
+    attach = "exec streamsched array attach --update /dev/"
     assert {what: run for what, run in runs.items() if run} == {
-        **{level: [f"{attach}md0"] for level in ("raid0", "raid5", "raid10")},
-        "attached, gone": ["/usr/bin/env streamsched array detach md0"],
-        "striped": [f"{attach}dm-0"],
-        "volume gone": ["/usr/bin/env streamsched array detach dm-0"],
+        "no command": shell(
+            "echo streamsched: md0: its members are not coordinated: udev finds no command "
+            "streamsched >/dev/kmsg"
+        ),
+        **{level: shell(f"{attach}md0") for level in ("raid0", "raid5", "raid10")},
+        "attached, gone": shell("exec streamsched array detach md0"),
+        "striped": shell(f"{attach}dm-0"),
+        "volume gone": shell("exec streamsched array detach dm-0"),
     }
     assert {"raid4", "linear", "d0"} <= runs.keys()
 

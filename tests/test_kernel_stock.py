@@ -539,11 +539,14 @@ dd if=/dev/zero of=/dev/sda bs=4k count=1 oflag=direct
 udevadm settle
 uses sda none
 echo stream >/sys/block/sda/queue/scheduler
+modprobe hdd-emu
 """
 REMOVED = """
 uses sda mq-deadline
+not grep -E 'stream_iosched|hdd_emu' /proc/modules
 not modinfo stream-iosched
 not ls /usr/src/streamsched-*
+not readlink /etc/udev/rules.d/60-stream-iosched.rules
 """
 
 
@@ -560,6 +563,106 @@ def test_the_instructions(suite: str, package: Path, shared: Path, tmp_path: Pat
     )
     assert done.returncode == 0, done.stdout[-6000:]
     assert done.stdout.endswith("all done\n")
+
+
+# All that the package's removal finds in use: a disk, an array, an emulated disk, links.
+IN_USE = """
+modprobe stream-iosched
+modprobe hdd-emu
+mount -t configfs configfs /sys/kernel/config
+. /share/emu0.sh
+ln -s /usr/share/streamsched-dkms/60-stream-iosched.rules /etc/udev/rules.d/
+ln -s /usr/share/streamsched-dkms/61-stream-array.rules /etc/udev/rules.d/array.rules
+ln -s /etc/hostname /etc/udev/rules.d/another
+for disk in sda emu0; do
+	echo stream >/sys/block/$disk/queue/scheduler
+	uses $disk stream
+done
+mkdir /sys/kernel/config/stream-array/a
+cd /sys/kernel/config/stream-array/a
+echo 128 >chunk_sectors
+{ sed 's/$/ 0 65536/' /sys/block/sda/dev /sys/block/emu0/dev; } >/tmp/members
+cat /tmp/members >members
+echo 1 >attached
+cd /
+fio --name=f --filename=/dev/sda --direct=1 --rw=randread --bs=4k --time_based \
+	--runtime=1h --output=/tmp/fio &
+fio=$!
+"""
+# dkms is not asked to build anything anew.
+UPGRADED = """
+mkdir /tmp/stand-in
+printf '#!/bin/sh\\n' >/tmp/stand-in/dkms
+chmod +x /tmp/stand-in/dkms
+PATH=/tmp/stand-in:$PATH /var/lib/dpkg/info/streamsched-dkms.prerm upgrade 9 >/tmp/upgrade
+grep 'disks keep the module that is loaded' /tmp/upgrade
+uses sda stream
+"""
+PURGED = """
+apt-get purge -y streamsched-dkms >/tmp/purge 2>&1 || { cat /tmp/purge; exit 1; }
+grep ^streamsched-dkms: /tmp/purge
+kill $fio
+wait $fio || :
+uses sda mq-deadline
+uses emu0 mq-deadline
+not grep stream_iosched /proc/modules
+grep hdd_emu /proc/modules
+not readlink /etc/udev/rules.d/60-stream-iosched.rules
+not readlink /etc/udev/rules.d/array.rules
+readlink /etc/udev/rules.d/another
+"""
+SAID = """\
+streamsched-dkms: disks keep the module that is loaded; another one is used from the next boot on
+streamsched-dkms: array a: its disks are no longer coordinated
+streamsched-dkms: emu0: its scheduler is now mq-deadline instead of stream
+streamsched-dkms: sda: its scheduler is now mq-deadline instead of stream
+streamsched-dkms: module stream-iosched: unloaded
+streamsched-dkms: module hdd-emu: stays loaded until the next boot: an emulated disk is in use
+streamsched-dkms: /etc/udev/rules.d/60-stream-iosched.rules: removed, the rule is gone
+streamsched-dkms: /etc/udev/rules.d/array.rules: removed, the rule is gone
+"""
+
+
+def emulated_disk(folder: Path, name: str, queues: int = 1) -> None:
+    """A script that makes the disk @name, in @folder."""
+    script = subprocess.check_output(
+        [
+            *[sys.executable, "-m", "streamsched.hddemu", "script", name, "wd5000aaks"],
+            *["--set", "size_sectors=131072", "--set", f"hardware_queues={queues}"],
+        ]
+    )
+    (folder / f"{name}.sh").write_bytes(script)
+
+
+@every_kernel
+def test_the_package_gives_back_what_uses_it(
+    suite: str, package: Path, shared: Path, tmp_path: Path
+) -> None:
+    """Purged while in use: the disks are switched, each said; an upgrade switches none."""
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    boot.share.mkdir()
+    emulated_disk(boot.share, "emu0")
+    done = boot(guest_script(IN_USE, UPGRADED, PURGED), *disks(tmp_path))
+    assert done.returncode == 0, done.stdout[-6000:]
+    said = re.findall(r"^streamsched-dkms: .*\n", done.stdout, re.M)
+    assert "".join(said) == SAID
+    assert done.stdout.endswith("all done\n")
+
+
+def test_the_package_is_removed_in_a_chroot(package: Path, shared: Path) -> None:
+    """With nothing in /sys, or this machine's, where the disks are another system's: silence."""
+    layer = installed("bookworm", package, shared)
+    for bind in ([], ["--bind", "/sys:/sys"]):
+        done = run(
+            *[QEMU / "inside.sh", "--with", layer, *bind, "bookworm", "sh", "-ec"],
+            "ln -s /usr/share/streamsched-dkms/60-stream-iosched.rules /etc/udev/rules.d/\n"
+            "apt-get remove -y streamsched-dkms && ! readlink /etc/udev/rules.d/60*\n"
+            "apt-get purge -y streamsched-dkms && ! ls /usr/src/streamsched-*",
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+        (line,) = re.findall(r"^streamsched-dkms: .*$", done.stdout, re.M)
+        assert line.endswith("60-stream-iosched.rules: removed, the rule is gone")
 
 
 @pytest.mark.long
@@ -602,7 +705,7 @@ def test_the_whole_of_the_instructions_under_qemu(package: Path, tmp_path: Path)
             *[block("build"), "cd build", block("install")],
             *[block("try"), TRIED, block("tune"), TUNED],
             *[block("always"), ALWAYS],
-            *["echo none >/sys/block/sda/queue/scheduler", "modprobe -r stream-iosched"],
+            *["echo none >/sys/block/sda/queue/scheduler", "modprobe -r stream-iosched hdd-emu"],
             *[block("by hand"), "echo stream >/sys/block/sda/queue/scheduler"],
             *["uses sda stream", "echo mq-deadline >/sys/block/sda/queue/scheduler"],
             *[block("by hand, undone"), block("remove"), REMOVED],
@@ -636,13 +739,7 @@ def test_data_is_right_whatever_happens(
     shutil.copy(QEMU / "stress.sh", boot.share)
     # One is behind an adapter with a queue for reads and one for the rest on each processor.
     for name, queues in (("emu0", 1), ("emu1", 4), ("emu2", 1)):
-        script = subprocess.check_output(
-            [
-                *[sys.executable, "-m", "streamsched.hddemu", "script", name, "wd5000aaks"],
-                *["--set", "size_sectors=131072", "--set", f"hardware_queues={queues}"],
-            ]
-        )
-        (boot.share / f"{name}.sh").write_bytes(script)
+        emulated_disk(boot.share, name, queues)
     done = boot(
         f"#!/bin/sh\nexec /share/stress.sh {seconds} 1\n",
         memory=2048,
