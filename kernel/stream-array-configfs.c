@@ -8,8 +8,10 @@
  */
 #include "stream-array-internal.h"
 
+#include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #if IS_ENABLED(CONFIG_CONFIGFS_FS)
 
@@ -27,23 +29,38 @@ static const char *const layout_name[] = {
 	[SS_ARRAY_RIGHT_SYMMETRIC] = "right-symmetric",
 };
 
+/* The number at *@text, before one of @end; *@text becomes what follows. */
+static int next_number(char **text, const char *end, u64 *value)
+{
+	char *word;
+
+	if (!*text)
+		return -EINVAL;
+	*text = skip_spaces(*text);
+	word = strsep(text, end);
+	/* kstrtoull() takes a sign, too. */
+	return isdigit(*word) ? kstrtoull(word, 10, value) : -EINVAL;
+}
+
 /* One line, "MAJOR:MINOR START SECTORS" or "missing". */
 static int parse_member(char *line, struct stream_member *member)
 {
-	u32 major, minor;
-	char rest;
+	u64 major, minor;
 
 	memset(member, 0, sizeof(*member));
-	if (!strcmp(strim(line), "missing"))
+	line = strim(line);
+	if (!strcmp(line, "missing"))
 		return 0;
-	if (sscanf(line, "%u:%u %llu %llu %c", &major, &minor,
-		   &member->start_sector, &member->nr_sectors, &rest) != 4 ||
+	if (next_number(&line, ":", &major) ||
+	    next_number(&line, " \t", &minor) ||
+	    next_number(&line, " \t", &member->start_sector) ||
+	    next_number(&line, " \t", &member->nr_sectors) || line ||
 	    major >= 1U << (32 - MINORBITS) || minor > MINORMASK ||
 	    !(major | minor) || !member->nr_sectors ||
 	    member->nr_sectors > SS_ARRAY_SECTORS_MOST ||
 	    member->start_sector > SS_ARRAY_SECTORS_MOST)
 		return -EINVAL;
-	member->dev = MKDEV(major, minor);
+	member->dev = MKDEV((u32)major, (u32)minor);
 	return 0;
 }
 

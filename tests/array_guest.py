@@ -281,6 +281,12 @@ def written_by_hand() -> dict[str, str]:
         good = f"{numbers[0]} 0 4096"
         for value in ("x", "1 2 3", f"{good} 5", f"{good}\n{good}", "0:0 0 5"):
             no("members", value)
+        major, _, minor = numbers[0].partition(":")
+        no("members", f"{2**32 + int(major)}:{minor} 0 4096")
+        no("members", f"{major}:{2**32 + int(minor)} 0 4096")
+        no("members", f"{major}:{minor} {2**64} 4096")
+        no("members", f"{major}:{minor} 0 {2**64 + 4096}")
+        no("members", f"{major}:{minor} 0 4096x")
         no("members", f"{numbers[0]} 0 0")
         no("members", "\n".join(["missing"] * 33))
         write_once(folder / "chunk_sectors", "9")
