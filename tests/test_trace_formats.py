@@ -223,6 +223,56 @@ def test_blktrace_and_blkparse_of_the_same_events_agree() -> None:
     assert binary.devices == text.devices == {7 << 20}
 
 
+@pytest.mark.parametrize(
+    ("kind", "direction", "flags"),
+    [
+        ("R", "R", 0),
+        ("RA", "R", 0),
+        ("RSM", "R", SYNC | META),
+        ("WFS", "W", SYNC),
+        ("FW", "W", 0),
+        ("FWFSM", "W", SYNC | META),
+        ("D", None, 0),
+        ("N", None, 0),
+        ("F", None, 0),
+        ("FN", None, 0),
+    ],
+)
+def test_kinds_of_blkparse(kind: str, direction: str | None, flags: int) -> None:
+    """An F before the direction asks for a flush first; what moves no data is no request."""
+    line = f"8,0 1 2 0.6 697 Q {kind} 5000 + 8 [x]\n".encode()
+    result = parse(BLK + line, "blkparse")
+    assert result.why is None
+    found = [(r.direction, r.flags) for r in result.requests[1:]]
+    assert found == ([(direction, flags)] if direction else [])
+
+
+@pytest.mark.parametrize(("nr_bytes", "sectors"), [(1, 1), (512, 1), (513, 2), (1024, 2)])
+def test_blktrace_rounds_a_length_up(nr_bytes: int, sectors: int) -> None:
+    one = bytearray(event(5, 100, 8, QUEUE | READ))
+    struct.pack_into("<I", one, 24, nr_bytes)
+    assert [r.nr_sectors for r in parse(bytes(one), "blktrace").requests] == [sectors]
+
+
+@pytest.mark.parametrize(
+    ("commands", "direction"),
+    [((0x08, 0x28, 0x88, 0xA8), "R"), ((0x0A, 0x2A, 0x8A, 0xAA, 0x2E, 0x8E, 0xAE), "W")],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_commands_of_vscsi(version: int, commands: tuple[int, ...], direction: str) -> None:
+    """Of 6, 10, 16 and 12 bytes, and write-and-verify; others move no data for us."""
+    test_unit_ready = 0x00
+    data = b""
+    for at, command in enumerate((*commands, test_unit_ready)):
+        if version == 1:
+            data += struct.pack("<IIIHHQQ", at, 4096, 1, command, 0x100, 100, at)
+        else:
+            data += struct.pack("<HHIIIQQQ", command, 0x200, at, 4096, 1, 100, at, 7)
+    result = parse(data, "vscsi" if version == 1 else "vscsi2")
+    assert result.why is None
+    assert [r.direction for r in result.requests] == [direction] * len(commands)
+
+
 def test_blktrace_big_endian() -> None:
     events = [(5, 100, 8, QUEUE | WRITE | 1 << 19), (9, 100, 8, COMPLETE | WRITE)]
     for order in "<>":
