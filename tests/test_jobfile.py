@@ -1144,3 +1144,11 @@ def test_fio_agrees_on_any_region(
     (process,) = jobs(text)
     (real,) = run_fio(text, tmp_path_factory.mktemp("fio") / "disk")
     assert list(visits(process)) == [(at, length) for at, length, _ in real.requests]
+
+
+@pytest.mark.parametrize(
+    ("text", "sectors"),
+    [("1sector", 1), ("8 sectors", 8), ("64k", 128), ("1MiB", 2048), ("0.5m", 1024), ("2g", 2**22)],
+)
+def test_a_length_of_a_tunable(text: str, sectors: int) -> None:
+    assert units.parse_sectors(text) == sectors

@@ -141,7 +141,8 @@ def test(tests: list[str], seconds: float | None) -> tuple[str, str]:
         return "failed", f"not done within {seconds:g} s"
     lines = done.stdout.strip().splitlines()
     last = [line for line in lines if line.startswith("FAILED")] or lines[-1:] or [""]
-    if done.returncode == 1:
+    # Below 0: a bug in C has ended Python.
+    if done.returncode == 1 or done.returncode < 0:
         return "failed", last[0]
     if done.returncode:
         return "broken", done.stdout[-2000:]
