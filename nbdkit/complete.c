@@ -246,11 +246,16 @@ static int check_uring(void)
 	return 0;
 }
 
-/* Of the file behind a loop device, too. */
+/* Of the file behind a loop device, too, and the description of a disk. */
 static bool is_served(const struct stat *st)
 {
+	const char *emulate = server.config.emulate;
+	struct stat described;
 	u32 i;
 
+	if (emulate && strchr(emulate, '/') && !stat(emulate, &described) &&
+	    described.st_dev == st->st_dev && described.st_ino == st->st_ino)
+		return true;
 	for (i = 0; i < server.nr_members; i++)
 		if (layers_have(&server.member[i]->file.layers, st))
 			return true;

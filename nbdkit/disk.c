@@ -159,6 +159,18 @@ static int load_file(const char *name, struct hdd_params *params)
 	return ret;
 }
 
+static int check(const char *name, const struct hdd_params *params)
+{
+	struct hdd *hdd = calloc(1, sizeof(*hdd));
+	const char *reason = "no memory for it";
+	int error = hdd ? hdd_init(hdd, params, &reason) : -ENOMEM;
+
+	free(hdd);
+	if (error)
+		nbdkit_error("emulate=%s: %s", name, reason);
+	return error ? -1 : 0;
+}
+
 int disk_load(const char *name, struct hdd_params *params)
 {
 	char known[512];
@@ -167,7 +179,7 @@ int disk_load(const char *name, struct hdd_params *params)
 	int ret;
 
 	if (strchr(name, '/'))
-		return load_file(name, params);
+		return load_file(name, params) || check(name, params) ? -1 : 0;
 	for (i = 0; i < ARRAY_SIZE(disks); i++)
 		if (!strcmp(disks[i].name, name))
 			break;

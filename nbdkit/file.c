@@ -128,6 +128,22 @@ static int lock_bytes(int fd, short type, uint64_t begin, uint64_t end)
 	return EBUSY;
 }
 
+/* The name may be another file's by now; that one is not ours to lock. */
+static int open_below(struct layer *layer, bool shared)
+{
+	struct stat st;
+
+	layer->fd = open(layer->path,
+			 (shared ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
+	if (layer->fd < 0)
+		return errno;
+	if (!fstat(layer->fd, &st) && layer_is(layer, &st))
+		return 0;
+	close(layer->fd);
+	layer->fd = -1;
+	return ESTALE;
+}
+
 /*
  * The file that a loop device lies on: other members and other servers may
  * have other bytes of it, as partitions. Which bytes a volume of the device
@@ -139,13 +155,11 @@ static int lock_below(const struct file *file, struct layer *layer,
 	bool shared = readonly || layer->some;
 	int error;
 
-	layer->fd = open(layer->path,
-			 (shared ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK);
-	error = layer->fd < 0 ?
-			errno :
-			lock_bytes(layer->fd, shared ? F_RDLCK : F_WRLCK,
+	error = open_below(layer, shared);
+	if (!error)
+		error = lock_bytes(layer->fd, shared ? F_RDLCK : F_WRLCK,
 				   layer->begin, layer->end);
-	if (error == EBUSY) {
+	if (error == EBUSY || (error && layer_locked(layer, shared))) {
 		nbdkit_error(
 			"%s: lies on %s, which is in use by another server or program (it holds a lock); stop that one first",
 			file->name, layer->path);
@@ -155,7 +169,9 @@ static int lock_below(const struct file *file, struct layer *layer,
 	if (error && !layer->some)
 		fprintf(stderr,
 			"nbdkit: streamsched: %s: lies on %s, which cannot be locked (%s), so another server of it is not noticed\n",
-			file->name, layer->path, strerror(error));
+			file->name, layer->path,
+			error == ESTALE ? "the name is another file's now" :
+					  strerror(error));
 	return 0;
 }
 
@@ -273,9 +289,25 @@ int file_writable(const char *name)
 	return protected ? EROFS : 0;
 }
 
+static int refuse_open(const char *name, bool readonly, int error)
+{
+	if (error == EBUSY)
+		nbdkit_error(
+			"%s: in use by this machine, mounted for example; unmount it, or serve it with readonly=yes",
+			name);
+	else if (!readonly &&
+		 (error == EACCES || error == EROFS || error == EPERM))
+		nbdkit_error(
+			"%s: cannot be written (%s); serve it with readonly=yes, or make it writable",
+			name, strerror(error));
+	else
+		nbdkit_error("%s: %s", name, strerror(error));
+	return -1;
+}
+
 int file_open(struct file *file, const char *name, bool readonly, int direct)
 {
-	int flags = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC;
+	int flags = (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC, error;
 	struct stat st;
 
 	memset(file, 0, sizeof(*file));
@@ -290,24 +322,16 @@ int file_open(struct file *file, const char *name, bool readonly, int direct)
 			     name);
 		return -1;
 	}
+	/* A device that is write-protected can be opened for writing. */
+	error = readonly ? 0 : file_writable(name);
+	if (error)
+		return refuse_open(name, readonly, error);
 	/* A disk with a mounted file system must not be written to. */
 	if (!readonly && S_ISBLK(st.st_mode))
 		flags |= O_EXCL;
 	file->fd = open(name, flags);
-	if (file->fd < 0) {
-		if (errno == EBUSY)
-			nbdkit_error(
-				"%s: in use by this machine, mounted for example; unmount it, or serve it with readonly=yes",
-				name);
-		else if (!readonly &&
-			 (errno == EACCES || errno == EROFS || errno == EPERM))
-			nbdkit_error(
-				"%s: cannot be written (%s); serve it with readonly=yes, or make it writable",
-				name, strerror(errno));
-		else
-			nbdkit_error("%s: %s", name, strerror(errno));
-		return -1;
-	}
+	if (file->fd < 0)
+		return refuse_open(name, readonly, errno);
 	if (find_kind(file) || set_direct(file, direct)) {
 		file_close(file);
 		return -1;

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* See layers.h. All of it is read from sysfs, which needs no privilege. */
+/*
+ * See layers.h. Nearly all of it is read from sysfs, which needs no privilege.
+ */
 #include "layers.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define SECTOR_BYTES 512
 
-/* The first line of a file of sysfs, without its end; false if it has none. */
-static bool read_line(const char *path, char *line, size_t bytes)
+/* A file of sysfs, without its last newline; false if nothing is in it. */
+static bool read_text(const char *path, char *text, size_t bytes)
 {
 	FILE *stream = fopen(path, "re");
-	bool read = stream && fgets(line, (int)bytes, stream);
+	size_t length = stream ? fread(text, 1, bytes - 1, stream) : 0;
 
 	if (stream)
 		fclose(stream);
-	if (read)
-		line[strcspn(line, "\n")] = 0;
-	return read;
+	if (length && text[length - 1] == '\n')
+		length--;
+	text[length] = 0;
+	return length;
 }
 
 static bool read_number(const char *path, uint64_t *number)
 {
 	char line[32];
 
-	return read_line(path, line, sizeof(line)) &&
+	return read_text(path, line, sizeof(line)) &&
 	       sscanf(line, "%lu", number) == 1;
 }
 
@@ -38,7 +44,7 @@ static bool read_dev(const char *path, dev_t *dev)
 	unsigned int major_number, minor_number;
 	char line[32];
 
-	if (!read_line(path, line, sizeof(line)) ||
+	if (!read_text(path, line, sizeof(line)) ||
 	    sscanf(line, "%u:%u", &major_number, &minor_number) != 2)
 		return false;
 	*dev = makedev(major_number, minor_number);
@@ -98,6 +104,64 @@ static void below_partition(struct layers *layers, const struct layer *top)
 	add_device(layers, disk, start + top->begin, start + size, top->some);
 }
 
+static void set_place(struct layer *layer, const struct stat *st)
+{
+	layer->block = S_ISBLK(st->st_mode);
+	layer->dev = layer->block ? st->st_rdev : st->st_dev;
+	layer->ino = layer->block ? 0 : st->st_ino;
+}
+
+bool layer_is(const struct layer *layer, const struct stat *st)
+{
+	struct layer place;
+
+	set_place(&place, st);
+	return same_place(layer, &place);
+}
+
+/* The kernel's way to put a device number in 64 bits. */
+static dev_t decode_dev(uint64_t code)
+{
+	return makedev((code >> 8) & 0xfff,
+		       (code & 0xff) | ((code >> 12) & 0xfff00));
+}
+
+/*
+ * Ask the loop device itself. The name of its file may have gone to another
+ * file since, or be one of another mount namespace.
+ */
+static bool ask_loop(dev_t dev, struct layer *layer)
+{
+	char path[SYSFS_PATH], link[PATH_MAX], node[PATH_MAX];
+	struct loop_info64 info;
+	struct stat st;
+	ssize_t length;
+	bool answer;
+	int fd;
+
+	sysfs_path(path, dev, "");
+	path[strlen(path) - 1] = 0; /* the link itself, not what it is to */
+	length = readlink(path, link, sizeof(link) - 1);
+	if (length < 0)
+		return false;
+	link[length] = 0;
+	snprintf(node, sizeof(node), "/dev%s", strrchr(link, '/'));
+	fd = open(node, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	answer = !fstat(fd, &st) && S_ISBLK(st.st_mode) && st.st_rdev == dev &&
+		 !ioctl(fd, LOOP_GET_STATUS64, &info);
+	close(fd);
+	if (!answer)
+		return false;
+	/* Of a regular file the second is 0, or the first again (Linux 4). */
+	layer->block = info.lo_rdevice && info.lo_rdevice != info.lo_device;
+	layer->dev = decode_dev(layer->block ? info.lo_rdevice :
+					       info.lo_device);
+	layer->ino = layer->block ? 0 : info.lo_inode;
+	return true;
+}
+
 /* A loop device's file, as far as the device shows it; false if it is none. */
 static bool loop_file(dev_t dev, struct layer *layer, char *name)
 {
@@ -106,12 +170,14 @@ static bool loop_file(dev_t dev, struct layer *layer, char *name)
 	struct stat st;
 
 	sysfs_path(path, dev, "loop/backing_file");
-	if (!read_line(path, name, PATH_MAX) || stat(name, &st))
+	if (!read_text(path, name, PATH_MAX))
 		return false;
 	memset(layer, 0, sizeof(*layer));
-	layer->block = S_ISBLK(st.st_mode);
-	layer->dev = layer->block ? st.st_rdev : st.st_dev;
-	layer->ino = layer->block ? 0 : st.st_ino;
+	if (!ask_loop(dev, layer)) {
+		if (stat(name, &st))
+			return false;
+		set_place(layer, &st);
+	}
 	sysfs_path(path, dev, "loop/offset");
 	read_number(path, &layer->begin);
 	sysfs_path(path, dev, "loop/sizelimit");
@@ -185,9 +251,7 @@ void layers_find(struct layers *layers, const struct stat *st)
 {
 	struct layer top = { .end = UINT64_MAX };
 
-	top.block = S_ISBLK(st->st_mode);
-	top.dev = top.block ? st->st_rdev : st->st_dev;
-	top.ino = top.block ? 0 : st->st_ino;
+	set_place(&top, st);
 	layers->nr = 0;
 	add(layers, top);
 }
@@ -221,11 +285,31 @@ bool layers_have(const struct layers *layers, const struct stat *st)
 	unsigned int i;
 
 	for (i = 0; i < layers->nr; i++)
-		if (!layers->layer[i].block &&
-		    layers->layer[i].dev == st->st_dev &&
-		    layers->layer[i].ino == st->st_ino)
+		if (layer_is(&layers->layer[i], st))
 			return true;
 	return false;
+}
+
+bool layer_locked(const struct layer *layer, bool shared)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	unsigned int major_number, minor_number;
+	char line[256], mode[8], last[24];
+	uint64_t ino, first;
+	bool locked = false;
+
+	while (locks && !locked && fgets(line, sizeof(line), locks))
+		locked = sscanf(line, "%*u: %*s %*s %7s %*d %x:%x:%lu %lu %23s",
+				mode, &major_number, &minor_number, &ino,
+				&first, last) == 6 &&
+			 makedev(major_number, minor_number) == layer->dev &&
+			 ino == layer->ino && first < layer->end &&
+			 (!strcmp(last, "EOF") ||
+			  strtoull(last, NULL, 10) >= layer->begin) &&
+			 (!shared || !strcmp(mode, "WRITE"));
+	if (locks)
+		fclose(locks);
+	return locked;
 }
 
 static bool is_other_loop(const struct layers *layers, dev_t dev)

@@ -20,7 +20,7 @@ struct layer {
 	ino_t ino; /* of a file */
 	uint64_t begin, end;
 	bool some; /* not all of them, and it is not known which */
-	char *path; /* of what a loop device lies on, or NULL */
+	char *path; /* a loop device's name for what it lies on, or NULL */
 	int fd; /* that holds the lock on it, or -1 */
 };
 
@@ -35,7 +35,14 @@ void layers_find(struct layers *layers, const struct stat *st);
 void layers_free(struct layers *layers);
 /* Whether something written to one can be seen in the other. */
 bool layers_meet(const struct layers *a, const struct layers *b);
-/* Whether the regular file with these @st is one of them. */
+/* Whether that is the file or device with these @st. */
+bool layer_is(const struct layer *layer, const struct stat *st);
+/*
+ * Whether somebody holds a lock on it that keeps us from having one; for files
+ * that cannot be opened, as their names are gone.
+ */
+bool layer_locked(const struct layer *layer, bool shared);
+/* Whether the file or device with these @st is one of them. */
 bool layers_have(const struct layers *layers, const struct stat *st);
 /*
  * The number of a loop device that is not one of @layers, and lies on the same

@@ -593,11 +593,11 @@ int member_init(struct member *member)
 	member->hdd = calloc(1, sizeof(*member->hdd));
 	if (!member->hdd)
 		return -1;
-	if (hdd_init(member->hdd, &server.config.disk, &reason)) {
-		nbdkit_error("emulate=%s: %s", server.config.emulate, reason);
-		return -1;
-	}
-	return hdd_set_queue_depth(member->hdd, member->depth);
+	/* disk_load() has checked the description. */
+	return hdd_init(member->hdd, &server.config.disk, &reason) ||
+			       hdd_set_queue_depth(member->hdd, member->depth) ?
+		       -1 :
+		       0;
 }
 
 static int start_engine(struct member *member)

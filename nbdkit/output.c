@@ -37,6 +37,19 @@ static bool is_locked(int fd)
 	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
+static bool is_mount_point(int fd)
+{
+#ifdef STATX_ATTR_MOUNT_ROOT
+	struct statx stx;
+
+	return !statx(fd, "", AT_EMPTY_PATH, 0, &stx) &&
+	       (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+#else
+	(void)fd;
+	return false;
+#endif
+}
+
 /*
  * In a folder that others may write to, what is there may be from anybody; its
  * owner and mode, which the new file is to have, would be theirs to choose.
@@ -62,6 +75,9 @@ static int check_file(const struct output *output, int fd,
 		return refuse(
 			output,
 			"is there and was not written by this parameter, so it is not replaced; name a new file, or remove it");
+	/* Nothing can be renamed over it. */
+	if (is_mount_point(fd))
+		return refuse(output, "is a mount point; name a new file");
 	if (is_locked(fd))
 		return refuse(
 			output,
@@ -88,7 +104,7 @@ static int check_old(const struct output *output, struct stat *st,
 	if (fd < 0 || fstat(fd, st))
 		error = refuse(output, strerror(errno));
 	else if (served && served(st))
-		error = refuse(output, "is what is to be served");
+		error = refuse(output, "is what is to be served or read");
 	else
 		error = check_file(output, fd, st);
 	if (fd >= 0)
@@ -134,27 +150,36 @@ static int open_new(const struct output *output, char *name)
 	return fd;
 }
 
-int output_check(struct output *output, bool (*served)(const struct stat *st))
+int output_try(const struct output *output,
+	       bool (*served)(const struct stat *st))
 {
 	char name[OUTPUT_NAME];
 	struct stat st;
+	bool error;
 	int fd;
 
-	output->folder = -1;
 	if (!output->path)
 		return 0;
-	if (open_folder(output) || check_old(output, &st, served))
+	if (check_old(output, &st, served))
 		return -1;
 	/* Better told now than when there is something to be written. */
 	fd = open_new(output, name);
-	if (fd < 0) {
+	error = fd < 0 || write(fd, output->header, strlen(output->header)) < 0;
+	if (error)
 		nbdkit_error("%s=%s: no file can be made there: %s",
 			     output->key, output->path, strerror(errno));
-		return -1;
+	if (fd >= 0) {
+		close(fd);
+		output_forget(output, name);
 	}
-	close(fd);
-	output_forget(output, name);
-	return 0;
+	return error ? -1 : 0;
+}
+
+int output_check(struct output *output, bool (*served)(const struct stat *st))
+{
+	output->folder = -1;
+	return output->path && open_folder(output) ? -1 :
+						     output_try(output, served);
 }
 
 int output_distinct(const struct output *a, const struct output *b)

@@ -26,6 +26,9 @@ struct output {
  * nothing. This and all below: 0, or -1 after nbdkit_error().
  */
 int output_check(struct output *output, bool (*served)(const struct stat *st));
+/* The same again, as another user or with @served NULL. */
+int output_try(const struct output *output,
+	       bool (*served)(const struct stat *st));
 /* Refuse two that are one file. */
 int output_distinct(const struct output *a, const struct output *b);
 /* A new file in the same folder; it gets @name, of OUTPUT_NAME bytes. */

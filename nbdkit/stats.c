@@ -452,8 +452,9 @@ int stats_start(void)
 {
 	int error;
 
-	/* Where this cannot be done it is better told now. */
-	if (server.config.metrics.path && report(false))
+	/* With nbdkit --user it is another user who writes them. */
+	if (output_try(&server.config.stats, NULL) ||
+	    (server.config.metrics.path && report(false)))
 		return -1;
 	error = pthread_create(&thread, NULL, stats_thread, NULL);
 	if (error) {

@@ -164,6 +164,58 @@ def test_two_servers(tmp_path: Path, disk: Path) -> None:
         assert below in refused(device, "readonly=yes")
 
 
+def refused_beside(device: str, other: Path, folder: Path) -> None:
+    """In one set, and in two servers."""
+    refused_both_ways(device, other)
+    assert f"in use by this machine as {device}" in refused(str(other))
+    assert "is what is to be served" in refused(device, f"log={other}")
+    with Server(folder, str(other), "readonly=yes"):
+        with Server(folder / "b", device, "readonly=yes"):
+            pass
+        assert IN_USE in refused(device)
+    with Server(folder, device):
+        pass
+
+
+def test_a_loop_device_whose_file_has_lost_its_name(tmp_path: Path, disk: Path) -> None:
+    """The kernel still tells the old name, which is no file, or another one."""
+    link, deleted = tmp_path / "link", tmp_path / "disk (deleted)"
+    link.hardlink_to(disk)
+    with loop(disk) as device:
+        disk.unlink()
+        refused_beside(device, link, tmp_path / "s")
+        image(disk, 16 * MIB)
+        image(deleted, 16 * MIB)
+        refused_beside(device, link, tmp_path / "s")
+        # Those are not the device's.
+        for other in (disk, deleted):
+            with Server(tmp_path / "s", str(other)), Server(tmp_path / "t", device) as server:
+                assert "cannot be locked (the name is another file's now)" in server.text()
+
+
+def test_a_loop_device_made_in_another_mount_namespace(tmp_path: Path, disk: Path) -> None:
+    mounted = tmp_path / "mounted"
+    mounted.touch()
+    script = 'mount --bind "$0" "$1" && losetup --find --show "$1"'
+    device = call("unshare", "--mount", "sh", "-c", script, disk, mounted)
+    try:
+        refused_both_ways(disk, device)
+        assert f"in use by this machine as {device}" in refused(str(disk))
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_a_loop_device_over_a_name_of_two_lines(tmp_path: Path) -> None:
+    disk = image(tmp_path / "two\nlines", 16 * MIB)
+    with loop(disk) as device:
+        for one, other in ((disk, device), (device, disk)):
+            with (
+                pytest.raises(AssertionError, match="holds bytes of"),
+                Server(tmp_path / "s", f"file={one}", f"file={other}"),
+            ):
+                pass
+
+
 def test_a_file_that_this_machine_uses_as_a_device(tmp_path: Path, disk: Path) -> None:
     """It could be mounted; as with a mounted device only reading is allowed."""
     with loop(disk) as device:
@@ -182,3 +234,5 @@ def test_a_disk_that_is_write_protected(disk: Path) -> None:
     ):
         assert handle.is_read_only()
         assert "cannot be written (Read-only file system)" in server.text()
+    with loop(disk, "--read-only") as device:
+        assert "cannot be written (Read-only file system)" in refused(device, "readonly=no")

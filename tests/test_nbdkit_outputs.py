@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,8 +13,12 @@ from pathlib import Path
 import pytest
 from nbd_server import Server, connected, image, needs_plugin, refused, wait_until
 
+from streamsched.diskfile import parse_disk
+from streamsched.nbdhost import find_plugin
+
 pytestmark = needs_plugin
 
+ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 KINDS = ("log", "stats", "metrics")
 OURS = {
@@ -100,6 +105,71 @@ def test_names_that_are_no_files(tmp_path: Path, disk: Path, kind: str) -> None:
     }.items():
         assert why in refused(str(disk), f"{kind}={name}")
     assert f"{kind}=: a file's name is missing" in refused(str(disk), f"{kind}=")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nor_the_description_of_an_emulated_disk(tmp_path: Path, kind: str) -> None:
+    """Its first line is a comment, and may be any; log= and stats= begin with no comment."""
+    disk = parse_disk((ROOT / "disks" / "wd5000aaks.toml").read_text(), "wd5000aaks")
+    file = tmp_path / "disk.txt"
+    file.write_text(f"{OURS['metrics'].decode()}{disk.description_text()}")
+    before = file.read_bytes()
+    assert "is what is to be served" in refused(f"emulate={file}", "size=1M", f"{kind}={file}")
+    assert file.read_bytes() == before
+
+
+def test_a_description_is_checked_before_its_size_is_used(tmp_path: Path) -> None:
+    """2^55 sectors are 0 bytes in 64 bits."""
+    disk = parse_disk((ROOT / "disks" / "wd5000aaks.toml").read_text(), "wd5000aaks")
+    file = tmp_path / "disk.txt"
+    for sectors in (0, 1 << 55, (1 << 55) + 2048, (1 << 64) - 1):
+        text = re.sub(r"(?<=^capacity_sectors )\d+", str(sectors), disk.description_text())
+        assert text.startswith(f"capacity_sectors {sectors}\n")
+        file.write_text(text)
+        why = f"emulate={file}: capacity_sectors must be between 1 and 2^48"
+        assert refused(f"emulate={file}") == why
+        assert refused(f"emulate={file}", "size=1M") == why
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_no_file_can_be_made_nothing_is_served(tmp_path: Path, disk: Path, kind: str) -> None:
+    """It must be known before nbdkit forks: with --run clients would wait for ever after it."""
+    old, point = tmp_path / "old", tmp_path / "point"
+    old.write_bytes(OURS[kind])
+    point.touch()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def mounted(script: str) -> tuple[str, ...]:
+        return ("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
+
+    bind = mounted(f"mount --bind {old} {point}")
+    assert "is a mount point" in refused(str(disk), f"{kind}={point}", wrapper=bind)
+    full = mounted(
+        f"mount -t tmpfs -o size=4k none {folder} && head -c 4096 /dev/zero >{folder}/full"
+    )
+    said = refused(str(disk), f"{kind}={folder}/new", wrapper=full)
+    assert "no file can be made there: No space left on device" in said
+    assert old.read_bytes() == OURS[kind]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user")
+@pytest.mark.parametrize("kind", ["stats", "metrics"])
+def test_the_server_s_own_user_must_be_able_to_write(tmp_path: Path, disk: Path, kind: str) -> None:
+    """They are written as nbdkit's --user, who may do less than root."""
+    folder = tmp_path / "of-root"
+    folder.mkdir()
+    command = ["nbdkit", "--foreground", "--unix", f"{tmp_path}/socket", "--user", "nobody"]
+    done = subprocess.run(
+        [*command, find_plugin(), disk, f"{kind}={folder}/new"],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"{kind}={folder}/new: " in done.stderr and "Permission denied" in done.stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)
