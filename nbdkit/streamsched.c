@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,8 @@ static int streamsched_after_fork(void)
 	u32 i;
 
 	stats_mask();
+	/* A log as long as it may be (ulimit -f) must not end the server. */
+	signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < server.nr_members; i++)
 		if (member_start(server.member[i]))
 			return -1;

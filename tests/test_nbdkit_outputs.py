@@ -248,6 +248,16 @@ def test_files_that_others_place_are_not_taken(tmp_path: Path, disk: Path) -> No
     assert file.read_bytes() == OURS["metrics"]
 
 
+def test_a_log_that_may_not_grow_does_not_end_the_server(tmp_path: Path, disk: Path) -> None:
+    limit = ("sh", "-c", 'ulimit -f 8 && exec "$@"', "sh")
+    with Server(tmp_path / "a", str(disk), f"log={tmp_path}/log", wrapper=limit) as server:
+        with connected(server) as (handle,):
+            for _ in range(200):
+                handle.pread(512, 0)
+        assert server.stop() == 0
+    assert "it is not complete" in server.text()
+
+
 # ---- when statistics come ----
 
 
