@@ -27,7 +27,7 @@ from streamsched import (
     kernelarray,
 )
 from streamsched.cli_options import FLAG
-from streamsched.errors import StreamschedError
+from streamsched.errors import StreamschedError, printable, said
 
 app = typer.Typer(
     name="streamsched",
@@ -167,7 +167,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code)
     except StreamschedError as error:
-        print(f"streamsched: {error}", file=sys.stderr)
+        print(f"streamsched: {said(error)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
@@ -180,10 +180,10 @@ def main() -> None:
     except OSError as error:
         # What no other place has a sentence for: of the machine, not of the code.
         what = f"{error.filename}: " if error.filename else ""
-        print(f"streamsched: {what}{error.strerror or error}", file=sys.stderr)
+        print(f"streamsched: {printable(f'{what}{error.strerror or error}')}", file=sys.stderr)
         sys.exit(1)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        print(f"streamsched: {_usage_sentence(error)}", file=sys.stderr)
+        print(f"streamsched: {printable(_usage_sentence(error))}", file=sys.stderr)
         sys.exit(2)

@@ -19,10 +19,19 @@ from streamsched.errors import UsageError, given
 from streamsched.policies import check_spec, names_in, parse_settings, refuse_twice
 from streamsched.simulate import Setup
 
+FOLDER = "a folder"
+
 
 def path_option(name: str, what: str, tells: str) -> Any:
     """The option @name of typer, the path of @what, which must not be empty; @tells is its help."""
-    return typer.Option(name, metavar="<path>", parser=given(name, what, Path), help=tells)
+
+    def path(text: str) -> Path:
+        # Path() would take it for the file of that name.
+        if what != FOLDER and text.endswith(("/", "/.")):
+            raise UsageError(f"{name} {text}: is the name of a folder; name {what}")
+        return Path(text)
+
+    return typer.Option(name, metavar="<path>", parser=given(name, what, path), help=tells)
 
 
 DEFAULT_DISK = "wd5000aaks"

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from streamsched import results
 from streamsched.compare import Comparison
+from streamsched.errors import printable
 from streamsched.files import Kind, write_whole
 
 WIDTH = 120
@@ -30,6 +31,7 @@ def show(comparison: Comparison, output: str, to: Path | None, work: str, title:
     if not comparison.runs:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
         raise typer.Exit(130)
+    title = printable(title)  # results are known again by it
     if output == "table" and to is None:
         results.print_tables(comparison, title, wide_console())
     else:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from streamsched import rig
-from streamsched.cli_options import FLAG, path_option
+from streamsched.cli_options import FLAG, FOLDER, path_option
 
 app = typer.Typer(
     help="A real Linux kernel in virtual time, on this machine's own files (docs/RIG.md).",
@@ -69,7 +69,7 @@ def rig_exec(
     ] = rig.Clock.virtual,
     out: Annotated[
         Path | None,
-        path_option("--out", "a folder", "The folder for what is left in $OUT."),
+        path_option("--out", FOLDER, "The folder for what is left in $OUT."),
     ] = None,
 ) -> None:
     """Run a command inside, in this folder; exit with its status, or 125 if the rig failed."""

@@ -48,7 +48,7 @@ from streamsched.cli_options import (
 from streamsched.cli_output import show
 from streamsched.compare import Trace, compare
 from streamsched.diskfile import Disk
-from streamsched.errors import UsageError, given, unknown
+from streamsched.errors import UsageError, given, printable, unknown
 from streamsched.files import Kind, check_output, mode_of
 from streamsched.jobfile import JobFile, load_job_file
 from streamsched.policies import AUTO, parse_weights
@@ -190,7 +190,7 @@ def _check_host_options(
 
 
 def _note(text: str) -> None:
-    print(f"streamsched: note: {text}", file=sys.stderr)
+    print(f"streamsched: note: {printable(text)}", file=sys.stderr)
 
 
 def _load(job: str, capacity_bytes: int, seed: int) -> JobFile:

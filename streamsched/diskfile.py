@@ -419,9 +419,12 @@ def parse_disk(text: str, name: str) -> Disk:
     """The disk that a file's text describes; errors call the file @name."""
     try:
         data = tomllib.loads(text, parse_float=Decimal)
+        repr(data)  # an error where a number is too long to be shown
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name}: not a TOML file: {error}") from None
-    except ValueError:  # int() reads none of more than 4300
+    except DecimalException:
+        raise UsageError(f"{name}: not a TOML file: an exponent is out of range") from None
+    except ValueError:  # int() reads none of more than 4300, nor writes it where it was in hex
         raise UsageError(f"{name}: not a TOML file: a number has thousands of digits") from None
     except RecursionError:
         raise UsageError(f"{name}: not a TOML file: too many lists within lists") from None

@@ -29,6 +29,21 @@ class Interrupted(StreamschedError):
     exit_code = 130
 
 
+def printable(text: str) -> str:
+    """@text on one line: names and values may have line breaks, and what a terminal obeys."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape", "surrogatepass").decode()
+        for one in text
+    )
+
+
+def said(error: StreamschedError) -> str:
+    """What is printed of @error: one line, unless another program's last lines are behind it."""
+    if isinstance(error, UsageError):
+        return printable(str(error))
+    return "\n".join(printable(line) for line in str(error).split("\n"))
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = list(known)
@@ -69,6 +84,6 @@ def exit_code_of(program: str, work: Callable[[], object]) -> int:
     try:
         work()
     except StreamschedError as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: {said(error)}", file=sys.stderr)
         return error.exit_code
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from streamsched.errors import UsageError
 from streamsched.files import is_file, mode_of
 
 MAX_INCLUDES = 16  # nested ones; more is a circle
+# In all: files that include others several times each would come to 2^16 and more.
+MOST_INCLUDED = 1000
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -77,6 +80,9 @@ def read_text(path: Path, what: str) -> str:
             f"{what}, line 1: begins with a byte order mark, at which fio stops, too; "
             "save it without"
         )
+    if b"\0" in data:  # which would end a name in C
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise UsageError(f"{what}, line {line}: has a NUL byte; is it a job file?")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -100,6 +106,11 @@ def expand(setting: Setting, environ: Mapping[str, str]) -> Setting:
         if not environ.get(name):
             raise setting.error(
                 f"the environment has no variable {name}; set it or write the value"
+            )
+        if not environ[name].isprintable():
+            raise setting.error(
+                f"{name} of the environment has a line break or another character that is no text; "
+                "set it to one line of text"
             )
         return environ[name]
 
@@ -135,9 +146,16 @@ def _include(setting_line: str, source: str, number: int, beside: Path | None) -
     return path
 
 
-def _included(path: Path, name: str, environ: Mapping[str, str], depth: int) -> Iterator[Setting]:
+def _included(
+    path: Path, name: str, environ: Mapping[str, str], depth: int, numbers: Iterator[int]
+) -> Iterator[Setting]:
+    """The settings of an included file; @numbers counts what the job file includes in all."""
     if depth > MAX_INCLUDES:
         raise UsageError(f"{name}: included more than {MAX_INCLUDES} deep; does it include itself?")
+    if next(numbers) > MOST_INCLUDED:
+        raise UsageError(
+            f"{name}: is included after {MOST_INCLUDED} others; write its settings there"
+        )
     for number, raw in enumerate(read_text(path, name).split("\n"), 1):
         line = strip_comment(raw)
         if not line:
@@ -149,7 +167,7 @@ def _included(path: Path, name: str, environ: Mapping[str, str], depth: int) -> 
             )
         if re.match(r"include(?=[\s=]|$)", line):
             inner = _include(line, name, number, path.parent)
-            yield from _included(inner, str(inner), environ, depth + 1)
+            yield from _included(inner, str(inner), environ, depth + 1, numbers)
         else:
             yield expand(_setting(name, number, line), environ)
 
@@ -159,6 +177,7 @@ def read_sections(
 ) -> list[Section]:
     """Split a job file into its sections; @beside is the directory that includes are sought in."""
     sections: list[Section] = []
+    numbers = itertools.count(1)
     for number, raw in enumerate(text.split("\n"), 1):
         line = strip_comment(raw)
         if not line:
@@ -174,7 +193,7 @@ def read_sections(
             )
         elif re.match(r"include(?=[\s=]|$)", line):
             path = _include(line, source, number, beside)
-            sections[-1].settings.extend(_included(path, str(path), environ, 1))
+            sections[-1].settings.extend(_included(path, str(path), environ, 1, numbers))
         else:
             sections[-1].settings.append(expand(_setting(source, number, line), environ))
     return sections

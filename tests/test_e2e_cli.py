@@ -667,6 +667,9 @@ HEAD = "[r]\nrw=read\n"
         ("rw=read\n", "line 1"),
         ("[r\nrw=read\n", "line 1"),
         ("\ufeff" + HEAD, "line 1: begins with a byte order mark, at which fio stops, too; save"),
+        (HEAD + "size=4k\n[a\0b]\n", "line 4: has a NUL byte; is it a job file?"),
+        (HEAD.replace("\n", "\r") + "size=4k", "line 1: [r]\\rrw=read\\rsize=4k: not a section"),
+        (HEAD + "size=\x1b[2J\n", 'line 3: size=\\x1b[2J: "\\x1b[2J" is not a number'),
     ],
     ids=[
         "key",
@@ -680,6 +683,9 @@ HEAD = "[r]\nrw=read\n"
         "no section",
         "bracket",
         "mark",
+        "NUL",
+        "carriage returns",
+        "escape",
     ],
 )
 def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
@@ -688,6 +694,51 @@ def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
     said = why_refused("run", job, to=to)
     assert said.startswith(str(job))
     assert why in said
+
+
+@pytest.mark.parametrize("value", ["a\udcff", "64k\nbs=4k", "a\x1b[2J"])
+@pytest.mark.parametrize("key", ["size", "name", "cgroup", "wait_for"])
+def test_a_variable_that_is_no_line_of_text(
+    key: str, value: str, tmp_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tmp_path / "a.fio"
+    job.write_text(f"{HEAD}size=4k\n{key}=${{ODD}}\n")
+    monkeypatch.setenv("ODD", value)
+    why = "ODD of the environment has a line break or another character that is no text; "
+    assert why_refused("run", job, to=to).startswith(f"{job}, line 4: {key}=${{ODD}}: {why}")
+
+
+def test_files_that_include_each_other_many_times(tmp_path: Path, to: Path) -> None:
+    for number in range(14):
+        (tmp_path / f"{number}.inc").write_text(f"include {number + 1}.inc\n" * 10)
+    (tmp_path / "14.inc").write_text("bs=4k\n")
+    job = tmp_path / "a.fio"
+    job.write_text(f"{HEAD}size=4k\ninclude 0.inc\n")
+    assert "is included after 1000 others; " in why_refused("run", job, to=to)
+
+
+def test_a_name_of_two_lines(tmp_path: Path, to: Path) -> None:
+    job = tmp_path / "a\nb.fio"
+    assert f"{tmp_path}/a\\nb.fio: No such file" in why_refused("run", job, to=to)
+    job.write_text(f"{HEAD}size=4k\n")
+    for _ in range(2):  # what is there the second time are results
+        ran = streamsched("run", job, "--policy", "noop", "--disk", "ssd", "--to", to)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert to.read_text().startswith("a\\nb.fio: 1 process on ssd, ")
+
+
+@pytest.mark.parametrize("end", ["/", "/."])
+@pytest.mark.parametrize("there", [False, True])
+def test_the_name_of_a_folder_is_not_that_of_a_file(
+    there: bool, end: str, tmp_path: Path, to: Path
+) -> None:
+    name = tmp_path / "name"
+    if there:
+        name.write_text('{\n  "format": "streamsched-results"')
+    for option in ("--to", "--profile"):
+        why = why_refused("run", JOB, option, f"{name}{end}")
+        assert why == f"{option} {name}{end}: is the name of a folder; name a file"
+    assert name.exists() is there
 
 
 TOO_LONG = "a" * 300  # no file system has such names
@@ -702,7 +753,10 @@ TOO_LONG = "a" * 300  # no file system has such names
             ["frontier", "--plot", f"{TOO_LONG}.svg"],
             f"--plot {TOO_LONG}.svg: cannot write it: File name too long",
         ),
-        (["frontier", "--plot", "/"], "--plot /: name a .svg, .png or .pdf file"),
+        (
+            ["frontier", "--plot", "/"],
+            "--plot /: is the name of a folder; name a .svg, .png or .pdf file",
+        ),
         # Endless, and no longer than the memory.
         (["run", JOB, "--disk", "/dev/zero"], "/dev/zero: cannot read it: it has more than "),
         (
