@@ -122,10 +122,6 @@ def test_chance_is_told_from_cause() -> None:
     assert statistics.geometric_mean(means[seed] for seed in MISSED - CAUSED) >= 1
 
 
-# So many are below without any coordination, where nothing but these moments differs.
-BY_MOMENTS, LEAST_BY_MOMENTS = 66, 0.38
-
-
 def test_apart_varies_by_more_than_coordination_costs() -> None:
     """Uncoordinated against itself with its processes begun at other moments: many more are below
     KEPT, and by more."""
@@ -133,8 +129,8 @@ def test_apart_varies_by_more_than_coordination_costs() -> None:
     ratios = [
         one.run(False).duration_ns / one.beginning(1).run(False).duration_ns for one in workloads
     ]
-    assert sum(ratio < KEPT for ratio in ratios) == BY_MOMENTS > 4 * len(MISSED)
-    assert min(ratios) == pytest.approx(LEAST_BY_MOMENTS, abs=0.005)
+    assert sum(ratio < KEPT for ratio in ratios) > 4 * len(MISSED)
+    assert min(ratios) < LEAST - 0.2
 
 
 def test_both_do_the_same_work() -> None:
