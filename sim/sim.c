@@ -332,6 +332,12 @@ static bool start_stage(struct sim *sim)
 	return true;
 }
 
+/*
+ * A run ends here at the latest, in error. A wait that is added to an earlier
+ * time then stays below 2^64 ns.
+ */
+#define SIM_END_NS (1ULL << 62)
+
 static u64 next_time(const struct sim *sim)
 {
 	u64 at = U64_MAX;
@@ -442,6 +448,12 @@ enum sim_state sim_run(struct sim *sim, u64 max_events)
 		}
 		if (sim->config.stop_ns && at > sim->config.stop_ns)
 			return SIM_DONE;
+		if (at > SIM_END_NS) {
+			sim_fail(
+				sim,
+				"the run is not over after 146 years of virtual time, the most");
+			return SIM_FAILED;
+		}
 		if (at > sim->pause_ns) {
 			sim->now_ns = max_t(u64, sim->now_ns, sim->pause_ns);
 			sim->pause_ns = U64_MAX;

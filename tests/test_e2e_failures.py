@@ -192,3 +192,18 @@ def test_errors_of_the_system_are_one_sentence(
         cli.main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == f"streamsched: {why}\n"
+
+
+@pytest.mark.parametrize("days", [1, 106751])
+def test_virtual_time_has_an_end(days: int, tmp_path: Path) -> None:
+    """A wait that passes 2^64 ns with others is an error, not an early time."""
+    job = tmp_path / "slow.fio"
+    job.write_text(f"[a]\nrw=read\nbs=4k\nsize=1m\ndirect=1\nthinktime={days}d\n")
+    done = subprocess.run(
+        [COMMAND, "run", job, "--policy", "noop"], capture_output=True, timeout=60, check=False
+    )
+    if days == 1:
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 1
+        assert "not over after 146 years of virtual time" in sentence(done.stderr)
