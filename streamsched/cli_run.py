@@ -360,7 +360,7 @@ def replay(
     ]
     options = auto.Options(profile, goal, rule)
     setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
-    with tracefile.kept(trace) as path:
+    with tracefile.kept(trace, format_) as path:
         opened = tracefile.open_trace(path, format_)
         comparison = compare(
             setups, trace=Trace(path, opened.format, device, skip_bad), jobs=nr_jobs(jobs)

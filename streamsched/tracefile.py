@@ -16,7 +16,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -281,9 +281,23 @@ def read_trace(path: str | Path, format_name: str | None = None) -> tuple[str, I
     return opened.format, (chunk for chunk, _ in opened.chunks())
 
 
+def _head_of(first: bytes) -> bytes:
+    """The beginning of the content, from a file's first bytes; short if they do not have it."""
+    head = b""
+    with suppress(_Bad):  # which is said when all of it is read
+        for chunk in _unpacker(first[:MAGIC_BYTES])(_Joined(first, io.BytesIO())):
+            head += chunk[:HEAD_BYTES]
+            if len(head) >= HEAD_BYTES:
+                break
+    return head[:HEAD_BYTES]
+
+
 @contextmanager
-def kept(path: str | Path) -> Iterator[str]:
-    """A path that can be read several times: of standard input or a pipe a copy, while it lasts."""
+def kept(path: str | Path, format_name: str | None = None) -> Iterator[str]:
+    """A path that can be read several times: of standard input or a pipe a copy, while it lasts.
+
+    What is no trace is refused by its beginning: it may have no end.
+    """
     if str(path) != STDIN and not stat.S_ISFIFO(mode_of(path)):
         yield str(path)
         return
@@ -291,5 +305,10 @@ def kept(path: str | Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix=COPY_PREFIX) as folder:
         copy = Path(folder) / name
         with _opened(path) as (file, _), copy.open("wb") as to:
+            first = file.read(CHUNK_BYTES)
+            head = _head_of(first)
+            if format_name is None and len(head) == HEAD_BYTES:
+                _detected(str(path), head)
+            to.write(first)
             shutil.copyfileobj(file, to, io.DEFAULT_BUFFER_SIZE * 16)
         yield str(copy)

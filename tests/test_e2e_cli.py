@@ -954,6 +954,24 @@ def test_bad_trace_on_standard_input(to: Path) -> None:
     assert why_refused("replay", "-", to=to) == "standard input: the trace is empty"
 
 
+def test_what_has_no_end_is_refused_by_its_beginning() -> None:
+    """Standard input that is no trace is not copied until the disk is full."""
+    with (
+        Path("/dev/zero").open("rb") as endless,
+        subprocess.Popen(["cat"], stdin=endless, stdout=subprocess.PIPE) as cat,
+    ):
+        done = subprocess.run(
+            [COMMAND, "replay", "-"],
+            stdin=cat.stdout,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+        cat.kill()
+    assert done.returncode == 2
+    assert b"standard input: its format cannot be told" in done.stderr
+
+
 def test_bad_record_late_in_a_long_trace(tmp_path: Path, to: Path) -> None:
     """It is met after much has been simulated; still there is no result."""
     trace = tmp_path / "long.trace"

@@ -207,3 +207,30 @@ def test_virtual_time_has_an_end(days: int, tmp_path: Path) -> None:
     else:
         assert done.returncode == 2
         assert "not over after 146 years of virtual time" in sentence(done.stderr)
+
+
+IMPORTS = """
+import signal, sys
+
+class Watch:
+    def find_spec(self, name, path, target=None):
+        if name == "streamsched.cli":
+            print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)
+
+sys.meta_path.insert(0, Watch())
+sys.argv = ["streamsched", "--version"]
+from streamsched.__main__ import main
+try:
+    main()
+finally:
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback() -> None:
+    """Then the signal has its default action; later it is Python's again."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", IMPORTS], capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("True", "True")
