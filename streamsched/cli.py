@@ -24,6 +24,7 @@ from streamsched import (
     cli_papers,
     cli_rig,
     cli_run,
+    cli_validate,
     kernelarray,
 )
 from streamsched.cli_options import FLAG
@@ -50,6 +51,7 @@ app.command()(cli_papers.frontier)
 app.command()(cli_disk.calibrate)
 app.command("auto")(cli_disk.auto_)
 app.command("profile")(cli_disk.profile_)
+app.add_typer(cli_validate.app, name="validate")
 app.add_typer(cli_rig.app, name="rig")
 app.add_typer(kernelarray.app, name="array")
 

@@ -37,6 +37,7 @@ class Published:
     figure: str
     value: str
     source: str
+    fitted: bool  # parameters were chosen so that it comes out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,8 +320,10 @@ def _published(file: _File) -> Iterator[Published]:
         raise file.error("published", "must be tables, each written [[published]]")
     for i, row in enumerate(rows):
         where = f"published[{i}]"
-        if set(row) != {"figure", "value", "source"}:
-            raise file.error(where, "must have the keys figure, value and source, and no others")
+        if set(row) != {"figure", "value", "source", "fitted"}:
+            raise file.error(
+                where, "must have the keys figure, value, source and fitted, and no others"
+            )
         if row["figure"] not in FIGURES:
             names = ", ".join(FIGURES)
             raise file.error(
@@ -328,7 +331,9 @@ def _published(file: _File) -> Iterator[Published]:
             )
         if not isinstance(row["source"], str) or not row["source"]:
             raise file.error(f"{where}.source", "must be a line of text")
-        yield Published(row["figure"], str(row["value"]), row["source"])
+        if not isinstance(row["fitted"], bool):
+            raise file.error(f"{where}.fitted", "must be true or false")
+        yield Published(row["figure"], str(row["value"]), row["source"], row["fitted"])
 
 
 def _check_geometry(file: _File, fields: Mapping[str, Any]) -> None:

@@ -1116,6 +1116,7 @@ flush_ms = 5.5
 figure = "inner_mb_s"
 value = 50
 source = "a sheet"
+fitted = true
 """
 SSD = """
 name = "mine"
