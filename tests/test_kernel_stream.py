@@ -178,11 +178,12 @@ static inline bool none_left(void)
 SCARCE(kmalloc, (size_t size, gfp_t gfp), (size, gfp))
 SCARCE(kzalloc, (size_t size, gfp_t gfp), (size, gfp))
 SCARCE(kvmalloc, (size_t size, gfp_t gfp), (size, gfp))
+SCARCE(kcalloc, (size_t nr, size_t size, gfp_t gfp), (nr, size, gfp))
 SCARCE(kzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
 SCARCE(kvzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
 SCARCE(kvmalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
 """
-ALLOCATIONS = re.compile(r"\b(kv?[mz]alloc(?:_node)?)\(")
+ALLOCATIONS = re.compile(r"\b(kcalloc|kv?[mz]alloc(?:_node)?)\(")
 MEMORY_FOR = """
 #include <linux/module.h>
 int memory_for = -1;

@@ -7,6 +7,7 @@ import pytest
 
 from streamsched import arraytable, kerneltable
 from streamsched.errors import UsageError, named
+from streamsched.fio_write import Place, alone_text
 from streamsched.rig import source_root
 
 GIB = 1 << 30
@@ -19,7 +20,9 @@ def readers(job: str = "direct-readers") -> str:
 @pytest.mark.parametrize("level", arraytable.LEVELS)
 def test_each_process_is_alone_in_its_own_place(level: str) -> None:
     """Farther in a disk is slower: the first one's rate is not what the others could have."""
-    lines = arraytable.one_by_one(readers(), level).splitlines()
+    each = arraytable.job_of(readers(), level).processes
+    text = alone_text([(process, process.io_bytes) for process in each], Place(), 60)
+    lines = text.splitlines()
     offsets = [int(line.split("=")[1]) for line in lines if line.startswith("offset=")]
     assert offsets == [n * 464 * GIB for n in range(4)]
     assert lines.count("stonewall") == 4
