@@ -64,6 +64,8 @@ index_variables() {
 run_inside() {
 	local root=$1 name=$2 home=$3 variables
 
+	# What runs there may look for the mount point that / is.
+	mount --bind "$root" "$root"
 	mount --bind /dev "$root/dev"
 	mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$root/dev/pts"
 	mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"

@@ -36,7 +36,9 @@ mount -t configfs configfs /sys/kernel/config || die "cannot mount configfs"
 # To the host this is the kernel's own working directory.
 mount -t tmpfs run /run || die "cannot mount a tmpfs"
 mkdir /run/rig /run/home /run/lock
-mount -t hostfs -o /proc/self/cwd rig /run/rig || die "cannot mount its folder"
+# By the old system call: the new one takes no path without a name (Debian 13).
+LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o /proc/self/cwd rig /run/rig ||
+	die "cannot mount its folder"
 cd /run/rig || die "cannot enter /run/rig"
 for folder in /tmp /var/tmp /mnt /dev/shm; do
 	[ ! -d $folder ] || mount -t tmpfs -o mode=1777 tmp $folder ||
@@ -52,7 +54,7 @@ unset mem uml_dir umid
 # Folders of the host that a tmpfs hides now, such as the caller's own.
 while read -r folder; do
 	mkdir -p "$folder"
-	mount -t hostfs -o "ro,$folder" host "$folder" ||
+	LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o "ro,$folder" host "$folder" ||
 		die "cannot mount $folder"
 done <show
 
