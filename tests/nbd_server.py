@@ -61,6 +61,16 @@ LONG_FORM = os.environ.get("STREAMSCHED_TESTS") == "all"
 needs_plugin = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
+def detach(device: str) -> None:
+    """Detach a loop device, and wait until it is: somebody may have it open for a moment.
+
+    A server does so that starts and looks at all of them.
+    """
+    subprocess.run(["losetup", "--detach", device], check=True)
+    backing = Path("/sys/block", Path(device).name, "loop/backing_file")
+    wait_until(lambda: not backing.exists(), f"{device} is detached")
+
+
 def wait_until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
     """Look again and again; a fixed pause is too short somewhere, and too long elsewhere."""
     until = time.monotonic() + seconds

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nbd_server import Server, connected, image, needs_plugin, refused
+from nbd_server import Server, connected, detach, image, needs_plugin, refused
 
 pytestmark = [
     needs_plugin,
@@ -39,7 +39,7 @@ def loop(file: object, *options: str) -> Iterator[str]:
     try:
         yield device
     finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
+        detach(device)
 
 
 def mapped(folder: Path, device: str, below: str) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def test_a_loop_device_made_in_another_mount_namespace(tmp_path: Path, disk: Pat
         refused_both_ways(disk, device)
         assert f"in use by this machine as {device}" in refused(str(disk))
     finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
+        detach(device)
 
 
 def test_a_loop_device_over_a_name_of_two_lines(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nbd_server import Server, connected, image, needs_plugin, refused, wait_until
+from nbd_server import Server, connected, detach, image, needs_plugin, refused, wait_until
 
 from streamsched.diskfile import parse_disk
 from streamsched.nbdhost import find_plugin
@@ -42,7 +42,7 @@ def loop(disk: Path) -> Iterator[str]:
     if made.returncode:
         pytest.skip(f"no loop device: {made.stderr.strip()}")
     yield made.stdout.strip()
-    subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
+    detach(made.stdout.strip())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -227,9 +227,11 @@ def test_links_that_others_place_are_not_followed(tmp_path: Path, disk: Path) ->
     metrics = folder / "x.prom"
     (folder / "x.prom.new").symlink_to(victim)
     with Server(tmp_path / "a", str(disk), f"metrics={metrics}", "metrics-interval=1") as server:
+        wait_until(metrics.exists, "metrics are written")
         assert metrics.read_text().startswith("# HELP streamsched_")
-        metrics.unlink()
-        metrics.symlink_to(victim)
+        link = tmp_path / "link"
+        link.symlink_to(victim)
+        link.rename(metrics)
         os.kill(server.pid, signal.SIGUSR1)
         wait_until(lambda: "is a symbolic link" in server.text(), "the link is refused")
     assert victim.read_text() == "precious\n" and metrics.is_symlink()

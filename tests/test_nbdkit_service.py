@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import Server, connected, image, nbd, needs_plugin
+from nbd_server import Server, connected, detach, image, nbd, needs_plugin
 
 from streamsched.nbdhost import find_plugin
 
@@ -248,7 +248,7 @@ def test_a_block_device(tmp_path: Path) -> None:
             handle.flush()
         assert disk.read_bytes()[3 * MIB : 3 * MIB + 4096] == b"y" * 4096
     finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
+        detach(device)
 
 
 # ---- clients ----
