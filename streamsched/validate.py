@@ -22,6 +22,7 @@ import zstandard
 from streamsched._core import ffi, lib
 from streamsched.diskfile import KINDS, QUEUE_ORDERS, Disk, list_disks, load_disk
 from streamsched.errors import UsageError
+from streamsched.files import MOST_BYTES
 
 MS = 1e6
 MB = 1e6
@@ -258,6 +259,9 @@ def report() -> str:
 
 # ---- recorded drives ----
 
+# Of a service or think time: all lines of a file together stay below 2^64 ns.
+MOST_TIME_NS = 1000 * 10**9
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -294,9 +298,13 @@ def read_recorded(path: Path) -> list[Recorded]:
     UsageError with one sentence that names the line.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
         if data[:4] == b"\x28\xb5\x2f\xfd":
-            data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            with zstandard.ZstdDecompressor().stream_reader(data) as packed:
+                data = packed.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"{path}: has more than {MOST_BYTES} bytes, the most")
         text = data.decode("ascii")
     except OSError as error:
         raise UsageError(f"{path}: cannot read it: {error.strerror}") from None
@@ -314,12 +322,14 @@ def _recorded(path: Path, number: int, line: str) -> Recorded:
         op, _, sector, nr, service_us, think_us = words
         times = [round(float(word) * 1000) for word in (service_us, think_us)]
         one = Recorded(op == "W", int(sector), int(nr), *times)
-        if op not in "RW" or one.sector < 0 or one.nr_sectors < 1 or times[0] <= 0 or times[1] < 0:
+        if op not in ("R", "W") or one.sector < 0 or one.nr_sectors < 1:
+            raise ValueError
+        if not 0 < times[0] <= MOST_TIME_NS or not 0 <= times[1] <= MOST_TIME_NS:
             raise ValueError
     except (ValueError, OverflowError):
         raise UsageError(
             f"{path}:{number}: must be R or W, Hit or Miss, sector, sectors, "
-            "service time and think time in us, as in R Miss 4096 8 11250 40000"
+            "service time and think time in us (1000 s at most), as in R Miss 4096 8 11250 40000"
         ) from None
     return one
 

@@ -38,6 +38,9 @@ def test_a_distribution_is_its_own_and_half_as_long_is_half_off() -> None:
         ("R Hit 1 2 nan 4", ":1: must be"),
         ("R Hit 1 2 inf 4", ":1: must be"),
         ("R Hit 1 2 3 -4", ":1: must be"),
+        ("R Hit 1 2 3 1000000001", ":1: must be"),
+        ("R Hit 1 2 99999999999999999999 4", ":1: must be"),
+        ("RW Hit 1 2 3 4", ":1: must be"),
         ("R Hit x 2 3 4", ":1: must be"),
         ("\xff\xfe", "neither text nor"),
     ],
@@ -47,6 +50,11 @@ def test_a_recorded_trace_that_is_none(tmp_path: Path, text: str, said: str) -> 
     path.write_text(text, encoding="latin-1")
     with pytest.raises(UsageError, match=said):
         validate.read_recorded(path)
+
+
+def test_a_trace_without_an_end() -> None:
+    with pytest.raises(UsageError, match="/dev/zero: has more than"):
+        validate.read_recorded(Path("/dev/zero"))
 
 
 def test_a_recorded_request_beyond_the_disk(tmp_path: Path) -> None:
