@@ -16,8 +16,10 @@
  * and after it has an effect, so that others come meanwhile. A sync covers
  * what was written before the sync began, and nothing that came later.
  *
- * The kernel's page cache is not in the way: without FUSE's write-back cache
- * every write reaches this process before it returns.
+ * The kernel's page cache is not in the way: every write reaches this process
+ * before it returns, and as a whole (direct_io). Through the page cache a write
+ * comes in two parts, cut at any byte, where a page of its buffer is not in
+ * memory at that moment; a disk never loses a part of a sector.
  */
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 34
@@ -235,8 +237,10 @@ static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 		fuse_reply_err(req, EISDIR);
 	else if (info->flags & O_TRUNC)
 		fuse_reply_err(req, EPERM);
-	else
+	else {
+		info->direct_io = 1;
 		fuse_reply_open(req, info);
+	}
 }
 
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t bytes, off_t offset,
