@@ -101,6 +101,7 @@ $(STAMP)-package: $(STAMP)-tools $(SOURCES)
 $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
 	@tools/setup.sh plots
+	@tools/setup.sh parquet
 	@tools/setup.sh fuzz
 	@touch $@
 

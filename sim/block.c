@@ -283,11 +283,15 @@ static void note_log(struct sim *sim, const struct sim_request *request)
 {
 	const struct ss_request *rq = &request->rq;
 
+	if (sim->log_grows && sim->log_rows == sim->log_capacity)
+		sim_log_grow(sim);
 	if (sim->log_rows < sim->log_capacity)
 		sim->log[sim->log_rows++] = (struct sim_log_row){
 			.arrival_ns = first_wanted_ns(request),
 			.dispatch_ns = rq->dispatch_ns,
+			.start_ns = request->cmd.start_ns,
 			.complete_ns = sim->now_ns,
+			.position_ns = request->cmd.position_ns,
 			.sector = rq->sector,
 			.owner = rq->owner,
 			.nr_sectors = rq->nr_sectors,

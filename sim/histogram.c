@@ -2,21 +2,31 @@
 /* See histogram.h. */
 #include "histogram.h"
 
+#include <linux/kernel.h>
+
 #include <string.h>
+
+/* The least time of a bucket; *@width: how many times it counts. */
+static u64 bucket_low(u32 bucket, u64 *width)
+{
+	u32 shift;
+
+	*width = 1;
+	if (bucket < (1 << HISTOGRAM_BITS))
+		return bucket;
+	shift = (bucket >> HISTOGRAM_BITS) - 1;
+	*width = 1ULL << shift;
+	return ((u64)(1 << HISTOGRAM_BITS) +
+		(bucket & ((1 << HISTOGRAM_BITS) - 1)))
+	       << shift;
+}
 
 /* The middle of a bucket. */
 static u64 bucket_ns(u32 bucket)
 {
-	u32 shift;
-	u64 low;
+	u64 width, low = bucket_low(bucket, &width);
 
-	if (bucket < (1 << HISTOGRAM_BITS))
-		return bucket;
-	shift = (bucket >> HISTOGRAM_BITS) - 1;
-	low = ((u64)(1 << HISTOGRAM_BITS) +
-	       (bucket & ((1 << HISTOGRAM_BITS) - 1)))
-	      << shift;
-	return low + ((1ULL << shift) >> 1);
+	return low + width / 2;
 }
 
 /* The least value that at least @permille of all are not above. */
@@ -60,6 +70,36 @@ static u64 deviation(const struct histogram *h)
 	return square_root((h->squares_ns2 - (unsigned __int128)q * h->sum_ns -
 			    (unsigned __int128)q * r) /
 			   (h->count - 1));
+}
+
+void histogram_join(struct histogram *to, const struct histogram *from)
+{
+	u32 bucket;
+
+	if (!from->count)
+		return;
+	if (!to->count || from->min_ns < to->min_ns)
+		to->min_ns = from->min_ns;
+	to->max_ns = max_t(u64, to->max_ns, from->max_ns);
+	to->count += from->count;
+	to->sum_ns += from->sum_ns;
+	to->squares_ns2 += from->squares_ns2;
+	for (bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
+		to->bucket[bucket] += from->bucket[bucket];
+}
+
+u32 histogram_buckets(const struct histogram *h, struct sim_bucket *buckets)
+{
+	u32 bucket, nr = 0;
+	u64 width;
+
+	for (bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		if (!h->bucket[bucket])
+			continue;
+		buckets[nr].ns = bucket_low(bucket, &width) + width - 1;
+		buckets[nr++].count = h->bucket[bucket];
+	}
+	return nr;
 }
 
 void histogram_times(const struct histogram *h, struct sim_times *times)

@@ -11,7 +11,7 @@
 #include "sim.h"
 
 #define HISTOGRAM_BITS 6
-#define HISTOGRAM_BUCKETS (64 << HISTOGRAM_BITS)
+#define HISTOGRAM_BUCKETS SIM_MAX_BUCKETS /* 64 << HISTOGRAM_BITS */
 
 struct histogram {
 	u64 count;
@@ -44,6 +44,12 @@ static inline void histogram_add(struct histogram *h, u64 ns)
 	h->squares_ns2 += (unsigned __int128)ns * ns;
 	h->bucket[histogram_bucket(ns)]++;
 }
+
+/* Add all of @from to @to. */
+void histogram_join(struct histogram *to, const struct histogram *from);
+
+/* Those that are not empty, by increasing time: how many there are. */
+u32 histogram_buckets(const struct histogram *h, struct sim_bucket *buckets);
 
 /* Mean, deviation, quantiles and ends; all zero when nothing was added. */
 void histogram_times(const struct histogram *h, struct sim_times *times);

@@ -122,6 +122,8 @@ int sim_fail(struct sim *sim, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void *sim_alloc(size_t bytes);
 /* What was until now is left out of the results. */
+/* Room for more rows in a log that grows. */
+void sim_log_grow(struct sim *sim);
 void sim_begin_statistics(struct sim *sim, void *unused);
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014): small, fast, seedable. */
@@ -198,6 +200,9 @@ int sim_process_places(struct sim_process *process, u32 direction,
 u64 sim_process_counts_from(const struct sim_process *process);
 void sim_process_page_ready(struct sim *sim, struct sim_process *process);
 void sim_process_synced(struct sim *sim, struct sim_process *process);
+/* Add what the process saw of its reads and writes to @response. */
+void sim_process_response(const struct sim_process *process,
+			  struct histogram *response);
 void sim_process_result(const struct sim_process *process,
 			struct sim_job_result *result);
 u64 sim_process_moved(const struct sim_process *process);
@@ -263,6 +268,7 @@ struct sim {
 	struct histogram wait, service, response;
 	struct sim_log_row *log;
 	u64 log_rows, log_capacity;
+	bool log_grows;
 
 	/* senders */
 	struct sim_cache *cache;

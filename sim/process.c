@@ -111,12 +111,23 @@ void sim_process_note_wait(struct sim_process *p, u64 wait_ns)
 	histogram_add(&p->wait, wait_ns);
 }
 
+void sim_process_response(const struct sim_process *p,
+			  struct histogram *response)
+{
+	histogram_join(response, &p->latency[0]);
+	histogram_join(response, &p->latency[1]);
+}
+
 void sim_process_result(const struct sim_process *p,
 			struct sim_job_result *result)
 {
+	struct histogram *response = sim_alloc(sizeof(*response));
 	u32 dir;
 
 	memset(result, 0, sizeof(*result));
+	sim_process_response(p, response);
+	histogram_times(response, &result->response);
+	free(response);
 	for (dir = 0; dir < 2; dir++) {
 		result->bytes[dir] = p->moved[dir];
 		result->blocks[dir] = p->blocks[dir];

@@ -84,6 +84,9 @@ static struct sim_event pop_event(struct sim *sim)
 	return first;
 }
 
+/* Rows of a log that grows, at first: for a lump of events. */
+#define SIM_LOG_ROWS 65536
+
 /* ---- setting up ---- */
 
 int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
@@ -271,9 +274,25 @@ int sim_set_trace(struct sim *sim, struct trace_reader *reader)
 
 int sim_log(struct sim *sim, u64 capacity)
 {
+	sim->log_grows = !capacity;
+	if (!capacity)
+		capacity = SIM_LOG_ROWS;
 	sim->log = calloc(capacity, sizeof(*sim->log));
 	sim->log_capacity = sim->log ? capacity : 0;
 	return sim->log ? 0 : -1;
+}
+
+void sim_log_clear(struct sim *sim)
+{
+	sim->log_rows = 0;
+}
+
+void sim_log_grow(struct sim *sim)
+{
+	sim->log_capacity *= 2;
+	sim->log = realloc(sim->log, sim->log_capacity * sizeof(*sim->log));
+	if (!sim->log)
+		abort();
 }
 
 u64 sim_log_rows(const struct sim *sim, const struct sim_log_row **rows)
@@ -643,6 +662,30 @@ void sim_result(const struct sim *sim, struct sim_result *result)
 	histogram_times(&sim->service, &result->service);
 	histogram_times(&sim->response, &result->response);
 	result->max_pending = sim->max_pending;
+}
+
+u32 sim_histogram(const struct sim *sim, enum sim_histogram which,
+		  struct sim_bucket buckets[SIM_MAX_BUCKETS])
+{
+	const struct histogram *const all[SIM_HISTOGRAMS] = {
+		[SIM_HISTOGRAM_WAIT] = &sim->wait,
+		[SIM_HISTOGRAM_SERVICE] = &sim->service,
+		[SIM_HISTOGRAM_RESPONSE] = &sim->response,
+	};
+
+	return histogram_buckets(all[which], buckets);
+}
+
+u32 sim_job_histogram(const struct sim *sim, u32 job,
+		      struct sim_bucket buckets[SIM_MAX_BUCKETS])
+{
+	struct histogram *response = sim_alloc(sizeof(*response));
+	u32 nr;
+
+	sim_process_response(sim->process[job], response);
+	nr = histogram_buckets(response, buckets);
+	free(response);
+	return nr;
 }
 
 u32 sim_nr_jobs(const struct sim *sim)

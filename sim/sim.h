@@ -204,6 +204,7 @@ struct sim_job_result {
 	u64 start_ns;
 	u64 end_ns;
 	struct sim_times latency[2]; /* as the process sees it */
+	struct sim_times response; /* the same, reads and writes together */
 	struct sim_times wait; /* of its disk requests */
 };
 
@@ -319,23 +320,51 @@ u32 sim_nr_jobs(const struct sim *sim);
 void sim_job_result(const struct sim *sim, u32 job,
 		    struct sim_job_result *result);
 
+/* One bucket of a histogram that is not empty. */
+struct sim_bucket {
+	u64 ns; /* the greatest time that it counts */
+	u64 count;
+};
+
+enum sim_histogram {
+	SIM_HISTOGRAM_WAIT,
+	SIM_HISTOGRAM_SERVICE,
+	SIM_HISTOGRAM_RESPONSE,
+	SIM_HISTOGRAMS,
+};
+
+#define SIM_MAX_BUCKETS 4096
+
 /*
- * A log of every dispatch, for tests and pictures: at most @capacity rows are
- * kept. Rows: time of dispatch, arrival, completion, sector, length, job, disk,
- * and the owner that the scheduler was told.
+ * The distribution @which of the disks' requests, or that of what process @job
+ * saw of its reads and writes, by increasing time: how many buckets there are.
+ */
+u32 sim_histogram(const struct sim *sim, enum sim_histogram which,
+		  struct sim_bucket buckets[SIM_MAX_BUCKETS]);
+u32 sim_job_histogram(const struct sim *sim, u32 job,
+		      struct sim_bucket buckets[SIM_MAX_BUCKETS]);
+
+/*
+ * A log of the requests that the disks have served, in the order of their
+ * completion. @capacity rows are kept, from the first one on; 0: all. Positions
+ * are the disk's own, in sectors.
  */
 struct sim_log_row {
-	u64 arrival_ns;
-	u64 dispatch_ns;
+	u64 arrival_ns; /* the oldest part of it was sent */
+	u64 dispatch_ns; /* to the disk */
+	u64 start_ns; /* the disk began to work on it */
 	u64 complete_ns;
+	u64 position_ns; /* of its service: seek, settling, rotation */
 	u64 sector;
-	u64 owner;
+	u64 owner; /* as the scheduler was told */
 	u32 nr_sectors;
-	u32 job;
+	u32 job; /* the process of its first part; of a trace: its owner */
 	u32 disk;
 	u32 direction;
 };
 int sim_log(struct sim *sim, u64 capacity);
 u64 sim_log_rows(const struct sim *sim, const struct sim_log_row **rows);
+/* Forget the rows that there are now. */
+void sim_log_clear(struct sim *sim);
 
 #endif

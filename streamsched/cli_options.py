@@ -48,8 +48,14 @@ class Owners(enum.StrEnum):
 class Output(enum.StrEnum):
     table = "table"
     json = "json"
+    json_plus = "json+"
     csv = "csv"
     fio_json = "fio-json"
+
+
+class By(enum.StrEnum):
+    policy = "policy"
+    process = "process"
 
 
 class Host(enum.StrEnum):
@@ -156,6 +162,18 @@ OutputOption = Annotated[Output, typer.Option("--output", help="How to print the
 ToOption = Annotated[
     Path | None,
     path_option("--to", "a file", "Write the results to this file, whole or not at all."),
+]
+ByOption = Annotated[
+    By,
+    typer.Option("--by", help="process: the table has what each process had under each policy."),
+]
+RequestsOption = Annotated[
+    Path | None,
+    path_option(
+        "--requests",
+        "a file",
+        "Write a row for each request that the disks served to this .csv or .parquet file.",
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")

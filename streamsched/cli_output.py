@@ -26,18 +26,25 @@ def wide_console(file: object = None) -> Console:
     return console
 
 
-def show(comparison: Comparison, output: str, to: Path | None, work: str, title: str) -> None:
+def show(
+    comparison: Comparison,
+    output: str,
+    to: Path | None,
+    work: str,
+    title: str,
+    by_process: bool = False,
+) -> None:
     """Print the results, or write them to the file @to; exit with 130 if they are not whole."""
     if not comparison.runs:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
         raise typer.Exit(130)
     title = printable(title)  # results are known again by it
     if output == "table" and to is None:
-        results.print_tables(comparison, title, wide_console())
+        results.print_tables(comparison, title, wide_console(), by_process)
     else:
         if output == "table":
             file = io.StringIO()
-            results.print_tables(comparison, title, wide_console(file))
+            results.print_tables(comparison, title, wide_console(file), by_process)
             text = file.getvalue()
         else:
             text = results.render(comparison, output, work)

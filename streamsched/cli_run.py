@@ -18,6 +18,8 @@ from streamsched.cli_options import (
     DEFAULT_POLICIES,
     FLAG,
     ArrayOption,
+    By,
+    ByOption,
     Curve,
     CurveOption,
     DepthOption,
@@ -33,6 +35,7 @@ from streamsched.cli_options import (
     OwnersOption,
     PolicyOption,
     ProfileOption,
+    RequestsOption,
     RuleOption,
     SeedOption,
     SetOption,
@@ -52,6 +55,7 @@ from streamsched.errors import UsageError, given, printable, unknown
 from streamsched.files import Kind, check_output, mode_of
 from streamsched.jobfile import JobFile, load_job_file
 from streamsched.policies import AUTO, parse_weights
+from streamsched.requestlog import check_requests
 from streamsched.workloads import WORKLOADS, shipped_jobs
 
 
@@ -85,7 +89,9 @@ def run(
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
     output: OutputOption = Output.table,
+    by: ByOption = By.policy,
     to: ToOption = None,
+    requests: RequestsOption = None,
     seed: SeedOption = 0,
     jobs: JobsOption = 0,
     on: Annotated[
@@ -109,7 +115,11 @@ def run(
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     workload = WORKLOADS.get(job)
-    check_output(to, Kind.RESULTS, None if workload else job, *files_of(disk), profile)
+    read = [None if workload else job, *files_of(disk), profile]
+    check_output(to, Kind.RESULTS, *read)
+    check_requests(requests, *read)
+    _check_apart(to, requests)
+    _check_by(by, output)
     if not workload and not Path(job).suffix and Path(job).name == job and not mode_of(job):
         if job in shipped_jobs():
             raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
@@ -137,13 +147,15 @@ def run(
     options = auto.Options(profile, goal, rule)
     if on is not Host.sim:
         options.refuse()
+        if requests is not None:
+            raise UsageError(f"--requests {requests}: not with --on {on.value}")
     if on is Host.kernel:
         _run_on_kernel(
-            job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs
+            job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs, by
         )
         return
     if on is Host.nbd:
-        _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to)
+        _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to, by)
         return
     specs = DEFAULT_POLICIES if policy is None else policy
     setups = [
@@ -158,13 +170,32 @@ def run(
     weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
     setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
     setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
-    comparison = compare(setups, processes, jobs=nr_jobs(jobs))
+    comparison = compare(setups, processes, jobs=nr_jobs(jobs), requests=requests)
     name = Path(job).name
     title = (
         f"{name}: {nr_processes(processes)} on {storage}, "
         f"owners {owners.value}, queue depth {queue_depth}"
     )
-    show(comparison, output, to, name, title)
+    show(comparison, output, to, name, title, by is By.process)
+
+
+def _check_apart(to: Path | None, requests: Path | None) -> None:
+    """Refuse two outputs into one file."""
+    if to is None or requests is None:
+        return
+    if to.absolute() == requests.absolute() or (
+        mode_of(to) and mode_of(requests) and to.samefile(requests)
+    ):
+        raise UsageError(f"--requests {requests}: is where the results go (--to); name two files")
+
+
+def _check_by(by: By, output: Output) -> None:
+    """Refuse what would not be heeded."""
+    if by is By.process and output is not Output.table:
+        raise UsageError(
+            f"--by process: only with --output table; {output.value} "
+            + ("has no processes" if output is Output.csv else "has the processes anyway")
+        )
 
 
 def _check_host_options(
@@ -240,6 +271,7 @@ def _run_on_kernel(
     output: str,
     to: Path | None,
     jobs: int,
+    by: By,
 ) -> None:
     from streamsched import kernelhost
 
@@ -265,7 +297,7 @@ def _run_on_kernel(
         f"{name}: {nr_processes(file.processes)} on {disk.name}, "
         f"the real kernel, path {path}, queue depth {depth}"
     )
-    show(comparison, output, to, name, title)
+    show(comparison, output, to, name, title, by is By.process)
 
 
 def _run_on_nbd(
@@ -276,6 +308,7 @@ def _run_on_nbd(
     settings: list[str],
     output: str,
     to: Path | None,
+    by: By,
 ) -> None:
     from streamsched import nbdhost
 
@@ -292,7 +325,7 @@ def _run_on_nbd(
         f"{name}: {nr_processes(file.processes)} on {disk.name}, "
         f"over NBD in real time, queue depth {depth}"
     )
-    show(comparison, output, to, name, title)
+    show(comparison, output, to, name, title, by is By.process)
 
 
 def replay(
@@ -342,15 +375,20 @@ def replay(
     rule: RuleOption = Rule.workload,
     output: Annotated[
         Output,
-        typer.Option("--output", metavar="<table|json|csv>", help="How to print the results."),
+        typer.Option(
+            "--output", metavar="<table|json|json+|csv>", help="How to print the results."
+        ),
     ] = Output.table,
     to: ToOption = None,
+    requests: RequestsOption = None,
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
     from streamsched import tracefile
 
     check_output(to, Kind.RESULTS, trace, *files_of(disk), profile)
+    check_requests(requests, trace, *files_of(disk), profile)
+    _check_apart(to, requests)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     storage = storage_of(disk, array)
@@ -363,7 +401,10 @@ def replay(
     with tracefile.kept(trace, format_) as path:
         opened = tracefile.open_trace(path, format_)
         comparison = compare(
-            setups, trace=Trace(path, opened.format, device, skip_bad), jobs=nr_jobs(jobs)
+            setups,
+            trace=Trace(path, opened.format, device, skip_bad),
+            jobs=nr_jobs(jobs),
+            requests=requests,
         )
     name = Path(trace).name
     title = (

@@ -16,10 +16,12 @@ import dataclasses
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -28,7 +30,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from streamsched import tracefile
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
-from streamsched.simulate import Run, Setup, run_jobs, run_trace, trace_owners
+from streamsched.requestlog import appending, write_requests
+from streamsched.simulate import Requests, Run, Setup, run_jobs, run_trace, trace_owners
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
@@ -63,6 +66,7 @@ class Task:
     setup: Setup
     processes: tuple[Process, ...] = ()
     trace: Trace | None = None
+    requests: str | None = None  # a file that is given each request's row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +92,21 @@ class Comparison:
             needed += job.bytes / rate
         return needed / run.seconds
 
+    def alone_rate(self, run: Run, number: int) -> float | None:
+        """Bytes a second of process @number of @run with the disk to itself; None: not known."""
+        return self.alone.get(stand_in(number, len(run.jobs))) or None
+
+    def share(self, run: Run, number: int) -> float | None:
+        """The rate of process @number, as a part of its rate alone; None: not known."""
+        alone = self.alone_rate(run, number)
+        return run.jobs[number].rate / alone if alone else None
+
+    def least_share(self, run: Run) -> float | None:
+        """The smallest share times the number of processes: 1.0 is an equal part for each."""
+        shares = [self.share(run, number) for number in range(len(run.jobs))]
+        known = [share for share in shares if share is not None]
+        return min(known) * len(known) if known and len(known) == len(shares) else None
+
 
 def stand_in(number: int, nr: int) -> int:
     """The process whose alone rate stands for that of process @number of @nr."""
@@ -98,6 +117,15 @@ def stand_in(number: int, nr: int) -> int:
 
 def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run:
     """Do one simulation, here."""
+    if task.requests is None:
+        return _run_task(task, progress, None)
+    with appending(task.requests) as requests:
+        return _run_task(task, progress, requests)
+
+
+def _run_task(
+    task: Task, progress: Callable[[float], None] | None, requests: Requests | None
+) -> Run:
     if task.trace:
         trace = task.trace
         opened = tracefile.open_trace(trace.path, trace.format)
@@ -109,13 +137,14 @@ def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run
                 device=trace.device,
                 skip_bad=trace.skip_bad,
                 progress=progress,
+                requests=requests,
             )
         except UsageError as error:
             message, name = str(error), tracefile.shown(trace.path)
             if message.startswith(f"{name}: "):
                 raise
             raise UsageError(f"{name}: {message}") from None
-    return run_jobs(task.setup, list(task.processes), progress)
+    return run_jobs(task.setup, list(task.processes), progress, requests)
 
 
 def _begin_worker(parts: Any) -> None:
@@ -326,12 +355,38 @@ def compare(
     *,
     jobs: int = 1,
     console: Console | None = None,
+    requests: Path | None = None,
 ) -> Comparison:
-    """Run the same work under each of @setups; with processes also alone rates."""
+    """Run the same work under each of @setups; with processes also alone rates.
+
+    @requests is written with a row for each request, when all runs are done.
+    """
     if not setups:
         raise UsageError("no policy is given; name at least one")
+    if requests is None:
+        return _compare(setups, processes, trace, jobs, console, None)
+    with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
+        parts = [(s.policy, Path(folder) / f"{i}") for i, s in enumerate(setups)]
+        comparison = _compare(setups, processes, trace, jobs, console, parts)
+        if not comparison.interrupted:
+            write_requests(requests, parts, [process.name for process in processes])
+        return comparison
+
+
+def _compare(
+    setups: Sequence[Setup],
+    processes: Sequence[Process],
+    trace: Trace | None,
+    jobs: int,
+    console: Console | None,
+    parts: Sequence[tuple[str, Path]] | None,
+) -> Comparison:
     console = console or Console(stderr=True)
-    work = [Task(s.policy, s, tuple(processes), trace) for s in setups]
+    files = [str(part) for _, part in parts] if parts else [None] * len(setups)
+    work = [
+        Task(s.policy, s, tuple(processes), trace, file)
+        for s, file in zip(setups, files, strict=True)
+    ]
     alone = alone_tasks(processes, setups[0]) if processes else {}
     if trace and setups[0].closed:
         alone = alone_replays(trace, setups[0])

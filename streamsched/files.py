@@ -39,6 +39,10 @@ class Kind(enum.Enum):
         rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
         rb"|policy,throughput_mb_s,|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n)",
     )
+    REQUESTS = (
+        "a list of requests",
+        rb"(?s)\A(policy,process,number,disk,|PAR1.*positioning_ns)",
+    )
     PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
     DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
     DOCUMENT = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")

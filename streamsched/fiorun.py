@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from streamsched.blocktrace import BlockTrace, Request, switch_cost
 from streamsched.jobfile import Process
-from streamsched.simulate import JobRun, Run, Setup, Times
+from streamsched.simulate import Buckets, JobRun, Run, Setup, Times
 
 
 def _times(values: Sequence[int]) -> Times:
@@ -35,11 +37,38 @@ def _owner(processes: Sequence[Process], request: Request) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class FioJob:
-    """What one job read and wrote, in bytes, and how long it took."""
+    """What one job read and wrote, in bytes, how long it took, and its completion latencies."""
 
     read: int
     written: int
     ns: int
+    histogram: Buckets = ()
+
+
+def _latencies(job: dict[str, Any]) -> Buckets:
+    """Reads' and writes' completion latencies together, as --output-format=json+ has them."""
+    sums: Counter[int] = Counter()
+    for direction in ("read", "write"):
+        for ns, count in job[direction].get("clat_ns", {}).get("bins", {}).items():
+            sums[int(ns)] += count
+    return tuple(sorted(sums.items()))
+
+
+def _times_of(histogram: Buckets) -> Times:
+    """Of a histogram; as exact as its buckets are."""
+    count = sum(nr for _, nr in histogram)
+    if not count:
+        return Times(0.0, 0.0, 0.0, 0.0, 0.0)
+    below, at = [], 0
+    for ns, nr in histogram:
+        at += nr
+        below.append((at, ns))
+
+    def quantile(part: float) -> float:
+        return next(ns for seen, ns in below if seen >= part * count) / 1e6
+
+    mean = sum(ns * nr for ns, nr in histogram) / count / 1e6
+    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), below[-1][1] / 1e6)
 
 
 def fio_jobs(text: str) -> list[FioJob]:
@@ -51,6 +80,7 @@ def fio_jobs(text: str) -> list[FioJob]:
             job["read"]["io_bytes"],
             job["write"]["io_bytes"],
             job["job_runtime"] * 1_000_000,
+            _latencies(job),
         )
         for job in document["jobs"]
     ]
@@ -119,6 +149,8 @@ def fio_run(
                 job.ns,
                 ({}, {}),
                 waits.get(number, 0),
+                _times_of(job.histogram),
+                job.histogram,
             )
             for number, job in enumerate(jobs)
         ),

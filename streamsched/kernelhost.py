@@ -97,7 +97,7 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
 
 FIO_WORK = """\
 export LD_PRELOAD=$IN/fio-start.so
-fio --clocksource=clock_gettime --output-format=json --output="$OUT/fio.json" "$IN/job.fio"
+fio --clocksource=clock_gettime --output-format=json+ --output="$OUT/fio.json" "$IN/job.fio"
 """
 
 

@@ -146,7 +146,7 @@ def _serve_fio(parameters: Sequence[str], job: str, what: str, skip_ns: int = 0)
         with serving([*parameters, *own], folder / "socket", folder / "errors"):
             (folder / "job.fio").write_text(job)
             done = subprocess.run(
-                ["fio", "--output-format=json", "--output=fio.json", "job.fio"],
+                ["fio", "--output-format=json+", "--output=fio.json", "job.fio"],
                 cwd=folder,
                 capture_output=True,
                 text=True,

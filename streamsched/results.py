@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import io
 import json
+import re
 from typing import Any
 
 from rich import box
@@ -17,9 +18,9 @@ from rich.text import Text
 from streamsched import __version__
 from streamsched.compare import Comparison
 from streamsched.policies import check_spec
-from streamsched.simulate import Run, Setup, Times
+from streamsched.simulate import Buckets, Run, Setup, Times
 
-OUTPUTS = ("table", "json", "csv", "fio-json")
+OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
 # Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
 JSON_VERSION = 1
 # Wider than any table.
@@ -31,12 +32,40 @@ def _ms(times: Times) -> dict[str, float]:
     return {key: round(getattr(times, key), 6) for key in TIME_KEYS}
 
 
-def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
-    """One entry of runs[]."""
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _bins(buckets: Buckets) -> dict[str, list[Any]]:
+    """A histogram as two lists, for json+."""
+    return {
+        "up_to_ms": [round(ns / 1e6, 6) for ns, _ in buckets],
+        "count": [count for _, count in buckets],
+    }
+
+
+def _job_dict(comparison: Comparison, run: Run, number: int, bins: bool) -> dict[str, Any]:
+    job = run.jobs[number]
+    return {
+        "name": job.name,
+        "bytes_read": job.bytes_read,
+        "bytes_written": job.bytes_written,
+        "duration_s": round(job.duration_ns / 1e9, 9),
+        "throughput_mb_s": round(job.rate / 1e6, 6),
+        "share": _rounded(comparison.share(run, number)),
+        "response_ms": _ms(job.response),
+        "longest_wait_ms": round(job.longest_wait_ns / 1e6, 6),
+        **({"response_histogram": _bins(job.histogram)} if bins else {}),
+    }
+
+
+def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, Any]:
+    """One entry of runs[]; @bins: with histograms."""
     return {
         "policy": run.setup.policy,
         "throughput_mb_s": round(run.mb_s, 6),
-        "efficiency": None if efficiency is None else round(efficiency, 6),
+        "efficiency": _rounded(comparison.efficiency(run)),
+        "least_share": _rounded(comparison.least_share(run)),
         "duration_s": round(run.seconds, 9),
         "bytes_read": run.bytes_read,
         "bytes_written": run.bytes_written,
@@ -54,16 +83,12 @@ def run_dict(run: Run, efficiency: float | None) -> dict[str, Any]:
         **({"array_counters": run.array_counters} if run.setup.array else {}),
         **({"choices": [dataclasses.asdict(one) for one in run.choices]} if run.choices else {}),
         "skipped_records": run.skipped,
-        "jobs": [
-            {
-                "name": job.name,
-                "bytes_read": job.bytes_read,
-                "bytes_written": job.bytes_written,
-                "duration_s": round(job.duration_ns / 1e9, 9),
-                "longest_wait_ms": round(job.longest_wait_ns / 1e6, 6),
-            }
-            for job in run.jobs
-        ],
+        **(
+            {f"{name}_histogram": _bins(one) for name, one in run.histograms.items()}
+            if bins
+            else {}
+        ),
+        "jobs": [_job_dict(comparison, run, number, bins) for number in range(len(run.jobs))],
     }
 
 
@@ -82,7 +107,7 @@ def _array(setup: Setup) -> dict[str, Any]:
     return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
 
 
-def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
+def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> dict[str, Any]:
     """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
     setup = comparison.runs[0].setup if comparison.runs else None
     return {
@@ -102,15 +127,20 @@ def comparison_dict(comparison: Comparison, work: str) -> dict[str, Any]:
         },
         "alone_mb_s": {str(n): round(r / 1e6, 6) for n, r in sorted(comparison.alone.items())},
         "runs": [
-            {**run_dict(run, comparison.efficiency(run)), "tunables": _tunables(run)}
+            {**run_dict(comparison, run, bins), "tunables": _tunables(run)}
             for run in comparison.runs
         ],
     }
 
 
-def as_json(comparison: Comparison, work: str) -> str:
-    """The JSON document, as text."""
-    return json.dumps(comparison_dict(comparison, work), indent=2) + "\n"
+def as_json(comparison: Comparison, work: str, bins: bool = False) -> str:
+    """The JSON document, as text; the numbers of a histogram stand in one line."""
+    text = json.dumps(comparison_dict(comparison, work, bins), indent=2)
+
+    def one_line(numbers: re.Match[str]) -> str:
+        return "[" + " ".join(numbers[0].strip("[]").split()) + "]"
+
+    return re.sub(r"\[[-\d.,\s]+\]", one_line, text) + "\n"
 
 
 def as_csv(comparison: Comparison) -> str:
@@ -119,7 +149,7 @@ def as_csv(comparison: Comparison) -> str:
     writer: Any = None
     for run in comparison.runs:
         row: dict[str, Any] = {}
-        for key, value in run_dict(run, comparison.efficiency(run)).items():
+        for key, value in run_dict(comparison, run).items():
             if key in ("jobs", "counters", "array_counters", "choices"):
                 continue
             if isinstance(value, dict):
@@ -200,6 +230,10 @@ def _number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}"
 
 
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
 def plain_table(title: str | None = None) -> Table:
     """The look of all our tables: rows of text, one line under the heading."""
     return Table(
@@ -221,6 +255,7 @@ def main_table(comparison: Comparison) -> Table:
         "MB/s",
         "gain",
         "effi-\nciency",
+        "least\nshare",
         "dura-\ntion s",
         "seeks\n/s",
         "switch\nms",
@@ -238,6 +273,7 @@ def main_table(comparison: Comparison) -> Table:
             _number(run.mb_s, 2),
             f"x{run.mb_s / first:.2f}" if first else "-",
             "-" if efficiency is None else f"{efficiency:.3f}",
+            _part(comparison.least_share(run)),
             _number(run.seconds, 2),
             _number(run.seeks_s, 1),
             f"{run.switch_ms:.2f}",
@@ -266,10 +302,32 @@ def times_table(comparison: Comparison) -> Table:
     return table
 
 
-def print_tables(comparison: Comparison, title: str, console: Console) -> None:
-    """Both tables, with what the columns mean; nothing in them is cut off."""
+def process_table(comparison: Comparison) -> Table:
+    """What each process had, one line for each under each policy."""
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    table.add_column("process", no_wrap=True)
+    for column in ("MB/s", "share", "mean", "p50", "p99", "max"):
+        table.add_column(f"{'response' if column == 'mean' else ''}\n{column}", justify="right")
+    for run in comparison.runs:
+        for number, job in enumerate(run.jobs):
+            table.add_row(
+                run.setup.policy if number == 0 else "",
+                job.name,
+                _number(job.rate / 1e6, 2),
+                _part(comparison.share(run, number)),
+                *(f"{getattr(job.response, key):.1f}" for key in ("mean", "p50", "p99", "max")),
+            )
+    return table
+
+
+def print_tables(
+    comparison: Comparison, title: str, console: Console, by_process: bool = False
+) -> None:
+    """The tables, with what the columns mean; nothing in them is cut off."""
     main, times = main_table(comparison), times_table(comparison)
-    for table in (main, times):
+    processes = process_table(comparison) if by_process else None
+    for table in filter(None, (main, times, processes)):
         needed = console.measure(table, options=console.options.update(max_width=MUCH)).maximum
         console.width = max(console.width, needed)
     console.print(Text(title, style="bold"), soft_wrap=True)
@@ -283,6 +341,9 @@ def print_tables(comparison: Comparison, title: str, console: Console) -> None:
             )
     console.print("\ntimes of the disk's requests, in ms:")
     console.print(times)
+    if processes:
+        console.print("\nthe processes, response times in ms:")
+        console.print(processes)
     skipped = {run.skipped for run in comparison.runs if run.skipped}
     if skipped:
         nr = max(skipped)
@@ -293,8 +354,8 @@ def print_tables(comparison: Comparison, title: str, console: Console) -> None:
 
 def render(comparison: Comparison, output: str, work: str) -> str:
     """The text of any output but the table."""
-    if output == "json":
-        return as_json(comparison, work)
+    if output in ("json", "json+"):
+        return as_json(comparison, work, bins=output == "json+")
     if output == "csv":
         return as_csv(comparison)
     return as_fio_json(comparison)

@@ -38,6 +38,7 @@ EVENTS_PER_CALL = 200_000
 NS = 1_000_000_000
 
 Progress = Callable[[float], None]
+Requests = Callable[[bytes], object]  # rows of struct sim_log_row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Times:
     max: float
 
 
+# A histogram: (the greatest time of a bucket in ns, how many), those that are not empty.
+Buckets = tuple[tuple[int, int], ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class JobRun:
     """What one process did."""
@@ -102,10 +107,17 @@ class JobRun:
     duration_ns: int
     latency: tuple[dict[str, int], dict[str, int]]  # sim_times of reads, of writes
     longest_wait_ns: int
+    response: Times  # as the process sees it, reads and writes together
+    histogram: Buckets = ()  # of the same
 
     @property
     def bytes(self) -> int:
         return self.bytes_read + self.bytes_written
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second, while it ran."""
+        return self.bytes / (self.duration_ns / NS) if self.duration_ns else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +142,7 @@ class Run:
     array_counters: dict[str, int] = dataclasses.field(default_factory=dict)
     observed: tuple[Observation, Observation] | None = None  # after the last ramp, at the end
     choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
+    histograms: dict[str, Buckets] = dataclasses.field(default_factory=dict)  # HISTOGRAMS
 
     @property
     def bytes(self) -> int:
@@ -172,6 +185,8 @@ COUNTERS = (
     "expired",
     "idle_ns",
 )
+# Distributions of the disks' requests: enum sim_histogram, in its order.
+HISTOGRAMS = ("wait", "service", "response")
 # Of a coordinated array: core/array.h.
 ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
 
@@ -321,8 +336,16 @@ class Simulation:
                 raise StreamschedError(f"{process.name}: its zones are not in order")
 
     def log(self, rows: int) -> None:
-        """Keep a row for each of the first @rows requests."""
+        """Keep a row for each of the first @rows requests; 0: of all."""
         lib.sim_log(self.sim, rows)
+
+    def take_log(self) -> bytes:
+        """The rows kept since the last call, as they lie in memory (struct sim_log_row)."""
+        rows = ffi.new("struct sim_log_row **")
+        nr = lib.sim_log_rows(self.sim, rows)
+        taken = bytes(ffi.buffer(rows[0], nr * ffi.sizeof("struct sim_log_row"))) if nr else b""
+        lib.sim_log_clear(self.sim)
+        return taken
 
     def log_column(self, field: str) -> list[int]:
         """One field of struct sim_log_row, of each request kept."""
@@ -394,6 +417,11 @@ class Simulation:
         if lib.sim_switch(self.sim, policy.encode(), self._why, 512):
             raise UsageError(_said(self._why))
 
+    def _buckets(self, function: Any, which: int) -> Buckets:
+        buckets = ffi.new("struct sim_bucket[]", lib.SIM_MAX_BUCKETS)
+        nr = function(self.sim, which, buckets)
+        return tuple((buckets[i].ns, buckets[i].count) for i in range(nr))
+
     def result(self, names: list[str]) -> Run:
         """What has come of it so far."""
         raw = ffi.new("struct sim_result *")
@@ -411,6 +439,8 @@ class Simulation:
                     job.end_ns - job.start_ns,
                     (_raw_times(job.latency[0]), _raw_times(job.latency[1])),
                     job.wait.max_ns,
+                    _times(job.response),
+                    self._buckets(lib.sim_job_histogram, index),
                 )
             )
         return Run(
@@ -430,6 +460,10 @@ class Simulation:
             jobs=tuple(jobs),
             observed=(self._began, self.observe()),
             choices=tuple(self.choices),
+            histograms={
+                name: self._buckets(lib.sim_histogram, which)
+                for which, name in enumerate(HISTOGRAMS)
+            },
             array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
             if self.setup.array
             else {},
@@ -452,14 +486,25 @@ def _times(times: Any) -> Times:
     )
 
 
-def run_jobs(setup: Setup, processes: list[Process], progress: Progress | None = None) -> Run:
-    """Simulate @processes to their end."""
+def run_jobs(
+    setup: Setup,
+    processes: list[Process],
+    progress: Progress | None = None,
+    requests: Requests | None = None,
+) -> Run:
+    """Simulate @processes to their end; @requests is given each request's row."""
     with Simulation(setup) as simulation:
         for process in processes:
             simulation.add(process)
+        if requests:
+            simulation.log(0)
         for part in simulation.steps():
             if progress:
                 progress(part)
+            if requests:
+                requests(simulation.take_log())
+        if requests:
+            requests(simulation.take_log())
         return simulation.result([process.name for process in processes])
 
 
@@ -502,6 +547,7 @@ def run_trace(
     device: str | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
+    requests: Requests | None = None,
 ) -> Run:
     """Replay a trace, given as pieces of its bytes with the part of the file read so far."""
     with Simulation(setup) as simulation:
@@ -512,7 +558,12 @@ def run_trace(
             lib.trace_select_device(simulation.reader, os.fsencode(device))
         lib.sim_set_trace(simulation.sim, simulation.reader)
 
+        if requests:
+            simulation.log(0)
+
         def feed() -> bool:
+            if requests:
+                requests(simulation.take_log())
             chunk, part = next(chunks, (b"", 1.0))
             lib.trace_feed(simulation.reader, chunk, len(chunk), not chunk)
             if progress:
@@ -520,5 +571,8 @@ def run_trace(
             return bool(chunk)
 
         for _ in simulation.steps(feed):
-            pass
+            if requests:
+                requests(simulation.take_log())
+        if requests:
+            requests(simulation.take_log())
         return simulation.result([])

@@ -29,6 +29,10 @@ OURS = {
         b"a b: c.fio: 1 process on ssd, the real kernel, path direct, queue depth 32\n",
         b"x (blktrace), closed: on raid0:2:64k of a, b, owners none, queue depth 32\n",
     ),
+    Kind.REQUESTS: (
+        b"policy,process,number,disk,direction,sector\nnoop,a,0,0,read,8\n",
+        b"PAR1" + bytes(10_000) + b"positioning_ns....PAR1",
+    ),
     Kind.PROFILE: (b'{\n "format": "streamsched-profile",\n',),
     Kind.DESCRIPTION: (
         b"# SPDX-License-Identifier: GPL-2.0-only\n#\n# Sources:\n"
