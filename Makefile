@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
+	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
@@ -83,6 +84,9 @@ applications-table: $(STAMP)-package
 
 comparison: $(STAMP)-package
 	@$(BIN)/streamsched compare --to docs/COMPARISON.md
+
+yardsticks: $(STAMP)-package
+	@$(BIN)/python -P -m streamsched.yardsticks
 
 deb:
 	@kernel/dkms/deb.sh

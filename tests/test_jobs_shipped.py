@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from streamsched import yardsticks
 from streamsched.jobfile import Process, load_jobs
 
 FIO = shutil.which("fio")
@@ -25,6 +26,19 @@ SHIPPED = sorted(path.stem for path in (Path(__file__).parent.parent / "jobs").g
 def shipped(root: Path, name: str) -> list[Process]:
     """Its processes on the paper's disk, with STREAMSCHED_DISK not set."""
     return load_jobs(root / f"jobs/{name}.fio", capacity_bytes=PAPER_DISK, environ={})
+
+
+YARDSTICKS = sorted((Path(__file__).parent.parent / "jobs/yardsticks").glob("*.fio"))
+
+
+@pytest.mark.parametrize("path", YARDSTICKS, ids=lambda path: path.stem)
+def test_a_yardstick_fits_and_is_described(root: Path, path: Path) -> None:
+    """Each is measured by make yardsticks, with a figure of others' beside ours."""
+    assert path.stem in {one.job for one in yardsticks.YARDSTICKS}
+    assert f"jobs/yardsticks/{path.name}" in (root / "docs/JOBS.md").read_text()
+    assert f"## {path.stem}\n" in (root / "docs/results/yardsticks.md").read_text()
+    for process in load_jobs(path, capacity_bytes=PAPER_DISK, environ={}):
+        assert process.offset + process.size <= PAPER_DISK
 
 
 def test_all_are_there() -> None:
