@@ -67,7 +67,7 @@ def tasks() -> dict[tuple[str, int, str], Task]:
 def build() -> None:
     """Compile bench_array.c with the core."""
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
-    sources = [*sorted((ROOT / "core").glob("*.c")), ROOT / "compat" / "rbtree.c"]
+    sources = [*sorted((ROOT / "core").rglob("*.c")), ROOT / "compat" / "rbtree.c"]
     command = [*shlex.split(os.environ.get("CC", "cc")), *CORE_FLAGS.split()]
     command += [f"-I{ROOT / 'compat'}", *map(str, sources), str(ROOT / "bench" / "bench_array.c")]
     subprocess.run([*command, "-o", str(PROGRAM)], check=True)

@@ -201,7 +201,7 @@ def build_core() -> Path:
     """Compile bench_core.c with the core."""
     program = OUTPUT / "bench_core"
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    sources = [*sorted((ROOT / "core").glob("*.c")), ROOT / "compat" / "rbtree.c", CORE_SOURCE]
+    sources = [*sorted((ROOT / "core").rglob("*.c")), ROOT / "compat" / "rbtree.c", CORE_SOURCE]
     command = [*shlex.split(os.environ.get("CC", "cc")), *CORE_FLAGS.split()]
     subprocess.run(
         [*command, f"-I{ROOT / 'compat'}", *map(str, sources), "-o", str(program)], check=True

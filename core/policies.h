@@ -16,6 +16,7 @@ extern const struct ss_policy_ops ss_anticipatory_ops; /* anticipatory.c */
 extern const struct ss_policy_ops ss_cooperative_ops; /* cooperative.c */
 extern const struct ss_policy_ops ss_cfq_ops; /* cfq.c */
 extern const struct ss_policy_ops ss_nwcs_ops; /* nwcs.c */
+extern const struct ss_policy_ops ss_ss_ops; /* policy/ss.c */
 extern const struct ss_policy_ops ss_stream_ops; /* stream.c */
 
 #endif

@@ -19,7 +19,7 @@ from streamsched import _build_core
 
 Core = tuple[Any, Any]
 
-FOLDERS = ("compat", "compat/linux", "core", "disk", "sim", "streamsched")
+FOLDERS = ("compat", "compat/linux", "core", "core/policy", "disk", "sim", "streamsched")
 
 
 def listed(root: Path) -> set[str]:
@@ -172,7 +172,7 @@ def test_the_core_divides_as_a_32_bit_kernel_can(root: Path, tmp_path: Path) -> 
     folders = [tmp_path, root / "compat", root, root / "core"]
     command = ["cc", "-c", "-m32", "-ffreestanding", "-fno-pic", "-O2", "-std=gnu11", "-Werror"]
     command += [f"-I{folder}" for folder in folders] + ["-isystem", "/usr/include/x86_64-linux-gnu"]
-    sources = sorted((root / "core").glob("*.c"))
+    sources = sorted((root / "core").rglob("*.c"))
     subprocess.run([*command, *sources], cwd=tmp_path, check=True)
     objects = sorted(tmp_path.glob("*.o"))
     found = subprocess.run(["nm", "-u", "-j", *objects], check=True, capture_output=True, text=True)

@@ -20,11 +20,11 @@ INNER = ["noop", "deadline", "sptf", "linus", "stride", "wfq"]
 SPECS = [
     *INNER,
     *("anticipatory", "cooperative", "cfq"),
-    *(f"{wrapper}:{inner}" for wrapper in ("nwcs", "stream") for inner in INNER),
+    *(f"{wrapper}:{inner}" for wrapper in ("nwcs", "ss", "stream") for inner in INNER),
 ]
 EXPIRING = [
     *("deadline", "sptf", "anticipatory", "cooperative", "cfq"),
-    *("nwcs:sptf", "stream:deadline"),
+    *("nwcs:sptf", "ss:deadline", "stream:deadline"),
 ]
 OLD = 1_000_000  # a sector; the reader that keeps the disk busy is far above
 BUSY = 100_000_000

@@ -53,6 +53,10 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
     "wfq-shares": ("wfq", {}),
     "nwcs-stride-shares": ("nwcs:stride", {}),
     "nwcs-wfq-shares": ("nwcs:wfq", {}),
+    **{
+        f"ss-{inner}": (f"ss:{inner}", {})
+        for inner in ("noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq")
+    },
     "stream-noop": ("stream:noop", {}),
     "stream-deadline": ("stream:deadline", {}),
     "stream-cscan": ("stream:cscan", {}),
@@ -332,7 +336,7 @@ def test_golden_logs_wait_and_serve_everything() -> None:
             lines = (GOLDEN / f"{name}-depth{depth}.log").read_text().splitlines()
             count = dict(line.split() for line in lines[-13:])
             assert count["dispatches"] == count["completions"]
-            waits = name.startswith(("stream", "cfq", "anti", "coop", "nwcs"))
+            waits = name.startswith(("stream", "ss-", "cfq", "anti", "coop", "nwcs"))
             # Over these nwcs soon finds that nothing comes of waiting here (nobody has
             # a weight), and stream, by its trials, that stride alone serves more.
             vain = name in ("nwcs-noop", "nwcs-linus", "nwcs-stride", "nwcs-wfq", "stream-stride")

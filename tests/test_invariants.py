@@ -22,8 +22,9 @@ Piece = tuple[int, int]  # first sector, and the one behind the last
 
 WORK_CONSERVING = ["noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq"]
 STREAMS = [f"stream:{inner}" for inner in WORK_CONSERVING]
+SS = [f"ss:{inner}" for inner in WORK_CONSERVING]
 NWCS = [f"nwcs:{inner}" for inner in WORK_CONSERVING]
-SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *STREAMS]
+SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *SS, *STREAMS]
 US = 1000
 MS = 1_000_000
 MAX_SECTORS = 256  # of a merged request
@@ -506,6 +507,10 @@ def test_an_unknown_tunable_is_not_found(core: Core, spec: str) -> None:
         "stream:anticipatory",
         "nwcs",
         "nwcs:",
+        "ss",
+        "ss:cfq",
+        "ss:stream:noop",
+        "stream:ss:noop",
         "nwcs:cfq",
         "nwcs:noop:sptf",
         "nwcs:stream:noop",

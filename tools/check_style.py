@@ -112,7 +112,7 @@ def check_layout(path: Path, text: str) -> Iterator[Finding]:
         if re.match(r" {8}|\t+ {8}", line):
             yield number, "indented with spaces; use tabs"
         # As in the kernel, a string is never broken for the columns' sake.
-        if len(line.expandtabs(TAB)) > COLUMNS and not re.search(r'"[^"]*"\s*[,;)]*$', line):
+        if len(line.expandtabs(TAB)) > COLUMNS and not re.search(r'"[^"]*"\s*[,;)} ]*$', line):
             yield number, f"longer than {COLUMNS} columns"
     for token in TOKEN.finditer(text):
         number = text.count("\n", 0, token.start()) + 1

@@ -81,6 +81,12 @@ static inline void list_move_tail(struct list_head *node,
 #define list_for_each_entry(pos, head, member)                                 \
 	for (pos = list_first_entry(head, __typeof__(*pos), member);           \
 	     &pos->member != (head); pos = list_next_entry(pos, member))
+/* The same where @pos may be taken out; @next is the one behind it. */
+#define list_for_each_entry_safe(pos, next, head, member)                      \
+	for (pos = list_first_entry(head, __typeof__(*pos), member),           \
+	    next = list_next_entry(pos, member);                               \
+	     &pos->member != (head);                                           \
+	     pos = next, next = list_next_entry(next, member))
 
 static inline void INIT_HLIST_NODE(struct hlist_node *node)
 {
