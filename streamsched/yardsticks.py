@@ -49,13 +49,15 @@ YARDSTICKS = (
         "restic-check",
         "Five readers of whole packs in no order: the rate of all, as a part of that of one alone.",
         None,
-        "Reported: 6 MB/s where one reader has 35, 0.17, on a disk behind USB 3 (restic, issue 1763).",
+        "Reported: 6 MB/s where one reader has 35, 0.17, on a disk behind USB 3\n"
+        "(restic, issue 1763).",
     ),
     Yardstick(
         "scrub",
         "One 4 KiB read at a time beside a scrub: the reader's rate, as a part of its rate alone.",
         "reader",
-        "Reported: 22 of 166 reads/s, 0.13; 73, 0.44, with ZFS's own guard (OpenZFS, pull request 11166).",
+        "Reported: 22 of 166 reads/s, 0.13; 73, 0.44, with ZFS's own guard\n"
+        "(OpenZFS, pull request 11166).",
     ),
 )
 
