@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 LAYERS = {
     "unit": "unit",
@@ -30,6 +30,12 @@ LAYERS = {
 # looks at new ones instead.
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# For tools/mutants.py: that it fails is enough, the smallest example that does is not looked for.
+settings.register_profile(
+    "mutants",
+    parent=settings.get_profile("same"),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 settings.register_profile("search", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

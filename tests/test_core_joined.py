@@ -111,3 +111,24 @@ def test_its_place_by_age_is_the_older_one_s(core: Core, spec: str) -> None:
     by_age = [first, chain.grow(), second, third]
     for rq, next_rq in pairwise(by_age):
         assert rq.fifo_node.next == d.ffi.addressof(next_rq, "fifo_node")
+
+
+@pytest.mark.parametrize("flag", ["", "SS_SYNC", "SS_META", "SS_AHEAD", "SS_HANDED_ON"])
+def test_only_requests_of_one_kind_are_joined(core: Core, flag: str) -> None:
+    """Pending ones or new ones: not when a flag or the direction differs."""
+    d = Driver(core, "deadline")
+    lib, at = d.lib, OLD
+    bit = getattr(lib, flag) if flag else 0
+    for first, second in ((0, 0), (0, bit), (bit, 0), (bit, bit)):
+        for write in (False, True):
+            before, behind = d.request(1, at, write=write), d.request(1, at + 8)
+            before.flags, behind.flags = first, second
+            for rq in (before, behind):
+                lib.ss_sched_arrived(d.sched, rq, d.now_ns)
+                d.pending.append(rq)
+            same = first == second and not write
+            found = lib.ss_sched_find_join(d.sched, before, 4096)
+            assert found == (behind if same else d.ffi.NULL)
+            found = lib.ss_sched_find_front(d.sched, at + 8, int(write), first)
+            assert found == (behind if same else d.ffi.NULL)
+            at += 1000

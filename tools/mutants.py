@@ -70,6 +70,7 @@ def run(*command: str, seconds: float | None = None) -> subprocess.CompletedProc
     environment = {
         name: value for name, value in os.environ.items() if name not in ("VENV", "MAKEFLAGS")
     }
+    environment.setdefault("HYPOTHESIS_PROFILE", "mutants")  # tests/conftest.py
     process = subprocess.Popen(
         command,
         cwd=SCRATCH,
