@@ -154,17 +154,23 @@ static int parse_values(struct hdd_emu *disk, const struct field *field,
 	while ((word = strsep(&text, " \t\n")) != NULL) {
 		if (!*word && field->most_values > 1)
 			continue;
+		if (nr == 1 && field->most_values == 1)
+			return refuse(
+				disk, field->attribute.ca_name, -EINVAL,
+				"more than one value; there may be only one");
 		if (nr == field->most_values)
 			return refuse(
 				disk, field->attribute.ca_name, -EINVAL,
 				"more than %u values; there may be 1 to %u", nr,
 				nr);
-		if (kstrtoull(word, 10, &values[nr]) ||
+		/* kstrtoull() takes a sign, and the log cuts off long lines. */
+		if (!isdigit(*word) || kstrtoull(word, 10, &values[nr]) ||
 		    values[nr] < field->least || values[nr] > field->most)
 			return refuse(
 				disk, field->attribute.ca_name, -EINVAL,
-				"\"%s\" must be a whole number from %llu to %llu",
-				word, field->least, field->most);
+				"\"%.40s\"%s must be a whole number from %llu to %llu",
+				word, strlen(word) > 40 ? "..." : "",
+				field->least, field->most);
 		nr++;
 	}
 	if (!nr)

@@ -540,6 +540,7 @@ static int hdd_emu_check(const struct hdd_emu *disk, const char **why)
 	u64 size = hdd_emu_size(disk);
 	char path[sizeof("/dev/") + DISK_NAME_LEN];
 	dev_t dev;
+	int err;
 
 	*why = "size_sectors is more than capacity_sectors";
 	if (size > disk->params.capacity_sectors)
@@ -553,10 +554,18 @@ static int hdd_emu_check(const struct hdd_emu *disk, const char **why)
 	*why = "a machine of 32 bits cannot address so many blocks";
 	if ((size - 1) / HDD_EMU_BLOCK_SECTORS > ULONG_MAX)
 		return -EINVAL;
-	/* The block layer would find out, too, with a trace of the stack. */
-	*why = "there is a block device of this name already";
+	/*
+	 * The block layer would find a block device, too, with a trace of the
+	 * stack; but not /dev/null, or a file that a mistaken dd has left: the
+	 * disk would be there, and /dev/NAME would be something else.
+	 */
 	snprintf(path, sizeof(path), "/dev/%s", hdd_emu_name(disk));
-	if (!lookup_bdev(path, &dev))
+	err = lookup_bdev(path, &dev);
+	*why = "there is a block device of this name already";
+	if (!err)
+		return -EEXIST;
+	*why = "there is a file of this name in /dev that is no block device";
+	if (err == -ENOTBLK)
 		return -EEXIST;
 	*why = NULL;
 	return 0;

@@ -465,8 +465,14 @@ int stream_array_replace(struct stream_array *array,
 
 		if (!member[i].dev || is_same(&member[i], &array->member[i]))
 			continue;
-		if (array->level == SS_ARRAY_LINEAR ||
-		    member[i].nr_sectors < least) {
+		if (array->level == SS_ARRAY_LINEAR) {
+			snprintf(
+				why, WHY_BYTES,
+				"member %u: an attached linear array keeps its disks",
+				i);
+			return -EINVAL;
+		}
+		if (member[i].nr_sectors < least) {
 			snprintf(
 				why, WHY_BYTES,
 				"member %u: another disk must have the %llu sectors that the array uses",

@@ -303,6 +303,10 @@ def written_by_hand() -> dict[str, str]:
         write_once(folder / "attached", "1")
         no("members", good, "EBUSY")
         no("members", f"{good}\n259:99 8 4000")
+        write_once(folder / "attached", "0")
+        write_once(folder / "level", "linear")
+        write_once(folder / "attached", "1")
+        no("members", f"{good}\n259:99 8 4096")
         # The module stays while there is an array.
         expect(command("rmmod", "stream-iosched").returncode != 0, True, "rmmod")
         folder.rmdir()

@@ -299,12 +299,14 @@ def attributes() -> list[str]:
             attribute.write_text(f"  {good} ")
             expect(attribute.read_text(), f"{good}\n", name)
         bad = [str(least - 1), str(most + 1), "\n", "x", "-1", "1.5", "0x10", f"{most} x"]
-        bad += [f"{most},{most}", str(1 << 64), "1e3", " "]
+        bad += [f"{most},{most}", str(1 << 64), "1e3", " ", f"+{most}", "9" * 4000]
         if name not in LISTS:
             bad.append(f"{most} {most}")
         for value in bad:
             line = refused(attribute, value)
             assert line.startswith(f"d0/{name}: "), line
+            # The log cuts off long lines: their end must be there.
+            assert re.search(r"(from \d+ to \d+|may be only one|may be 1 to 64)$", line), line
     for name in LISTS:
         values = " ".join(str(RANGES[name][0] + i) for i in range(64))
         (folder / name).write_text(values)
@@ -416,14 +418,19 @@ def switching_on() -> None:
     assert not Path("/dev/d0").exists()
     folder.rmdir()
     subprocess.run(["losetup", "-f"], check=True, capture_output=True)
-    hddemu_loop = hddemu.CONFIGFS / "loop0"
-    try:
-        hddemu.create("loop0", small())
-    except StreamschedError as error:
-        assert "there is a block device of this name already" in str(error), error
-    else:
-        raise AssertionError("loop0 was made twice")
-    assert not hddemu_loop.exists()
+    Path("/dev/left").write_text("by a mistaken dd")
+    for name, what in (
+        ("loop0", "a block device of this name already"),
+        ("null", "a file of this name in /dev that is no block device"),
+        ("left", "a file of this name in /dev that is no block device"),
+    ):
+        try:
+            hddemu.create(name, small())
+        except StreamschedError as error:
+            assert f"there is {what}" in str(error), error
+        else:
+            raise AssertionError(f"{name} was made twice")
+        assert not (hddemu.CONFIGFS / name).exists()
     for name in ("x" * 32, "a.b", "a!b", "a b", "1ä"):
         with Log() as log:
             expect(error_of((hddemu.CONFIGFS / name).mkdir), "EINVAL", name)

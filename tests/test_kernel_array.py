@@ -112,6 +112,7 @@ REASONS = {
         "more than 32 members",
         "an attached array keeps its number of members, 2",
         "member 1: another disk must have the 4096 sectors that the array uses",
+        "member 1: an attached linear array keeps its disks",
     ],
 }
 
