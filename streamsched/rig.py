@@ -585,6 +585,13 @@ def _own_folder() -> Iterator[Path]:
         yield folder
 
 
+def roots_path() -> str:
+    """The caller's PATH, and what Debian leaves out of a user's: in the rig all are root."""
+    folders = os.environ.get("PATH", os.defpath).split(":")
+    administration = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+    return ":".join([*folders, *(folder for folder in administration if folder not in folders)])
+
+
 def run_in_rig(
     script: str,
     *,
@@ -617,7 +624,7 @@ def run_in_rig(
     not built.
     """
     with _own_folder() as folder:
-        environment = {"PATH": os.environ.get("PATH", os.defpath), **(environment or {})}
+        environment = {"PATH": roots_path(), **(environment or {})}
         kernel = _lay_out(folder, script, variant, files or {}, modules, environment, show, "pipes")
         plan = _Plan(folder, kernel, memory_mb, clock, parameters)
         process = _start(plan, "3</dev/null 4>>stdout 5>>stderr")
@@ -688,7 +695,7 @@ def shell(variant: str = "base", *, modules: bool = True, memory_mb: int = 1024)
     saved = termios.tcgetattr(0)
     with _own_folder() as folder:
         environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": roots_path(),
             "TERM": os.environ.get("TERM", "dumb"),
         }
         kernel = _lay_out(folder, script, variant, {}, modules, environment, [here], "shell")

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +25,17 @@ ROOT = Path(__file__).resolve().parents[1]
 VARIANT = os.environ.get("RIG_VARIANT", "base")
 
 
-def need_rig(variant: str = VARIANT) -> None:
-    """Skip this test where the variant's kernel is not built."""
+# What tests run in the rig, and its Debian packages; tools/setup.sh rig installs them.
+PROGRAMS = {"fio": "fio", "mkfs.ext4": "e2fsprogs", "dmsetup": "dmsetup", "mdadm": "mdadm"}
+
+
+def need_rig(variant: str = VARIANT) -> Path:
+    """Skip this test where the variant's kernel is not built, or a program is missing."""
+    for program, package in PROGRAMS.items():
+        if not shutil.which(program, path=rig.roots_path()):
+            pytest.skip(f"{program} is missing: install the Debian package {package}")
     try:
-        rig.kernel_folder(variant)
+        return rig.kernel_folder(variant)
     except StreamschedError as error:
         pytest.skip(str(error))
 

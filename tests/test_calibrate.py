@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rig_driver import need_rig
 
 from streamsched import calibrate, rig
 from streamsched import calibrate_device as devices
@@ -608,10 +609,7 @@ CALIBRATE = f"{BIN}/streamsched calibrate"
 
 
 def in_rig(script: str, **options: Any) -> rig.RigResult:
-    try:
-        rig.kernel_folder()
-    except rig.NotBuiltError as error:
-        pytest.skip(str(error))
+    need_rig("base")
     # This may be below a folder that is hidden there.
     show = [Path(sys.prefix), rig.source_root()]
     result = rig.run_in_rig("set -e\n" + script, show=show, **options)

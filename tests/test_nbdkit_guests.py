@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from nbd_server import LONG_FORM, Server, image, needs_plugin
+from rig_driver import need_rig
 
 from streamsched import rig
-from streamsched.errors import StreamschedError
 from streamsched.nbdhost import find_plugin
 
 pytestmark = needs_plugin
@@ -57,10 +57,7 @@ SERVERS = {
 def test_ext4_on_the_kernels_nbd_client(name: str) -> None:
     if not shutil.which("nbd-client"):
         pytest.skip("nbd-client is missing; tools/setup.sh nbdkit installs it")
-    try:
-        rig.kernel_folder()
-    except StreamschedError as error:
-        pytest.skip(str(error))
+    need_rig("base")
     script = EXT4.replace("PLUGIN", find_plugin()).replace("PARAMETERS", f"{SERVERS[name]} stats=-")
     show = [Path(sys.prefix), rig.source_root()]
     result = rig.run_in_rig(script, timeout_s=200, show=show)

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from rig_driver import need_rig
 
 from streamsched import rig
 from streamsched.errors import StreamschedError, UsageError
@@ -124,6 +125,16 @@ def test_time_is_virtual(kernel: Path) -> None:
     assert time.monotonic() - start < 60
 
 
+def test_programs_of_the_administrator_are_found(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a user, whose PATH Debian leaves these folders out of."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    result = rig.run_in_rig("command -v losetup && echo $PATH", modules=False)
+    assert result.status == 0
+    assert result.stdout.endswith("sbin/losetup\n/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin\n")
+
+
 def test_computing_takes_no_time(kernel: Path) -> None:
     result = rig.run_in_rig("i=0; while [ $((i += 1)) -lt 200000 ]; do :; done", modules=False)
     assert result.elapsed_ns < 10_000_000
@@ -187,6 +198,7 @@ FREEZE = """
 
 
 def test_a_task_that_waits_for_ever_is_a_panic_with_its_name(kernel: Path) -> None:
+    need_rig("base")  # and mkfs.ext4
     with pytest.raises(rig.RigError, match="panicked: hung_task") as caught:
         rig.run_in_rig(FREEZE, modules=False)
     assert caught.value.stdout == "before\n"

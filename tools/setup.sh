@@ -239,11 +239,19 @@ setup_stock_all() {
 # Outside the tree, once for each configuration: base, and the variants named.
 # Their tests are skipped where they cannot be built, and say so.
 setup_rig() {
-	local variant
+	local variant program missing=
 
 	kernel/rig/build.sh --where base >/dev/null 2>&1 ||
 		apt_install flex bison bc pahole perl xz-utils kmod libelf-dev \
-			zlib1g-dev fio dmsetup mdadm || true
+			zlib1g-dev || true
+	# What its tests run; the kernel may be there without them.
+	for program in fio mkfs.ext4 dmsetup mdadm; do
+		PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null ||
+			missing+=" $program"
+	done
+	[ -z "$missing" ] || apt_install fio e2fsprogs dmsetup mdadm ||
+		say "without these programs, the tests that use the rig are" \
+			"skipped:$missing"
 	for variant in base "$@"; do
 		kernel/rig/build.sh "$variant" >/dev/null ||
 			say "without the rig's $variant kernel: its tests are skipped"
