@@ -199,8 +199,9 @@ int file_lock(struct file *file, bool readonly)
 	loop = readonly ? -1 : layers_other_loop(&file->layers);
 	if (loop < 0)
 		return 0;
+	/* Detached, it stays until its last user is gone. */
 	nbdkit_error(
-		"%s: in use by this machine as /dev/loop%d; detach that (losetup --detach), or serve it with readonly=yes",
+		"%s: in use by this machine as /dev/loop%d; stop what uses that device and detach it (losetup --detach), or serve the file with readonly=yes",
 		file->name, loop);
 	return -1;
 }
