@@ -9,7 +9,7 @@ const struct ss_policy_ops *const ss_policies[] = {
 	&ss_sptf_ops,	&ss_linus_ops,	      &ss_stride_ops,
 	&ss_wfq_ops,	&ss_anticipatory_ops, &ss_cooperative_ops,
 	&ss_cfq_ops,	&ss_nwcs_ops,	      &ss_ss_ops,
-	&ss_stream_ops,
+	&ss_stream_ops, &ss_turns_ops,
 };
 
 const u32 ss_nr_policies = ARRAY_SIZE(ss_policies);

@@ -18,5 +18,6 @@ extern const struct ss_policy_ops ss_cfq_ops; /* cfq.c */
 extern const struct ss_policy_ops ss_nwcs_ops; /* nwcs.c */
 extern const struct ss_policy_ops ss_ss_ops; /* policy/ss.c */
 extern const struct ss_policy_ops ss_stream_ops; /* stream.c */
+extern const struct ss_policy_ops ss_turns_ops; /* stream/turns.c */
 
 #endif

@@ -19,7 +19,16 @@ from streamsched import _build_core
 
 Core = tuple[Any, Any]
 
-FOLDERS = ("compat", "compat/linux", "core", "core/policy", "disk", "sim", "streamsched")
+FOLDERS = (
+    "compat",
+    "compat/linux",
+    "core",
+    "core/policy",
+    "core/stream",
+    "disk",
+    "sim",
+    "streamsched",
+)
 
 
 def listed(root: Path) -> set[str]:

@@ -21,10 +21,11 @@ Core = tuple[Any, Any]
 Piece = tuple[int, int]  # first sector, and the one behind the last
 
 WORK_CONSERVING = ["noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq"]
+TURNS = [f"turns:{inner}" for inner in WORK_CONSERVING]
 STREAMS = [f"stream:{inner}" for inner in WORK_CONSERVING]
 SS = [f"ss:{inner}" for inner in WORK_CONSERVING]
 NWCS = [f"nwcs:{inner}" for inner in WORK_CONSERVING]
-SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *SS, *STREAMS]
+SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *SS, *STREAMS, *TURNS]
 US = 1000
 MS = 1_000_000
 MAX_SECTORS = 256  # of a merged request

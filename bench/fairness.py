@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who pays for the sum: shares and the light process's latency, on mixes drawn at the time.
+
+    python bench/fairness.py                      12 mixes of a fresh seed, which is printed
+    python bench/fairness.py --seed 7 --mixes 40  the same mixes each time
+    python bench/fairness.py --kind light scan    these kinds of mixes only
+
+Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq, stream and turns.
+A process's share is its rate divided by its rate alone. A policy's line has, each with its noise
+(half of the range over the same work begun up to 20 ms otherwise):
+
+    sum       the sum of shares, and what part of the frontier 1 - c (n - 1) / W it is, where c is
+              a switch between the processes' places by the disk's curve and W is 500 ms
+    least     the least share times the number of processes: 1 is an equal part of the disk
+    mean, p99 the light process's response times in ms; the bounds stand above the table
+    busy      what the others keep of their sum without the light process
+    wait      the longest wait of any request, in ms
+
+"!" marks what misses its bound: sum 0.93 of the frontier, least 0.8 of it (equal readers and a scan
+beside a random reader 0.9; more than the frontier none can have), busy 0.9 of
+1 - min(2 c r, 1 / n). Everything is virtual time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import random
+import statistics
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from streamsched.compare import Task, run_task, run_tasks
+from streamsched.diskfile import Disk, load_disk
+from streamsched.errors import Interrupted, exit_code_of, named
+from streamsched.jobfile import Process, parse_jobs
+from streamsched.simulate import Run, Setup, measured_curve
+
+__all__ = ["bounds_of", "draw", "run_task", "task"]
+
+DISKS = ("st2000dm006", "exos-x18", "wd5000aaks")
+DEPTHS = (1, 32)
+POLICIES = {
+    "none": ("noop", ()),
+    "deadline": ("deadline", ()),
+    "cfq": ("cfq", ()),
+    "stream": ("stream:deadline", (("stream_time_slice", 0),)),
+    "turns": ("turns:deadline", ()),
+}
+KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
+TARGET_S = 0.5
+RUN_S, RAMP_S = 8, 4
+LATER_NS = 20_000_000
+# The bounds of a light process: how much above the larger of this and its part, and p99 to that.
+LIGHT_MS, LIGHT_MEAN, LIGHT_P99 = 40, 1.2, 3
+SUM, LEAST, EQUAL_LEAST, BUSY = 0.93, 0.8, 0.9, 0.9
+
+READERS = {
+    **{f"read-{k}k": f"rw=read\nbs={k}k" for k in (64, 256, 1024)},
+    **{f"direct-read-{k}k": f"rw=read\nbs={k}k\ndirect=1" for k in (64, 256, 1024)},
+    "scan": "rw=read\nbs=1m\ndirect=1\nioengine=libaio\niodepth=3",
+    **{f"random-{k}k": f"rw=randread\nbs={k}k\ndirect=1" for k in (4, 64)},
+    "random-4k-x4": "rw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4",
+}
+WRITERS = {
+    "write-256k": "rw=write\nbs=256k",
+    "direct-write-64k": "rw=write\nbs=64k\ndirect=1",
+    "direct-write-1024k": "rw=write\nbs=1m\ndirect=1",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mix:
+    """Processes on a disk; with a light one it is the last."""
+
+    kind: str
+    disk: str
+    depth: int
+    names: tuple[str, ...]
+    processes: tuple[Process, ...]
+    rate: int = 0  # requests/s of the light one, 0: there is none
+
+    @property
+    def nr(self) -> int:
+        return len(self.processes)
+
+    def switch_s(self) -> float:
+        """A switch between two processes' places, by the disk's curve, mean of all pairs."""
+        curve = measured_curve(load_disk(self.disk))
+        ways = []
+        for one, other in itertools.combinations(self.processes, 2):
+            far = abs(one.offset - other.offset) // 512
+            before = max(point for point in curve if point[0] <= far)
+            ways.append(before[1] / 1e9)
+        return statistics.mean(ways)
+
+    def beginnings(self, nr: int) -> list[tuple[Process, ...]]:
+        """The same work, begun at so many other moments."""
+        result = []
+        for number in range(nr):
+            dice = random.Random(number)
+            late = (dice.randrange(LATER_NS) if number else 0 for _ in self.processes)
+            result.append(
+                tuple(
+                    dataclasses.replace(each, startdelay_ns=delay)
+                    for each, delay in zip(self.processes, late, strict=True)
+                )
+            )
+        return result
+
+
+def _processes(texts: Sequence[str], disk: Disk) -> tuple[Process, ...]:
+    """One of each, in equal parts of the disk."""
+    capacity = disk.capacity_sectors * 512
+    part_mib = capacity // len(texts) >> 20
+    job = f"[global]\nruntime={RUN_S}\nramp_time={RAMP_S}\ntime_based\n"
+    for number, text in enumerate(texts):
+        job += f"[p{number}]\n{text}\noffset={number * part_mib}m\nsize={part_mib * 3 // 4}m\n"
+    return tuple(parse_jobs(job, "mix", capacity_bytes=capacity))
+
+
+def draw(dice: random.Random, kind: str) -> Mix:
+    """A mix of this kind."""
+    disk, depth, rate = dice.choice(DISKS), dice.choice(DEPTHS), 0
+    if kind == "equal":
+        names = [dice.choice([n for n in READERS if "random" not in n])] * dice.randint(2, 8)
+    elif kind == "random":
+        names = [dice.choice([n for n in READERS if "random" in n])] * dice.randint(2, 8)
+    elif kind == "scan":
+        names = ["scan", "random-4k"]
+    elif kind == "light":
+        rate = dice.choice((10, 10, 50))
+        nr = 1 if rate == 50 else dice.choice((1, 2, 4, 8, 16))
+        names = [dice.choice(["read-64k", "direct-read-256k", "read-1024k"]) for _ in range(nr)]
+    else:
+        known = {**READERS, **WRITERS} if kind == "writers" else READERS
+        names = [dice.choice(list(known)) for _ in range(dice.randint(2, 8))]
+        if kind == "writers":
+            names[0] = dice.choice(list(WRITERS))
+    dice.shuffle(names)
+    texts = [{**READERS, **WRITERS}[name] for name in names]
+    if rate:
+        kib, order = dice.choice((4, 16, 64)), dice.choice(("read", "randread"))
+        texts.append(f"rw={order}\nbs={kib}k\ndirect=1\nthinktime={1_000_000 // rate}")
+        names.append(f"light-{order}-{kib}k-{rate}/s")
+    return Mix(kind, disk, depth, tuple(names), _processes(texts, load_disk(disk)), rate)
+
+
+def task(mix: Mix, policy: str, processes: Sequence[Process]) -> Task:
+    """@processes of @mix under a policy."""
+    spec, tunables = POLICIES[policy]
+    setup = Setup(
+        load_disk(mix.disk), spec, owners="none", queue_depth=mix.depth, tunables=tunables
+    )
+    return Task(policy, setup, tuple(processes))
+
+
+def _mean_and_noise(values: Sequence[float]) -> tuple[float, float]:
+    return statistics.mean(values), (max(values) - min(values)) / 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """What a mix is to keep."""
+
+    frontier: float
+    mean_ms: float
+    busy: float
+    least: float
+
+
+def bounds_of(mix: Mix) -> Bounds:
+    """See the module."""
+    switch_s, nr = mix.switch_s(), mix.nr
+    think_s = 1 / mix.rate if mix.rate else 0.0
+    part_ms = 1000 * (nr * 2 * switch_s - think_s)
+    least = EQUAL_LEAST if mix.kind in ("equal", "random", "scan") else LEAST
+    frontier = max(1 - switch_s * (nr - 1) / TARGET_S, 0.01)
+    return Bounds(
+        frontier=frontier,
+        mean_ms=LIGHT_MEAN * max(LIGHT_MS, part_ms),
+        busy=BUSY * (1 - min(2 * switch_s * mix.rate, 1 / nr)),
+        least=least * frontier,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What came of a mix under a policy, each figure with its noise."""
+
+    total: tuple[float, float]
+    least: tuple[float, float]
+    mean_ms: tuple[float, float]
+    p99_ms: tuple[float, float]
+    busy: tuple[float, float]
+    wait_ms: float
+
+
+def line_of(mix: Mix, runs: Sequence[Run], alone: Sequence[float], busy_alone: float) -> Line:
+    """Of @runs, which differ only in when the processes began."""
+    shares = [
+        [job.bytes / RUN_S / rate for job, rate in zip(r.jobs, alone, strict=True)] for r in runs
+    ]
+    light = [max(run.jobs[-1].latency, key=lambda times: times["max_ns"]) for run in runs]
+    return Line(
+        _mean_and_noise([sum(some) for some in shares]),
+        _mean_and_noise([min(some) * mix.nr for some in shares]),
+        _mean_and_noise([times["mean_ns"] / 1e6 for times in light]),
+        _mean_and_noise([times["p99_ns"] / 1e6 for times in light]),
+        _mean_and_noise([sum(some[:-1]) / busy_alone if busy_alone else 0.0 for some in shares]),
+        max(job.longest_wait_ns for run in runs for job in run.jobs) / 1e6,
+    )
+
+
+def _cell(value: tuple[float, float], missed: bool, digits: int = 2) -> str:
+    return f"{value[0]:7.{digits}f}{'!' if missed else ' '}+-{value[1]:<5.{digits}f}"
+
+
+def show(mix: Mix, bounds: Bounds, lines: dict[str, Line]) -> None:
+    """A table of at most 80 columns."""
+    print(f"{mix.kind}: {mix.disk}, {mix.depth} commands, switch {1000 * mix.switch_s():.1f} ms")
+    counts = {name: mix.names.count(name) for name in dict.fromkeys(mix.names)}
+    print("  " + ", ".join(f"{nr} {name}" if nr > 1 else name for name, nr in counts.items()))
+    if mix.rate:
+        print(
+            f"  bounds: mean {bounds.mean_ms:.0f} ms, p99 {LIGHT_P99 * bounds.mean_ms:.0f} ms, "
+            f"busy {bounds.busy:.2f}"
+        )
+        print(
+            f"  {'policy':9} {'mean ms':>8}{'':7} {'p99 ms':>8}{'':7} "
+            f"{'busy':>8}{'':7} {'wait ms':>8}"
+        )
+    else:
+        print(f"  frontier {bounds.frontier:.3f}")
+        print(f"  {'policy':9} {'sum':>8}{'':7} {'of it':>6} {'least x n':>9}{'':6} {'wait ms':>8}")
+    for policy, line in lines.items():
+        if mix.rate:
+            cells = (
+                _cell(line.mean_ms, line.mean_ms[0] > bounds.mean_ms, 1),
+                _cell(line.p99_ms, line.p99_ms[0] > LIGHT_P99 * bounds.mean_ms, 1),
+                _cell(line.busy, line.busy[0] < bounds.busy),
+            )
+            print(f"  {policy:9} {' '.join(cells)} {line.wait_ms:8.0f}")
+            continue
+        part = line.total[0] / bounds.frontier
+        total = _cell(line.total, part < SUM)
+        least = _cell(line.least, line.least[0] < bounds.least)
+        print(f"  {policy:9} {total} {part:6.2f} {least} {line.wait_ms:8.0f}")
+    print(flush=True)
+
+
+def measure(mix: Mix, beginnings: int, jobs: int, console: Console) -> dict[str, Line]:
+    """All policies on @mix."""
+    drawn = mix.beginnings(beginnings)
+    alone = [task(mix, "none", (process,)) for process in mix.processes]
+    if mix.rate:
+        # The others without the light one: by the policy itself.
+        alone += [task(mix, policy, mix.processes[:-1]) for policy in POLICIES]
+    tasks = [task(mix, policy, some) for policy in POLICIES for some in drawn]
+    results, interrupted = run_tasks([*alone, *tasks], jobs, console, together="fairness")
+    if interrupted:
+        raise Interrupted("interrupted before there was a result")
+    found = [run for run in results if run]
+    rates = [run.jobs[0].bytes / RUN_S for run in found[: mix.nr]]
+    without = found[mix.nr : len(alone)]
+    lines = {}
+    for number, policy in enumerate(POLICIES):
+        at = len(alone) + number * beginnings
+        busy = 0.0
+        if mix.rate:
+            pairs = zip(without[number].jobs, rates, strict=False)
+            busy = sum(job.bytes / RUN_S / rate for job, rate in pairs)
+        lines[policy] = line_of(mix, found[at : at + beginnings], rates, busy)
+    return lines
+
+
+def main() -> None:
+    """Draw, run, print; then how many mixes each policy keeps the bounds of."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
+    parser.add_argument("--mixes", type=int, default=12, help="how many")
+    parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
+    parser.add_argument("--jobs", type=int, default=2, help="simulations at once")
+    arguments = parser.parse_args()
+    (kinds,) = named(arguments.kind, ("kind", KINDS))
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}; policies {', '.join(POLICIES)}; owners hidden\n", flush=True)
+    kept: dict[str, list[int]] = {policy: [0, 0, 0] for policy in POLICIES}
+    totals = [0, 0, 0]
+    for number in range(arguments.mixes):
+        mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)])
+        bounds = bounds_of(mix)
+        lines = measure(mix, arguments.beginnings, arguments.jobs, Console(stderr=True))
+        show(mix, bounds, lines)
+        for at, counts in enumerate((not mix.rate, not mix.rate, mix.rate)):
+            totals[at] += bool(counts)
+        for policy, line in lines.items():
+            if mix.rate:
+                kept[policy][2] += (
+                    line.mean_ms[0] <= bounds.mean_ms
+                    and line.p99_ms[0] <= LIGHT_P99 * bounds.mean_ms
+                    and line.busy[0] >= bounds.busy
+                )
+            else:
+                kept[policy][0] += line.least[0] >= bounds.least
+                kept[policy][1] += line.total[0] >= SUM * bounds.frontier
+    print("mixes within the bounds: least share, sum, light")
+    for policy, counts in kept.items():
+        print(
+            f"  {policy:9} "
+            + "   ".join(f"{n:3} of {t}" for n, t in zip(counts, totals, strict=True))
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code_of("fairness.py", main))

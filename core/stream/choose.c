@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Choosing: which party goes on, and with which of its requests.
+ */
+#include "../sorted.h"
+#include "party.h"
+
+/* A request of @party, which has one pending, with nothing of others inside. */
+static struct ss_decision send(const struct ss_policy *policy,
+			       const struct party *party, u64 now_ns)
+{
+	const struct parties *all = policy->state;
+	const struct ss_sched *sched = policy->sched;
+
+	if (sched->nr_in_flight > party->nr_in_flight)
+		return ss_wait(SS_FOREVER);
+	if (party == &all->rest)
+		return policy->inner->ops->choose(policy->inner, now_ns, NULL);
+	return ss_dispatch(ss_sorted_round(&party->sorted, sched->head_sector,
+					   NULL));
+}
+
+/* The light party that may interrupt, or NULL. */
+static const struct party *light_party(const struct parties *all, u64 now_ns)
+{
+	const struct party *party, *best = NULL;
+
+	if (!all->nr_light)
+		return NULL;
+	list_for_each_entry(party, &all->ready, ready)
+		if (party->light_at_ns <= now_ns &&
+		    (!best || party->light_at_ns < best->light_at_ns))
+			best = party;
+	return best;
+}
+
+/* Since when @party, which has something pending, has waited for a turn. */
+static u64 waits_since_ns(const struct party *party)
+{
+	const struct ss_request *oldest;
+
+	oldest = list_first_entry(&party->age, struct ss_request, age_node);
+	return max_t(u64, oldest->arrival_ns, party->turn_ended_ns);
+}
+
+/* The party but @turn that has waited longest; @turn if there is no other. */
+static const struct party *oldest_party(const struct parties *all,
+					const struct party *turn)
+{
+	const struct party *party, *best = NULL;
+
+	list_for_each_entry(party, &all->ready, ready) {
+		if (party == turn)
+			continue;
+		if (!best || waits_since_ns(party) < waits_since_ns(best))
+			best = party;
+	}
+	return best ? best : turn;
+}
+
+struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
+				  const struct ss_request *skip)
+{
+	const struct parties *all = policy->state;
+	const struct party *turn = all->turn, *light;
+
+	(void)skip;
+	light = light_party(all, now_ns);
+	if (light && light != turn)
+		return send(policy, light, now_ns);
+	if (turn && !ss_turn_is_over(policy, turn, now_ns)) {
+		u64 until_ns = ss_pause_until_ns(policy, turn);
+
+		if (turn->nr_pending)
+			return send(policy, turn, now_ns);
+		if (turn->nr_in_flight)
+			return ss_wait(SS_FOREVER);
+		if (now_ns < until_ns)
+			return ss_wait(until_ns);
+	}
+	if (all->back && all->back->nr_pending)
+		return send(policy, all->back, now_ns);
+	return send(policy, oldest_party(all, turn), now_ns);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Parties: which requests belong together, and their queues.
+ *
+ * By the paper's inequality (section 2.1) a request is the child of a stream
+ * if waiting for it and positioning to it cost less than positioning to what
+ * would be done instead.
+ */
+#include "../sorted.h"
+#include "party.h"
+
+/*
+ * The part of a random request's positioning that a child may cost at most.
+ * At all of it every second random request is near enough to some other, and
+ * random readers become streams; at a fourth few files of one directory do.
+ */
+#define NEAR_PART 2
+/* A stream that is long enough has a second chance: half as much again. */
+#define SECOND_CHANCE 2
+
+static void party_init(struct party *party)
+{
+	INIT_LIST_HEAD(&party->node);
+	INIT_LIST_HEAD(&party->ready);
+	INIT_LIST_HEAD(&party->age);
+	INIT_LIST_HEAD(&party->members);
+	party->sorted = RB_ROOT;
+	party->light_at_ns = SS_FOREVER;
+	party->weight = 1;
+}
+
+void ss_party_init_all(struct ss_policy *policy)
+{
+	struct parties *all = policy->state;
+	u32 i;
+
+	INIT_LIST_HEAD(&all->free);
+	INIT_LIST_HEAD(&all->candidates);
+	INIT_LIST_HEAD(&all->known);
+	INIT_LIST_HEAD(&all->ready);
+	party_init(&all->rest);
+	party_init(&all->async);
+	for (i = 0; i < NR_STREAMS; i++) {
+		party_init(&all->stream[i]);
+		list_add_tail(&all->stream[i].node, &all->free);
+	}
+	all->switch_ns = policy->sched->curve.mean_random_ns;
+}
+
+/* The longest unused of @list that has nothing open, or NULL. */
+static struct party *oldest_closed(const struct list_head *list)
+{
+	struct party *s;
+
+	list_for_each_entry(s, list, node)
+		if (!s->nr_open && is_idle(s))
+			return s;
+	return NULL;
+}
+
+/* A new candidate that ends where @rq does, or NULL. */
+static struct party *new_candidate(struct parties *all, struct ss_request *rq)
+{
+	struct party *s = oldest_closed(&all->free);
+
+	if (!s)
+		s = oldest_closed(&all->candidates);
+	if (!s)
+		s = oldest_closed(&all->known);
+	if (!s || s == all->turn || s == all->back)
+		return NULL;
+	list_del(&s->node);
+	*s = (struct party){ .end_sector = ss_request_end(rq),
+			     .size = 1,
+			     .nr_open = 1 };
+	party_init(s);
+	list_add_tail(&s->node, &all->candidates);
+	rq->stream = s;
+	return s;
+}
+
+static bool is_established(const struct ss_policy *policy,
+			   const struct party *s)
+{
+	return s->size >= policy->value[TURNS_THRESHOLD];
+}
+
+/* What going on from @s with a request at @sector costs, waiting included. */
+static u64 child_cost_ns(const struct ss_policy *policy, const struct party *s,
+			 u64 sector, u64 now_ns)
+{
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 cost_ns = ss_curve_between(curve, s->end_sector, sector);
+
+	if (cost_ns > curve->mean_random_ns / NEAR_PART)
+		return SS_FOREVER;
+	return cost_ns + (s->nr_open ? 0 : now_ns - s->idle_since_ns);
+}
+
+/* The stream of @list that @rq goes on from at less than *@cost_ns. */
+static struct party *nearest(const struct ss_policy *policy,
+			     const struct list_head *list,
+			     const struct ss_request *rq, u64 most_ns,
+			     u64 *cost_ns, u64 now_ns)
+{
+	struct party *s, *best = NULL;
+
+	list_for_each_entry(s, list, node) {
+		u64 child_ns;
+
+		if (s->end_sector == rq->sector) {
+			*cost_ns = 0;
+			return s;
+		}
+		if (!list_empty(&s->members))
+			continue;
+		child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
+		if (child_ns < most_ns && child_ns < *cost_ns) {
+			*cost_ns = child_ns;
+			best = s;
+		}
+	}
+	return best;
+}
+
+/* A pending request without a stream that @rq continues begins one. */
+static struct party *pending_parent(const struct ss_policy *policy,
+				    const struct ss_request *rq)
+{
+	struct parties *all = policy->state;
+	struct ss_request *before;
+	struct party *s;
+
+	before = ss_sched_pending_before(policy->sched, rq->sector);
+	if (!before || before->stream || !ss_request_is_awaited(before))
+		return NULL;
+	s = new_candidate(all, before);
+	if (s)
+		list_add_tail(&before->member_node, &s->members);
+	return s;
+}
+
+/* The stream whose next member @rq is, or NULL. */
+static struct party *find_stream(const struct ss_policy *policy,
+				 const struct ss_request *rq, u64 now_ns)
+{
+	const struct parties *all = policy->state;
+	u64 most_ns = policy->sched->curve.mean_random_ns;
+	u64 cost_ns = SS_FOREVER, other_ns = SS_FOREVER;
+	struct party *s, *candidate;
+
+	s = nearest(policy, &all->known, rq, most_ns + most_ns / SECOND_CHANCE,
+		    &cost_ns, now_ns);
+	if (s && !cost_ns)
+		return s;
+	candidate = nearest(policy, &all->candidates, rq, most_ns, &other_ns,
+			    now_ns);
+	if (candidate && (!s || other_ns < cost_ns))
+		s = candidate;
+	if (s && (s->end_sector == rq->sector))
+		return s;
+	candidate = pending_parent(policy, rq);
+	return candidate ? candidate : s;
+}
+
+/* A candidate is long enough: what is pending of it is its own from now on. */
+static void establish(struct ss_policy *policy, struct party *s, u64 now_ns)
+{
+	struct parties *all = policy->state;
+
+	while (!list_empty(&s->members)) {
+		struct ss_request *rq = list_first_entry(&s->members,
+							 struct ss_request,
+							 member_node);
+
+		ss_party_take(policy, rq, true, now_ns);
+		ss_party_add(policy, s, rq, now_ns);
+	}
+	s->turn_ended_ns = now_ns;
+	/* It began in this turn, and the turn is its own from now on. */
+	if (all->turn == &all->rest && is_idle(&all->rest))
+		all->turn = s;
+	ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED, s->end_sector,
+		      s->size);
+}
+
+struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
+			    u64 now_ns)
+{
+	struct parties *all = policy->state;
+	struct party *s;
+
+	rq->stream = NULL;
+	INIT_LIST_HEAD(&rq->member_node);
+	if (is_flat(policy))
+		return &all->rest;
+	if (!ss_request_is_awaited(rq))
+		return &all->async;
+	s = find_stream(policy, rq, now_ns);
+	if (!s)
+		return &all->rest;
+	if (!s->nr_open)
+		ss_pause_ends(policy, s, now_ns);
+	s->size += s->size < U32_MAX;
+	s->end_sector = ss_request_end(rq);
+	s->nr_open++;
+	rq->stream = s;
+	list_del(&s->node);
+	if (!is_established(policy, s)) {
+		list_add_tail(&s->node, &all->candidates);
+		return &all->rest;
+	}
+	list_add_tail(&s->node, &all->known);
+	if (s->size == policy->value[TURNS_THRESHOLD])
+		establish(policy, s, now_ns);
+	return s;
+}
+
+void ss_party_add(struct ss_policy *policy, struct party *party,
+		  struct ss_request *rq, u64 now_ns)
+{
+	struct parties *all = policy->state;
+
+	if (party == &all->rest) {
+		rq->stream_size = IN_INNER;
+		policy->inner->ops->arrived(policy->inner, rq, now_ns);
+		if (rq->stream)
+			list_add_tail(&rq->member_node,
+				      &((struct party *)rq->stream)->members);
+	} else {
+		rq->stream = party;
+		rq->stream_size = IN_PARTY;
+		ss_sorted_add(&party->sorted, rq);
+	}
+	list_add_tail(&rq->age_node, &party->age);
+	ss_older(&party->age, rq, age_node);
+	if (!party->nr_pending++) {
+		list_add_tail(&party->ready, &all->ready);
+		all->nr_ready++;
+	}
+}
+
+void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
+		   bool removed, u64 now_ns)
+{
+	struct ss_policy *inner = policy->inner;
+	struct parties *all = policy->state;
+	struct party *party = party_of(all, rq);
+
+	if (party != &all->rest)
+		ss_sorted_del(&party->sorted, rq);
+	else if (removed)
+		inner->ops->removed(inner, rq, now_ns);
+	else
+		inner->ops->dispatched(inner, rq, now_ns);
+	list_del_init(&rq->member_node);
+	list_del_init(&rq->age_node);
+	if (!--party->nr_pending) {
+		list_del_init(&party->ready);
+		all->nr_ready--;
+		ss_credit_clear(all, party);
+	}
+}
+
+void ss_party_becomes_parent(struct ss_policy *policy, struct ss_request *rq)
+{
+	if (!rq->stream && ss_request_is_awaited(rq) && !is_flat(policy))
+		new_candidate(policy->state, rq);
+}
+
+void ss_party_closes(const struct parties *all, struct ss_request *rq,
+		     u64 now_ns)
+{
+	struct party *s = rq->stream;
+
+	if (s && s->nr_open && !--s->nr_open)
+		ss_pause_begins(all, s, now_ns);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of this folder share; nobody else includes this. Times are in
+ * ns, positions and lengths in sectors of 512 bytes.
+ *
+ * The scheduler in a few sentences. Requests that go on from each other make a
+ * stream, and a stream of some members is a party with a queue of its own. All
+ * other requests are the inner policy's and together one more party, the rest.
+ * Write-back is the last party (party.c). One party has the disk at a time, for
+ * a slice (slice.c, choose.c). If the party has nothing to do the head waits
+ * for it as long as that has paid (wait.c). Head time is charged to the party
+ * that uses it, and an idle party with credit interrupts (credit.c).
+ */
+#ifndef SS_PARTY_H
+#define SS_PARTY_H
+
+#include "../policy.h"
+#include "../request.h"
+#include "../sched.h"
+
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+enum {
+	TURNS_THRESHOLD,
+	TURNS_WAIT_TARGET,
+	TURNS_BACKWARD,
+	TURNS_TUNABLES,
+};
+
+/*
+ * Streams remembered at once, candidates included. Half: 64 readers no longer
+ * fit. Double: 36 KiB of state, and each arrival looks at twice as many.
+ */
+#define NR_STREAMS 96
+
+/* In which queue a pending request is: ss_request.stream_size. */
+enum where {
+	IN_INNER, /* of the inner policy: the request is the rest's */
+	IN_PARTY, /* of the party in ss_request.stream */
+};
+
+/* When a party's next request comes, and what waiting for it has won. */
+struct pause {
+	u64 mean_ns; /* from idle to the next request */
+	u64 deviation_ns;
+	s64 ledger_ns; /* what waits won less what they lost */
+	u32 nr; /* samples, up to PAUSE_FEW */
+};
+
+struct party {
+	struct list_head node; /* on free, candidates or parties */
+	struct list_head ready; /* on ready while something is pending */
+	struct list_head age; /* its pending requests, oldest first */
+	struct list_head members; /* a candidate's, pending in the inner */
+	struct rb_root sorted; /* its own queue, by position */
+	u64 end_sector; /* where its last member ends */
+	u64 idle_since_ns; /* the last open request was done */
+	u64 turn_ended_ns;
+	u64 light_at_ns; /* from then on it interrupts, or SS_FOREVER */
+	u64 debt_ns; /* head time used beyond its part, at: */
+	u64 debt_at_ns;
+	u64 service_ns; /* from completion to completion, mean */
+	struct pause pause;
+	u32 size; /* members so far */
+	u32 weight; /* of its slice */
+	u32 nr_pending;
+	u32 nr_in_flight;
+	u32 nr_open; /* members that are not done, in any queue */
+	bool contended; /* others were pending when it became idle */
+};
+
+/* All of the policy's run-time state; its settings are its tunables. */
+struct parties {
+	struct list_head free;
+	struct list_head candidates; /* too short for a party, oldest first */
+	struct list_head known; /* established streams, oldest first */
+	struct list_head ready; /* parties with something pending */
+	u32 nr_ready;
+	u32 nr_light; /* of those: with a light_at_ns */
+	struct party *turn; /* whose turn it is, or NULL */
+	u64 began_ns; /* when it began */
+	struct party *back; /* interrupted by the turn, or NULL */
+	u64 back_used_ns; /* how much of its slice it had used */
+	u64 back_sector; /* and where the head was */
+	const struct ss_request *first; /* of a turn, in flight, or NULL */
+	bool holding; /* the head waits for the turn's party */
+	u64 switch_ns; /* what the first request of a turn costs, mean */
+	u64 charged_ns; /* up to when head time is charged */
+	struct party rest;
+	struct party async;
+	struct party stream[NR_STREAMS];
+};
+
+static inline const struct ss_policy *inner_of(const struct ss_policy *policy)
+{
+	return policy->inner;
+}
+
+/* The party whose turn serves @rq. */
+static inline struct party *party_of(struct parties *all,
+				     const struct ss_request *rq)
+{
+	return rq->stream_size == IN_PARTY ? rq->stream : &all->rest;
+}
+
+static inline bool is_idle(const struct party *party)
+{
+	return !party->nr_pending && !party->nr_in_flight;
+}
+
+/* Where positioning costs nothing there is nothing to do. */
+static inline bool is_flat(const struct ss_policy *policy)
+{
+	return policy->sched->curve.flat;
+}
+
+/* Parties that want the disk, the one whose turn it is included. */
+static inline u32 nr_parties(const struct parties *all)
+{
+	u32 nr = all->nr_ready + (all->turn && !all->turn->nr_pending);
+
+	return max_t(u32, nr, 1);
+}
+
+/* Is somebody else pending? */
+static inline bool others_wait(const struct parties *all,
+			       const struct party *party)
+{
+	return all->nr_ready > (party->nr_pending > 0);
+}
+
+/* Has somebody else anything pending or in flight? */
+static inline bool others_work(const struct ss_policy *policy,
+			       const struct party *party)
+{
+	const struct ss_sched *sched = policy->sched;
+
+	return sched->nr_pending + sched->nr_in_flight >
+	       party->nr_pending + party->nr_in_flight + 1;
+}
+
+/* ---- party.c ---- */
+
+void ss_party_init_all(struct ss_policy *policy);
+
+/*
+ * The party of @rq, which has just arrived: its stream's if that is long
+ * enough, else the rest or write-back.
+ */
+struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
+			    u64 now_ns);
+
+/* Puts @rq into the queue of @party. */
+void ss_party_add(struct ss_policy *policy, struct party *party,
+		  struct ss_request *rq, u64 now_ns);
+
+/* Takes @rq, dispatched or @removed, out of its party's queue. */
+void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
+		   bool removed, u64 now_ns);
+
+/* @rq is dispatched: others may go on from it. */
+void ss_party_becomes_parent(struct ss_policy *policy, struct ss_request *rq);
+
+/* @rq, dispatched or removed, is done: its stream has one less open. */
+void ss_party_closes(const struct parties *all, struct ss_request *rq,
+		     u64 now_ns);
+
+/* ---- wait.c ---- */
+
+/* @party has become idle. */
+static inline void ss_pause_begins(const struct parties *all,
+				   struct party *party, u64 now_ns)
+{
+	party->idle_since_ns = now_ns;
+	party->contended = others_wait(all, party);
+}
+
+/* The idle @party has a request again. */
+void ss_pause_ends(const struct ss_policy *policy, struct party *party,
+		   u64 now_ns);
+
+/* Does it pay to wait for @party? */
+bool ss_pause_pays(const struct party *party);
+
+/* Until when the head waits for the idle @party; 0: it does not. */
+u64 ss_pause_until_ns(const struct ss_policy *policy,
+		      const struct party *party);
+
+/* ---- credit.c ---- */
+
+/* @party has used @used_ns of the head's time. */
+void ss_credit_charge(const struct ss_policy *policy, struct party *party,
+		      u64 used_ns, u64 now_ns);
+
+/* The idle @party has a request: from when on may it interrupt? */
+void ss_credit_arrived(const struct ss_policy *policy, struct party *party,
+		       u64 now_ns);
+
+/* It has the disk, or nothing pending: it interrupts no longer. */
+void ss_credit_clear(struct parties *all, struct party *party);
+
+/* ---- slice.c ---- */
+
+/* Is the turn of @party over? */
+bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
+		     u64 now_ns);
+
+/* @rq of @party goes to the disk: a turn may begin with it. */
+void ss_turn_dispatched(struct ss_policy *policy, struct party *party,
+			const struct ss_request *rq, u64 now_ns);
+
+/* @rq of @party is done. */
+void ss_turn_completed(struct ss_policy *policy, struct party *party,
+		       const struct ss_request *rq, u64 now_ns);
+
+/* Counts waits: is the head idle for the turn's party by now? */
+void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns);
+
+/* ---- choose.c ---- */
+
+struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
+				  const struct ss_request *skip);
+
+#endif

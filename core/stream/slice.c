@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Turns: whose it is, how long it lasts and what it costs.
+ */
+#include "party.h"
+
+/* A slice is at least so many switches, or the disk only switches. */
+#define LEAST_SWITCHES 2
+/* Means of about so many requests. */
+#define MEMORY 8
+
+static void mean_add(u64 *mean, u64 value)
+{
+	if (!*mean)
+		*mean = value;
+	*mean += div_s64((s64)(value - *mean), MEMORY);
+}
+
+/* How long the turn of @party may last while others wait. */
+static u64 slice_ns(const struct ss_policy *policy, const struct party *party)
+{
+	const struct parties *all = policy->state;
+	u64 target_ns = policy->value[TURNS_WAIT_TARGET];
+	u64 slice = target_ns - min_t(u64, target_ns, all->switch_ns);
+
+	slice = div_u64(slice, max_t(u32, nr_parties(all) - 1, 1));
+	return max_t(u64, slice, LEAST_SWITCHES * all->switch_ns) *
+	       party->weight;
+}
+
+bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
+		     u64 now_ns)
+{
+	const struct parties *all = policy->state;
+	u64 drains_ns = party->nr_in_flight * party->service_ns;
+
+	return others_wait(all, party) &&
+	       now_ns + drains_ns >= all->began_ns + slice_ns(policy, party);
+}
+
+/* The head goes there for a light party and will come back. */
+static void interrupts(struct ss_policy *policy, struct party *party,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct parties *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+
+	if (!all->back) {
+		all->back = all->turn;
+		all->back_used_ns = now_ns - all->began_ns;
+		all->back_sector = rq->from_sector;
+	}
+	ss_credit_charge(policy, party,
+			 ss_curve_look_up(curve, ss_distance(ss_request_end(rq),
+							     all->back_sector)),
+			 now_ns);
+}
+
+/* @rq of @party, whose turn it was not, goes to the disk. */
+static void pass(struct ss_policy *policy, struct party *party,
+		 const struct ss_request *rq, u64 now_ns)
+{
+	struct parties *all = policy->state;
+	struct party *before = all->turn;
+
+	if (all->holding) {
+		policy->sched->counters.timeouts++;
+		all->holding = false;
+	}
+	if (before && party->light_at_ns <= now_ns &&
+	    !ss_turn_is_over(policy, before, now_ns)) {
+		interrupts(policy, party, rq, now_ns);
+		all->began_ns = now_ns;
+	} else if (party == all->back) {
+		all->began_ns = now_ns - all->back_used_ns;
+		all->back = NULL;
+	} else {
+		all->began_ns = now_ns;
+		if (all->back)
+			all->back->turn_ended_ns = now_ns;
+		all->back = NULL;
+	}
+	if (before) {
+		before->turn_ended_ns = now_ns;
+		policy->sched->counters.slices_ended++;
+	}
+	all->turn = party;
+	all->first = rq;
+}
+
+void ss_turn_dispatched(struct ss_policy *policy, struct party *party,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct parties *all = policy->state;
+
+	if (policy->sched->nr_in_flight == 1) {
+		/* The head was kept idle for the turn's party. */
+		if (all->turn && all->holding)
+			ss_credit_charge(policy, all->turn,
+					 now_ns - all->charged_ns, now_ns);
+		all->charged_ns = now_ns;
+	}
+	if (party != all->turn)
+		pass(policy, party, rq, now_ns);
+	ss_credit_clear(all, party);
+}
+
+/* What the first request of a turn took is what a switch costs. */
+static void note_switch(struct ss_policy *policy, const struct ss_request *rq,
+			u64 now_ns)
+{
+	struct parties *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 most_ns = 2 * curve->mean_random_ns, took_ns, moving_ns;
+
+	all->first = NULL;
+	if (rq->direction == SS_WRITE)
+		return;
+	moving_ns = div_u64(rq->nr_sectors * curve->transfer_ps, 1000);
+	took_ns = now_ns - rq->dispatch_ns;
+	took_ns -= min_t(u64, took_ns, moving_ns);
+	took_ns = max_t(u64, took_ns, curve->mean_random_ns / 2);
+	mean_add(&all->switch_ns, min_t(u64, took_ns, most_ns));
+}
+
+void ss_turn_completed(struct ss_policy *policy, struct party *party,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct parties *all = policy->state;
+	u64 since_ns = max_t(u64, all->charged_ns, rq->dispatch_ns);
+
+	mean_add(&party->service_ns, now_ns - since_ns);
+	ss_credit_charge(policy, party, now_ns - since_ns, now_ns);
+	all->charged_ns = now_ns;
+	if (rq == all->first)
+		note_switch(policy, rq, now_ns);
+}
+
+void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns)
+{
+	struct parties *all = policy->state;
+	struct party *turn = all->turn;
+
+	if (!turn || policy->sched->nr_in_flight)
+		return;
+	if (all->holding) {
+		if (turn->nr_pending) {
+			policy->sched->counters.hits++;
+			ss_credit_charge(policy, turn, now_ns - all->charged_ns,
+					 now_ns);
+			all->charged_ns = now_ns;
+			all->holding = false;
+		}
+		return;
+	}
+	if (!turn->nr_pending && others_wait(all, turn) &&
+	    now_ns < ss_pause_until_ns(policy, turn) &&
+	    !ss_turn_is_over(policy, turn, now_ns)) {
+		all->holding = true;
+		policy->sched->counters.waits++;
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Waiting: how long the head stays for a party that has nothing to do.
+ *
+ * One estimator for each party: the mean pause before its next request and the
+ * pauses' deviation. And a ledger: a wait that ended with the request has won
+ * a switch less the pause, one in vain has lost its length. It is kept whether
+ * or not the head waited, so that a party that has changed is waited for again.
+ */
+#include "party.h"
+
+/* Means of about so many pauses. Half: noisy; double: follows changes late. */
+#define PAUSE_MEMORY 8
+/* Below so many samples a wait is as long as a switch. */
+#define PAUSE_FEW 4
+/* So many deviations beyond the mean nearly all pauses have ended. */
+#define PAUSE_DEVIATIONS 4
+/* What the ledger remembers at most, in switches, either way. */
+#define LEDGER_SWITCHES 8
+
+/* A pause that is longer tells only that it was too long. */
+static u64 longest_ns(const struct parties *all)
+{
+	return all->switch_ns + all->switch_ns / 2;
+}
+
+static u64 limit_ns(const struct parties *all, const struct pause *pause)
+{
+	if (pause->nr < PAUSE_FEW)
+		return all->switch_ns;
+	return min_t(u64, longest_ns(all),
+		     pause->mean_ns + PAUSE_DEVIATIONS * pause->deviation_ns);
+}
+
+static void note(struct pause *pause, u64 pause_ns)
+{
+	u64 off_ns;
+
+	if (!pause->nr)
+		pause->mean_ns = pause_ns;
+	off_ns = pause_ns > pause->mean_ns ? pause_ns - pause->mean_ns :
+					     pause->mean_ns - pause_ns;
+	pause->mean_ns += div_s64((s64)(pause_ns - pause->mean_ns),
+				  PAUSE_MEMORY);
+	pause->deviation_ns += div_s64((s64)(off_ns - pause->deviation_ns),
+				       PAUSE_MEMORY);
+	pause->nr += pause->nr < PAUSE_FEW;
+}
+
+void ss_pause_ends(const struct ss_policy *policy, struct party *party,
+		   u64 now_ns)
+{
+	const struct parties *all = policy->state;
+	struct pause *pause = &party->pause;
+	s64 most_ns = (s64)(LEDGER_SWITCHES * all->switch_ns);
+	u64 pause_ns = now_ns - party->idle_since_ns, limit;
+
+	if (party->contended || others_work(policy, party)) {
+		limit = limit_ns(all, pause);
+		if (pause_ns <= limit)
+			pause->ledger_ns += (s64)all->switch_ns - (s64)pause_ns;
+		else
+			pause->ledger_ns -= (s64)limit;
+		pause->ledger_ns = min_t(s64, most_ns, pause->ledger_ns);
+		pause->ledger_ns = max_t(s64, -most_ns, pause->ledger_ns);
+	}
+	note(pause, min_t(u64, pause_ns, 2 * longest_ns(all)));
+}
+
+bool ss_pause_pays(const struct party *party)
+{
+	return party->pause.ledger_ns >= 0;
+}
+
+u64 ss_pause_until_ns(const struct ss_policy *policy, const struct party *party)
+{
+	const struct parties *all = policy->state;
+
+	if (!ss_pause_pays(party) || party == &all->async)
+		return 0;
+	return party->idle_since_ns + limit_ns(all, &party->pause);
+}
