@@ -923,6 +923,15 @@ static void cfq_completed(struct ss_policy *policy, struct ss_request *rq,
 	cfq_settle(policy, now_ns);
 }
 
+/* As in Linux: a process's sync requests stand in its own queue. */
+static bool cfq_may_merge(const struct ss_policy *policy,
+			  const struct ss_request *rq,
+			  const struct ss_request *part)
+{
+	(void)policy;
+	return !ss_request_is_sync(rq) || rq->owner == part->owner;
+}
+
 static void cfq_merged(struct ss_policy *policy, struct ss_request *rq,
 		       u64 old_sector, u64 now_ns)
 {
@@ -985,6 +994,7 @@ const struct ss_policy_ops ss_cfq_ops = {
 	.choose = cfq_choose,
 	.dispatched = cfq_dispatched,
 	.completed = cfq_completed,
+	.may_merge = cfq_may_merge,
 	.merged = cfq_merged,
 	.joins = cfq_joins,
 	.removed = cfq_removed,

@@ -10,6 +10,11 @@
  * defaults were 8192 and 16384 and a merge cost its sectors; from 2.4.22 on
  * they are 128 and 512, and a seek costs 1 (ELV_LINUS_SEEK_COST).
  *
+ * Two requests for the same sectors are one (Love's example: of 10, 500, 12,
+ * 502, 14, 504 and 12 six are served). In 2.4 they are for the same buffer,
+ * which is sent once; where each has its own memory, as in this project's block
+ * server and kernel modules, both go.
+ *
  * 2.4 hands in buffers of a page, so that all of a longer request but its
  * first buffer are merges, which whoever is behind pays for likewise.
  *
@@ -187,7 +192,7 @@ static void linus_gone(struct ss_policy *policy, struct ss_request *rq,
 const struct ss_policy_ops ss_linus_ops = {
 	.name = "linus",
 	.help = "sorted queue, overtaking bounded by a budget (Linux 2.4.20)",
-	.flags = SS_WORK_CONSERVING,
+	.flags = SS_WORK_CONSERVING | SS_MERGES_SAME,
 	.state_bytes = sizeof(struct linus_state),
 	.tunables = linus_tunables,
 	.nr_tunables = LINUS_TUNABLES,

@@ -25,7 +25,7 @@
  * that was waited for goes next if it is nearer than the inner policy's choice
  * and that policy knows of age, which bounds what this costs others. Over any
  * other the choice is the inner policy's; if that does not go by position
- * (noop), it is seldom the request waited for, and nwcs gives waiting up. An
+ * (noop), it is seldom the request waited for, and nwcs pauses waiting. An
  * owner with a request still in the disk is about to think: the disk's queue
  * is not filled past it.
  */
@@ -41,8 +41,11 @@
 /* When as many are counted all counts are halved. */
 #define NWCS_MOST 256
 #define NWCS_PERCENT 95
-/* Requests waited for in vain after which there is no more waiting. */
+/* Requests waited for in vain after which there is no more waiting ... */
 #define NWCS_FUTILE 8
+/* ... for so long; twice as long each time that one more is in vain. */
+#define NWCS_PAUSE_NS (1 * SS_SEC)
+#define NWCS_MOST_PAUSE_NS (32 * SS_SEC)
 
 enum { NWCS_WAIT_LIMIT, NWCS_TUNABLES };
 
@@ -83,6 +86,8 @@ struct nwcs_state {
 	bool holding;
 	u64 hold_end_ns;
 	u32 futile; /* in a row: what was waited for came and was not chosen */
+	u64 pause_ns; /* how long nobody is waited for because of that */
+	u64 pause_end_ns;
 	struct ss_owner_table table;
 	struct nwcs_owner shared;
 	struct nwcs_owner owner[SS_OWNERS];
@@ -200,13 +205,13 @@ static u64 nwcs_expected_ns(const struct ss_policy *policy,
 
 /* Until when to wait for the owner last served, when @rq could go; 0: not. */
 static u64 nwcs_wait_for_last(const struct ss_policy *policy,
-			      const struct ss_request *rq)
+			      const struct ss_request *rq, u64 now_ns)
 {
 	const struct nwcs_state *nwcs = policy->state;
 	const struct nwcs_past *past = &nwcs->last->past;
 	u64 cost_ns = nwcs_cost_ns(policy, rq);
 
-	if (nwcs->futile >= NWCS_FUTILE || !past->position_ns.samples ||
+	if (now_ns < nwcs->pause_end_ns || !past->position_ns.samples ||
 	    cost_ns <= past->position_ns.mean + past->think_ns.mean)
 		return 0;
 	return nwcs_expected_ns(policy, nwcs->last);
@@ -251,7 +256,7 @@ static struct ss_decision nwcs_choose(const struct ss_policy *policy,
 	if (inner->ops->prefers)
 		until_ns = nwcs_wait_for_share(policy, own.rq);
 	else if (nwcs->last && own.rq->stream != nwcs->last)
-		until_ns = nwcs_wait_for_last(policy, own.rq);
+		until_ns = nwcs_wait_for_last(policy, own.rq, now_ns);
 	if (until_ns != SS_FOREVER && inner->ops->next_expiry)
 		until_ns = min_t(u64, until_ns, inner->ops->next_expiry(inner));
 	return until_ns > now_ns ? ss_wait(until_ns) : own;
@@ -268,6 +273,17 @@ static void nwcs_catch_up(struct ss_policy *policy, u64 now_ns)
 	policy->sched->counters.timeouts++;
 }
 
+/* What was waited for has come and is not chosen. */
+static void nwcs_in_vain(struct nwcs_state *nwcs, u64 now_ns)
+{
+	if (++nwcs->futile < NWCS_FUTILE)
+		return;
+	nwcs->pause_ns = nwcs->pause_ns ? min_t(u64, 2 * nwcs->pause_ns,
+						NWCS_MOST_PAUSE_NS) :
+					  NWCS_PAUSE_NS;
+	nwcs->pause_end_ns = now_ns + nwcs->pause_ns;
+}
+
 /*
  * Last in every event: is an idle disk held now, or no longer? @rq, which has
  * just come, is what was waited for if it goes next.
@@ -282,8 +298,9 @@ static void nwcs_settle(struct ss_policy *policy, const struct ss_request *rq,
 	if (nwcs->holding && !hold && rq && ss_dispatches(&answer, rq)) {
 		policy->sched->counters.hits++;
 		nwcs->futile = 0;
+		nwcs->pause_ns = 0;
 	} else if (nwcs->holding && !hold && rq && rq->stream == nwcs->last) {
-		nwcs->futile++;
+		nwcs_in_vain(nwcs, now_ns);
 	}
 	if (hold && !nwcs->holding)
 		policy->sched->counters.waits++;

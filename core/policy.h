@@ -40,6 +40,7 @@ struct ss_decision {
 #define SS_WORK_CONSERVING 0x01 /* never answers SS_WAIT; may be wrapped */
 #define SS_USES_OWNER 0x02 /* decides by who sent a request */
 #define SS_WRAPPER 0x04 /* needs an inner policy */
+#define SS_MERGES_SAME 0x08 /* two requests for the same sectors are one */
 
 /* What a policy that knows streams tells of one of them. */
 struct ss_stream_info {
@@ -83,6 +84,13 @@ struct ss_policy_ops {
 			   u64 now_ns);
 	void (*completed)(struct ss_policy *policy, struct ss_request *rq,
 			  u64 now_ns);
+	/*
+	 * May @part, which is pending or about to come, become a part of
+	 * pending @rq? Of the same direction and flags. Optional.
+	 */
+	bool (*may_merge)(const struct ss_policy *policy,
+			  const struct ss_request *rq,
+			  const struct ss_request *part);
 	/* A pending request grew: at its front if its first sector moved. */
 	void (*merged)(struct ss_policy *policy, struct ss_request *rq,
 		       u64 old_sector, u64 now_ns);

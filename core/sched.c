@@ -455,11 +455,30 @@ struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
 	return NULL;
 }
 
-static bool mergeable(const struct ss_request *a, const struct ss_request *b,
-		      u32 max_sectors)
+/*
+ * Have they come with the same flags? Of what was handed on stream may take
+ * SS_SYNC away when it arrives: that makes no difference.
+ */
+static bool same_flags(u8 a, u8 b)
 {
-	return a->direction == b->direction && a->flags == b->flags &&
-	       (u64)a->nr_sectors + b->nr_sectors <= max_sectors;
+	u8 differ = a ^ b;
+
+	if (a & b & SS_HANDED_ON)
+		differ &= (u8)~SS_SYNC;
+	return !differ;
+}
+
+/* May @part become a part of pending @rq? */
+static bool mergeable(const struct ss_sched *sched, const struct ss_request *rq,
+		      const struct ss_request *part, u32 max_sectors)
+{
+	const struct ss_policy *policy = &sched->policy[0];
+
+	return rq->direction == part->direction &&
+	       same_flags(rq->flags, part->flags) &&
+	       (u64)rq->nr_sectors + part->nr_sectors <= max_sectors &&
+	       (!policy->ops->may_merge ||
+		policy->ops->may_merge(policy, rq, part));
 }
 
 enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
@@ -471,7 +490,7 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 	hlist_for_each_entry(at, &sched->end_hash[hash_of(rq->sector)],
 			     end_hash)
 		if (ss_request_end(at) == rq->sector &&
-		    mergeable(at, rq, max_sectors)) {
+		    mergeable(sched, at, rq, max_sectors)) {
 			*into = at;
 			return SS_MERGE_BACK;
 		}
@@ -479,7 +498,7 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 			     &sched->start_hash[hash_of(ss_request_end(rq))],
 			     start_hash)
 		if (at->sector == ss_request_end(rq) &&
-		    mergeable(at, rq, max_sectors)) {
+		    mergeable(sched, at, rq, max_sectors)) {
 			*into = at;
 			return SS_MERGE_FRONT;
 		}
@@ -494,9 +513,34 @@ struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
 	hlist_for_each_entry(at, &sched->start_hash[hash_of(sector)],
 			     start_hash)
 		if (at->sector == sector && at->direction == direction &&
-		    at->flags == flags)
+		    same_flags(at->flags, flags))
 			return at;
 	return NULL;
+}
+
+struct ss_request *ss_sched_find_same(const struct ss_sched *sched,
+				      const struct ss_request *rq)
+{
+	const struct ss_policy *last = &sched->policy[sched->nr_policies - 1];
+	struct ss_request *at;
+
+	if (!(last->ops->flags & SS_MERGES_SAME))
+		return NULL;
+	hlist_for_each_entry(at, &sched->start_hash[hash_of(rq->sector)],
+			     start_hash)
+		if (at->sector == rq->sector &&
+		    at->nr_sectors == rq->nr_sectors &&
+		    mergeable(sched, at, rq, U32_MAX))
+			return at;
+	return NULL;
+}
+
+void ss_sched_shared(struct ss_sched *sched, const struct ss_request *into,
+		     u64 now_ns)
+{
+	(void)into;
+	clock_moves(sched, now_ns);
+	sched->counters.merges++;
 }
 
 /* @into takes in @part, which touches it. */
@@ -542,7 +586,7 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 			     &sched->start_hash[hash_of(ss_request_end(rq))],
 			     start_hash)
 		if (at != rq && at->sector == ss_request_end(rq) &&
-		    mergeable(rq, at, max_sectors))
+		    mergeable(sched, rq, at, max_sectors))
 			return at;
 	return NULL;
 }

@@ -136,8 +136,9 @@ enum ss_merge { SS_MERGE_NONE, SS_MERGE_BACK, SS_MERGE_FRONT };
 
 /*
  * The pending request that @rq, not yet arrived, continues (BACK) or comes
- * just before (FRONT): same direction and synchrony, and together at most
- * @max_sectors.
+ * just before (FRONT): same direction and synchrony, together at most
+ * @max_sectors, and the policy allows it. Of @rq the host has set the sectors,
+ * direction, flags and owner.
  */
 enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 				  const struct ss_request *rq, u32 max_sectors,
@@ -145,10 +146,23 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 
 /*
  * FRONT alone, for a host that has looked for BACK itself: the pending request
- * of this direction and these flags that begins at @sector, or NULL.
+ * of this direction that begins at @sector and came with these flags, or NULL.
+ * Whether its owner may be another the host must know.
  */
 struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
 				       u8 direction, u8 flags);
+
+/*
+ * The pending request for the same sectors as @rq, not yet arrived, with which
+ * @rq need not be sent, or NULL. For a host whose requests share their memory,
+ * so that one transfer does for both; the policy must ask for it.
+ */
+struct ss_request *ss_sched_find_same(const struct ss_sched *sched,
+				      const struct ss_request *rq);
+
+/* @rq, found by ss_sched_find_same(), is served together with pending @into. */
+void ss_sched_shared(struct ss_sched *sched, const struct ss_request *into,
+		     u64 now_ns);
 
 /*
  * @rq, found by ss_sched_find_merge(), became part of pending @into. A host

@@ -91,15 +91,18 @@ static bool is_handed_on(blk_opf_t opf)
 	       !(opf & REQ_META) && current->flags & PF_KTHREAD;
 }
 
-/* All that @rq tells of core/request.h. */
+/* All that a read or a write tells of core/request.h. */
+static u8 flags_with_origin(blk_opf_t opf)
+{
+	return flags_of(opf) | (is_handed_on(opf) ? SS_HANDED_ON : 0);
+}
+
 static u8 all_flags_of(const struct request *rq)
 {
-	u8 flags = flags_of(rq->cmd_flags);
-
 	/* A discard is waited for too, but moves no head. */
 	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
 		return 0;
-	return is_handed_on(rq->cmd_flags) ? flags | SS_HANDED_ON : flags;
+	return flags_with_origin(rq->cmd_flags);
 }
 
 /*
@@ -510,7 +513,7 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 				    bio_end_sector(bio),
 				    bio_op(bio) == REQ_OP_WRITE ? SS_WRITE :
 								  SS_READ,
-				    flags_of(bio->bi_opf));
+				    flags_with_origin(bio->bi_opf));
 	if (!found)
 		return ELEVATOR_NO_MERGE;
 	into = container_of(found, struct iosched_rq, ss)->rq;

@@ -128,11 +128,20 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 		.nr_sectors = bio->nr_sectors,
 		.direction = bio->direction,
 		.flags = bio->flags,
+		.owner = bio->flags & SS_PLACING ? SS_OWNER_NONE :
+						   owner_of(sim, bio->job),
 	};
 	struct sim_disk *disk = &sim->disk[bio->disk];
 	struct sim_request *request;
 
 	disk->ask = true;
+	into = ss_sched_find_same(&disk->sched, &probe);
+	if (into) {
+		request = request_of(into);
+		append(&request->first_bio, &request->last_bio, bio);
+		ss_sched_shared(&disk->sched, into, sim->now_ns);
+		return;
+	}
 	if (ss_sched_find_merge(&disk->sched, &probe,
 				sim->config.max_request_sectors, &into)) {
 		request = request_of(into);
@@ -147,8 +156,7 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 	request->rq.nr_sectors = bio->nr_sectors;
 	request->rq.direction = bio->direction;
 	request->rq.flags = bio->flags;
-	request->rq.owner = bio->flags & SS_PLACING ? SS_OWNER_NONE :
-						      owner_of(sim, bio->job);
+	request->rq.owner = probe.owner;
 	request->first_bio = NULL;
 	append(&request->first_bio, &request->last_bio, bio);
 	disk->held_requests[bio->direction]++;

@@ -7,6 +7,7 @@ The curve: positioning costs 0 at no distance, 10 ms from 1000 sectors on.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -326,3 +327,41 @@ def test_one_that_thinks_beyond_the_limit_is_not_held_for(core: Core, inner: str
     count = readers(d, {1: 0.1, 2: 60.0}, 400)
     assert count[1] > 350
     assert d.count("timeouts") < 10
+
+
+# Over a policy that does not send what was waited for.
+
+
+def vain_waits(d: Driver, until_ms: float) -> list[float]:
+    """When the disk is held for owner 1, whose request then is not chosen."""
+    times: list[float] = []
+    at = 0
+    while d.now < until_ms:
+        waits = d.count("waits")
+        rq = d.send(1, at)
+        d.serve(rq)
+        for number in range(3):
+            d.send(2, FAR + 100_000 * number)
+        if d.count("waits") > waits:
+            times.append(d.now)
+        d.later(1)
+        at += 8
+        d.send(1, at)
+        while d.pending:
+            while (decision := d.choose())[0] == "wait":
+                d.at(decision[1])
+            d.serve(ms=2)
+        at += 8
+        d.later(1)
+    return times
+
+
+def test_waits_in_vain_are_tried_again_later(core: Core) -> None:
+    """noop sends the oldest: after eight such waits nwcs pauses, longer each time, up to 32 s."""
+    d = driver(core, "nwcs:noop")
+    read_on(d, [1.0] * 20)
+    times = vain_waits(d, 200_000)
+    gaps = [round((b - a) / 1000, 1) for a, b in pairwise(times)]
+    assert all(gap < 0.1 for gap in gaps[:7])
+    assert gaps[7:13] == pytest.approx([1, 2, 4, 8, 16, 32], rel=0.05)
+    assert gaps[13:] == pytest.approx([32] * len(gaps[13:]), rel=0.05)
