@@ -205,6 +205,18 @@ def test_a_task_that_waits_for_ever_is_a_panic_with_its_name(kernel: Path) -> No
     assert "INFO: task touch" in caught.value.console
 
 
+@pytest.mark.parametrize("command", [0x01234567, 0x4321FEDC, 0xCDEF0123])
+def test_a_script_cannot_reboot(kernel: Path, command: int) -> None:
+    """The kernel would run it again and again; switched off, it would have no exit status."""
+    result = rig.run_in_rig(
+        f"echo once; python3 -c 'import ctypes, sys; libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"print(libc.reboot(ctypes.c_int(int(sys.argv[1]))), ctypes.get_errno())' {command}",
+        modules=False,
+        timeout_s=60,
+    )
+    assert (result.status, result.stdout) == (0, "once\n-1 1\n"), result.stderr
+
+
 def processes_with(word: str) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -136,6 +138,9 @@ static void start(struct stream *streams, const char *terminal)
 	setsid();
 	if (in < 0)
 		die("cannot open the standard input");
+	/* The kernel would boot again and run the script again, without end. */
+	if (prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT) < 0)
+		die("cannot forbid rebooting");
 	if (terminal)
 		ioctl(in, TIOCSCTTY, 0);
 	dup2(in, 0);
