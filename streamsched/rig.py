@@ -358,6 +358,11 @@ def _hidden(path: Path) -> bool:
 
 
 @functools.cache
+def _dies_with_caller() -> list[str]:
+    """A caller that is killed cannot stop its rig, and the script may take for ever."""
+    return ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+
+
 def _without_randomization() -> tuple[str, ...]:
     """What to put before a command so that its addresses, and memory's size, are the same."""
     done = subprocess.run(["setarch", "-R", "true"], capture_output=True, check=False)
@@ -402,6 +407,7 @@ class _Plan:
         """
         return [
             *("sh", "-c", f'ulimit -c 0; exec "$@" {" ".join(channels)}', "sh"),
+            *_dies_with_caller(),
             *_without_randomization(),
             str(self.kernel / "linux"),
             f"mem={self.memory_mb}M",

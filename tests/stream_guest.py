@@ -386,6 +386,27 @@ def requeues(disk: str) -> dict[str, int]:
         return settled("d0")
 
 
+def curve_of_returned() -> list[str]:
+    """The service curve before and after many commands that the drive gave back at once."""
+    with Emu("d0", small(queue_depth=1)) as emu:
+        streaming(emu)
+        emu.put("bad_ranges", "0 2000000 both busy")
+        curve = iosched("d0", "service_curve")
+        before = curve.read_text()
+        job = "rw=randread norandommap bs=4k size=900m io_size=4m"
+        fio("filename=/dev/d0 direct=1 ioengine=psync", {"a": job})
+        return [before, curve.read_text()]
+
+
+def merged_before(way: str) -> int:
+    """How many of 256 that come in descending order are joined."""
+    with Emu("d0", small(queue_depth=1)) as emu:
+        streaming(emu).queue("nr_requests", 64)
+        job = f"rw={way}:-8k bs=4k size=1m offset=100m iodepth=32"
+        fio("filename=/dev/d0 direct=1 ioengine=libaio", {"a": job})
+        return settled("d0")["merges"]
+
+
 def timeouts() -> list[float]:
     """A command without an answer keeps no other one from being served."""
     with Emu("d0") as emu:

@@ -626,6 +626,18 @@ def test_requeues(disk: str) -> None:
     assert counted["returned"] == counted["dispatches"] > 500, counted
 
 
+def test_what_is_given_back_teaches_nothing() -> None:
+    """Not for how long it was in the drive: the head may not have moved."""
+    before, after = in_rig(stream_guest.curve_of_returned)
+    assert after == before
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_requests_are_merged_before_others(way: str) -> None:
+    merges = in_rig(stream_guest.merged_before, way)
+    assert merges > 100, merges
+
+
 def test_a_disk_is_torn_out_under_load() -> None:
     in_rig(stream_guest.removal)
 

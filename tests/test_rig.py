@@ -253,6 +253,18 @@ def test_a_hang_is_stopped_with_all_its_processes(kernel: Path) -> None:
     assert gone_soon(lambda: processes_with(marker)) == []
 
 
+def test_it_ends_when_its_caller_is_killed(kernel: Path) -> None:
+    marker = f"marker={uuid.uuid4()}"
+    script = "echo started; while :; do :; done"
+    call = f"rig.run_in_rig({script!r}, modules=False, live=True, parameters=[{marker!r}])"
+    command = [sys.executable, "-P", "-c", f"from streamsched import rig; {call}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout
+        assert caller.stdout.readline() == "started\n"
+        caller.kill()
+    assert gone_soon(lambda: processes_with(marker)) == []
+
+
 def test_a_module_that_does_not_load_is_named(
     kernel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
