@@ -20,13 +20,13 @@ from typing import Any
 from streamsched import paper_xu, workloads
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import exit_code_of, named
-from streamsched.experiment import STREAM, Case, Figure, Runs, case_task, work_case
+from streamsched.experiment import PAPER_STREAM, STREAM, Case, Figure, Runs, case_task, work_case
 from streamsched.jobfile import Process
 from streamsched.paper_seelam import FIGURES as SEELAM_FIGURES
 from streamsched.paper_seelam import LINUS, LINUS_REQUESTS, OLD_DEADLINE
 from streamsched.simulate import Run, Setup, run_jobs
 
-XU_POLICIES = ("noop", "deadline", "anticipatory", "cfq", STREAM)
+XU_POLICIES = ("noop", "deadline", "anticipatory", "cfq", PAPER_STREAM)
 PAPER_DISK = load_disk("wd5000aaks")
 
 ChangeProcess = Callable[[Process], Process]
@@ -166,14 +166,14 @@ def _guests(start: int, vm_mib: int, name: str) -> list[float]:
     known = workloads.WORKLOADS[name]
     workloads.WORKLOADS[name] = dataclasses.replace(known, text=text)
     try:
-        return rates(name, policies=("noop", "anticipatory", "cfq", STREAM))
+        return rates(name, policies=("noop", "anticipatory", "cfq", PAPER_STREAM))
     finally:
         workloads.WORKLOADS[name] = known
 
 
 def guests() -> None:
-    """ProFTPD in guests: noop, anticipatory, cfq, stream:deadline."""
-    policies = ("noop", "anticipatory", "cfq", STREAM)
+    """ProFTPD in guests: noop, anticipatory, cfq, ss:deadline."""
+    policies = ("noop", "anticipatory", "cfq", PAPER_STREAM)
     for name in ("ftp-1vm", "ftp-2vm"):
         line(f"{name}, the row", rates(name, policies=policies))
         line(f"{name}, files without maps", rates(name, changed(maps=False), policies=policies))
@@ -206,7 +206,7 @@ def _reported(process: ChangeProcess, setup: ChangeSetup, network_us: int) -> li
 
 
 def pvfs() -> None:
-    """PVFS as reported: noop, deadline, anticipatory, cfq, stream:deadline."""
+    """PVFS as reported: noop, deadline, anticipatory, cfq, ss:deadline."""
     for network_us in (400, 500, 530, 580, 600, 620, 650, 700, 800):
         think = changed(thinktime_ns=network_us * 1000)
         line(f"network {network_us} us", _reported(think, same, network_us))
@@ -250,7 +250,7 @@ def pvfs() -> None:
 
 
 def threads() -> None:
-    """multi-threads: noop, deadline, anticipatory, cfq, stream:deadline, in seconds."""
+    """multi-threads: noop, deadline, anticipatory, cfq, ss:deadline, in seconds."""
 
     def seconds(label: str, process: ChangeProcess = same, setup: ChangeSetup = same) -> None:
         runs = [run(work_case("multi-threads", p), process, setup) for p in XU_POLICIES]

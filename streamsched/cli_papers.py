@@ -29,15 +29,18 @@ def reproduce(
             "or auto, or programs.",
         ),
     ] = None,
+    to: ToOption = None,
     jobs: JobsOption = 0,
 ) -> None:
     """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
-    from streamsched.reproduce import reproduce as repeat
+    from streamsched import reproduce as papers
 
     if figures and AUTO in figures and len(figures) > 1:
         raise UsageError("auto: is no figure of a paper; name it by itself")
     if figures and PROGRAMS in figures and len(figures) > 1:
         raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
+    if to and figures and {AUTO, PROGRAMS} & set(figures):
+        raise UsageError(f"--to {to}: only figures of the papers in the simulator are written")
     if figures == [PROGRAMS]:
         from streamsched.paper_programs import reproduce_programs
 
@@ -48,7 +51,12 @@ def reproduce(
 
         if not reproduce_auto(nr_jobs(jobs), wide_console()):
             raise typer.Exit(1)
-    elif not repeat(figures or ["all"], nr_jobs(jobs), wide_console()):
+    elif to:
+        papers.chosen(figures or ["all"])
+        check_output(to, Kind.DOCUMENT)
+        found = papers.measure(figures or ["all"], nr_jobs(jobs))
+        write_whole(to, papers.document(found), Kind.DOCUMENT)
+    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), wide_console()):
         raise typer.Exit(1)
 
 
