@@ -157,7 +157,7 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	rq->expires_ns = rq->arrival_ns +
 			 policy->value[dir == SS_READ ? DEADLINE_READ_EXPIRE :
 							DEADLINE_WRITE_EXPIRE];
-	list_add_tail(&rq->fifo_node, &dl->fifo[dir]);
+	ss_add_by_age(&dl->fifo[dir], rq, fifo_node);
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
 

@@ -27,7 +27,7 @@ static void noop_arrived(struct ss_policy *policy, struct ss_request *rq,
 	struct noop_state *noop = policy->state;
 
 	(void)now_ns;
-	list_add_tail(&rq->fifo_node, &noop->fifo);
+	ss_add_by_age(&noop->fifo, rq, fifo_node);
 }
 
 static struct ss_decision noop_choose(const struct ss_policy *policy,

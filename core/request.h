@@ -114,6 +114,16 @@ static inline void ss_older_at(struct list_head *head, struct ss_request *rq,
 	list_move(node, at);
 }
 
+/*
+ * Puts @rq on a list in order of age: at its end, unless it was taken over and
+ * is older than what is there.
+ */
+#define ss_add_by_age(head, rq, node)                                          \
+	do {                                                                   \
+		list_add_tail(&(rq)->node, head);                              \
+		ss_older(head, rq, node);                                      \
+	} while (0)
+
 static inline bool ss_request_is_sync(const struct ss_request *rq)
 {
 	return rq->direction == SS_READ || (rq->flags & SS_SYNC);

@@ -72,7 +72,7 @@ void ss_shares_arrived(struct ss_policy *policy, struct ss_request *rq,
 		owner->start = max_t(u64, owner->start, shares->virtual_time);
 		list_add_tail(&owner->backlog_node, &shares->backlog);
 	}
-	list_add_tail(&rq->fifo_node, &owner->queue);
+	ss_add_by_age(&owner->queue, rq, fifo_node);
 }
 
 struct ss_decision ss_shares_choose(const struct ss_policy *policy, u64 now_ns,

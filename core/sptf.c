@@ -43,7 +43,7 @@ static void sptf_arrived(struct ss_policy *policy, struct ss_request *rq,
 
 	(void)now_ns;
 	rq->expires_ns = rq->arrival_ns + policy->value[SPTF_AGE_LIMIT];
-	list_add_tail(&rq->fifo_node, &sptf->fifo);
+	ss_add_by_age(&sptf->fifo, rq, fifo_node);
 	ss_sorted_add(&sptf->sorted, rq);
 }
 

@@ -30,7 +30,8 @@ PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8
 PAPERS_LAST_SECTOR = 976_773_167
 
 WRAPPING = (
-    "write nwcs:POLICY or stream:POLICY with one of noop, deadline, cscan, sptf, linus, stride, wfq"
+    "write nwcs:POLICY or ss:POLICY or stream:POLICY or turns:POLICY "
+    "with one of noop, deadline, cscan, sptf, linus, stride, wfq"
 )
 
 Done = subprocess.CompletedProcess[str]
@@ -107,7 +108,7 @@ def endless(tmp_path: Path) -> Path:
         (
             ["--policy", "nwcs:noop:x"],
             "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
-            "anticipatory, cooperative, cfq, nwcs, stream, auto",
+            "anticipatory, cooperative, cfq, nwcs, ss, stream, turns, auto",
         ),
         (
             ["--policy", "nwcs:noop:sptf"],
@@ -1311,7 +1312,9 @@ def test_lists() -> None:
         "cooperative",
         "cfq",
         "nwcs:POLICY",
+        "ss:POLICY",
         "stream:POLICY",
+        "turns:POLICY",
     ):
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):

@@ -230,10 +230,11 @@ void ss_party_add(struct ss_policy *policy, struct party *party,
 	} else {
 		rq->stream = party;
 		rq->stream_size = IN_PARTY;
+		/* Only the inner policy lets requests expire. */
+		rq->expires_ns = SS_FOREVER;
 		ss_sorted_add(&party->sorted, rq);
 	}
-	list_add_tail(&rq->age_node, &party->age);
-	ss_older(&party->age, rq, age_node);
+	ss_add_by_age(&party->age, rq, age_node);
 	if (!party->nr_pending++) {
 		list_add_tail(&party->ready, &all->ready);
 		all->nr_ready++;

@@ -139,8 +139,7 @@ static void turns_joins(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_policy *inner = policy->inner;
 	struct party *party = party_of(policy->state, rq);
 
-	if (rq->stream_size == IN_INNER && next->stream_size == IN_INNER &&
-	    inner->ops->joins)
+	if (rq->stream_size == IN_INNER && inner->ops->joins)
 		inner->ops->joins(inner, rq, next);
 	ss_older(&party->age, rq, age_node);
 }
