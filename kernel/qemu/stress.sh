@@ -265,7 +265,9 @@ unplug() {
 		[ -e $hold ] || set_file /sys/block/emu2/queue/scheduler stream
 		dd if=/dev/emu2 of=/dev/null bs=64k iflag=direct 2>/dev/null &
 		dd if=/dev/emu2 of=/dev/null bs=16k skip=2048 2>/dev/null &
-		dd if=/dev/zero of=/dev/emu2 bs=256k oflag=direct 2>/dev/null &
+		# A late one would leave a file where the disk was.
+		dd if=/dev/zero of=/dev/emu2 bs=256k oflag=direct \
+			conv=nocreat 2>/dev/null &
 		pause 1
 		rmdir /sys/kernel/config/hdd-emu/emu2 && note emu2 unplugged
 		wait
