@@ -20,6 +20,7 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
+#include "hdd_dirty.h"
 #include "hdd_geometry.h"
 
 /* Sectors the host waits for after the medium: the last physical one. */
@@ -31,6 +32,13 @@
  */
 #define HDD_PIECE_SECTORS 512
 
+/*
+ * Beside reads the write cache has its share in bursts that begin when it is
+ * owed so many revolutions: then going there and back is a small part of one.
+ * Half: a third of a burst is moving. Double: a read waits 130 ms for it.
+ */
+#define HDD_BURST_REVOLUTIONS 8
+
 /* Setting up. */
 
 static int hdd_check_common(const struct hdd_params *p, const char **why)
@@ -38,7 +46,7 @@ static int hdd_check_common(const struct hdd_params *p, const char **why)
 	*why = "capacity_sectors must be between 1 and 2^48";
 	if (!p->capacity_sectors || p->capacity_sectors >> 48)
 		return -EINVAL;
-	*why = "queue_depth must be between 1 and 32";
+	*why = "queue_depth must be between 1 and 254";
 	if (p->queue_depth < 1 || p->queue_depth > HDD_MAX_DEPTH)
 		return -EINVAL;
 	*why = "interface_bytes_per_s must be between 1000000 and 100000000000";
@@ -57,6 +65,15 @@ static int hdd_check_common(const struct hdd_params *p, const char **why)
 
 static int hdd_check_caches(const struct hdd_params *p, const char **why)
 {
+	u32 i;
+
+	*why = "interface_order is not one of enum hdd_interface";
+	if (p->interface_order > HDD_INTERFACE_SERIES)
+		return -EINVAL;
+	*why = "each of overhead_ns must be below 100000000";
+	for (i = 0; i < 2 * HDD_CLASSES; i++)
+		if (p->overhead_ns[i] >= 100000000)
+			return -EINVAL;
 	*why = "queue_order is not one of enum hdd_order";
 	if (p->queue_order > HDD_ORDER_SPTF)
 		return -EINVAL;
@@ -72,7 +89,19 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 	*why = "readahead_sectors must not be larger than segment_sectors";
 	if (p->readahead_sectors > p->segment_sectors)
 		return -EINVAL;
-	*why = "write_cache_extents must be between 1 and 256";
+	*why = "segment_keeps_read and write_cache_durable must be 0 or 1";
+	if (p->segment_keeps_read > 1 || p->write_cache_durable > 1)
+		return -EINVAL;
+	*why = "physical_sectors must be 1 or 8";
+	if (p->physical_sectors != 1 && p->physical_sectors != 8)
+		return -EINVAL;
+	*why = "write_order is not one of enum hdd_write_order";
+	if (p->write_order > HDD_WRITE_SPTF)
+		return -EINVAL;
+	*why = "write_share_permille must be between 0 and 900";
+	if (p->write_share_permille > 900)
+		return -EINVAL;
+	*why = "write_cache_extents must be between 1 and 32768";
 	if (p->write_cache_sectors && (p->write_cache_extents < 1 ||
 				       p->write_cache_extents > HDD_MAX_DIRTY))
 		return -EINVAL;
@@ -132,7 +161,8 @@ int hdd_init(struct hdd *hdd, const struct hdd_params *params, const char **why)
 {
 	int err;
 
-	memset(hdd, 0, sizeof(*hdd));
+	/* The pool of the write cache needs no zeroes. */
+	memset(hdd, 0, offsetof(struct hdd, dirty));
 	hdd->params = *params;
 	hdd->depth = params->queue_depth;
 	*why = "kind is not one of enum hdd_kind";
@@ -159,6 +189,7 @@ int hdd_init(struct hdd *hdd, const struct hdd_params *params, const char **why)
 		return err;
 	hdd->tail_ns = (u32)hdd_bus_ns(hdd, HDD_TAIL_SECTORS);
 	hdd_init_segments(hdd);
+	hdd_dirty_init(hdd);
 	return 0;
 }
 
@@ -201,31 +232,74 @@ static void hdd_finish(struct hdd *hdd, struct hdd_cmd *cmd, u64 done_ns)
 		hdd->done_last = cmd;
 }
 
-/* A command that the drive's electronics alone can answer. */
-static void hdd_finish_bus(struct hdd *hdd, struct hdd_cmd *cmd, u64 start_ns)
+/* The controller's time for a command of @class that has just come. */
+static u64 hdd_overhead_ns(const struct hdd *hdd, enum hdd_class class)
 {
-	u64 done_ns = max_t(u64, start_ns, hdd->bus_free_ns) +
-		      hdd_bus_ns(hdd, cmd->nr_sectors);
+	return hdd->params
+		.overhead_ns[class + (hdd->last_wrote ? HDD_CLASSES : 0)];
+}
 
+/*
+ * The interface carries @nr_sectors, not before @from_ns; gives its end. What
+ * fits into a gap before data that the medium is yet to give goes there.
+ */
+static u64 hdd_bus_carry(struct hdd *hdd, u64 nr_sectors, u64 from_ns)
+{
+	u64 took_ns = hdd_bus_ns(hdd, nr_sectors);
+	u64 begin_ns = max_t(u64, from_ns, hdd->gap_begin_ns);
+
+	if (begin_ns + took_ns <= hdd->gap_end_ns) {
+		hdd->gap_begin_ns = begin_ns + took_ns;
+		return hdd->gap_begin_ns;
+	}
+	if (from_ns > hdd->bus_free_ns) {
+		hdd->gap_begin_ns = hdd->bus_free_ns;
+		hdd->gap_end_ns = from_ns;
+	}
+	hdd->bus_free_ns = max_t(u64, from_ns, hdd->bus_free_ns) + took_ns;
+	return hdd->bus_free_ns;
+}
+
+static void hdd_finish_at(struct hdd *hdd, struct hdd_cmd *cmd, u64 done_ns)
+{
 	if (hdd->params.queue_order == HDD_ORDER_FIFO)
 		done_ns = max_t(u64, done_ns, hdd->last_done_ns);
-	cmd->start_ns = start_ns;
-	hdd->bus_free_ns = done_ns;
 	hdd->quiet_since_ns = max_t(u64, hdd->quiet_since_ns, done_ns);
 	hdd_finish(hdd, cmd, done_ns);
 }
 
-/* A command whose last sector passes the head at @medium_ns. */
-static void hdd_finish_medium(struct hdd *hdd, struct hdd_cmd *cmd,
-			      u64 medium_ns)
+/* A command that the drive's electronics alone can answer. */
+static void hdd_finish_bus(struct hdd *hdd, struct hdd_cmd *cmd, u64 start_ns)
 {
-	u64 done_ns = max_t(u64, medium_ns + hdd->tail_ns,
-			    cmd->start_ns + hdd_bus_ns(hdd, cmd->nr_sectors));
+	cmd->start_ns = start_ns;
+	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd->nr_sectors, start_ns));
+}
 
-	if (hdd->params.queue_order == HDD_ORDER_FIFO)
-		done_ns = max_t(u64, done_ns, hdd->last_done_ns);
-	hdd->quiet_since_ns = max_t(u64, hdd->quiet_since_ns, done_ns);
-	hdd_finish(hdd, cmd, done_ns);
+/*
+ * A read whose last sector passes the head at @medium_ns; its data, or some of
+ * it, is there from @first_ns on.
+ */
+static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 first_ns,
+			    u64 medium_ns)
+{
+	u64 bus_ns = hdd_bus_ns(hdd, cmd->nr_sectors);
+
+	if (hdd->params.interface_order == HDD_INTERFACE_SERIES)
+		first_ns = medium_ns;
+	else
+		/* As late as it may, so that others can go before. */
+		first_ns = max_t(u64, first_ns,
+				 medium_ns + hdd->tail_ns -
+					 min_t(u64, bus_ns,
+					       medium_ns + hdd->tail_ns));
+	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd->nr_sectors, first_ns));
+}
+
+/* A write past the cache, whose data came until @bus_ns. */
+static void hdd_finish_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 bus_ns,
+			     u64 medium_ns)
+{
+	hdd_finish_at(hdd, cmd, max_t(u64, medium_ns + hdd->tail_ns, bus_ns));
 }
 
 /* Read cache: segments in order of use, and the one that grows. */
@@ -275,6 +349,18 @@ static void hdd_segment_grow(struct hdd *hdd)
 	hdd->segment_length[i] = length;
 }
 
+/* The host has what segment @i holds up to @end. */
+static void hdd_segment_given(struct hdd *hdd, u32 i, u64 end)
+{
+	u64 past;
+
+	if (hdd->params.segment_keeps_read || end <= hdd->segment_first[i])
+		return;
+	past = min_t(u64, end - hdd->segment_first[i], hdd->segment_length[i]);
+	hdd->segment_first[i] += past;
+	hdd->segment_length[i] -= past;
+}
+
 static void hdd_ahead_limit(struct hdd *hdd, u64 read_end)
 {
 	u64 limit = min_t(u64, read_end + hdd->params.readahead_sectors,
@@ -303,45 +389,6 @@ static void hdd_ahead_stop(struct hdd *hdd, u64 ns)
 
 /* Mechanism. */
 
-/* Getting the head to @place by the arm and the switch alone. */
-static inline u32 hdd_move_ns(const struct hdd *hdd,
-			      const struct hdd_place *place, bool write)
-{
-	u32 from = hdd_cylinder(hdd, &hdd->head);
-	u32 to = hdd_cylinder(hdd, place);
-	u32 ns;
-
-	if (from != to)
-		ns = hdd_seek_ns(hdd, from < to ? to - from : from - to);
-	else if (place->head != hdd->head.head)
-		ns = hdd->params.head_switch_ns;
-	else if (write && !hdd->head_wrote)
-		return hdd->params.write_settle_ns;
-	else
-		return 0;
-	return write ? ns + hdd->params.write_settle_ns : ns;
-}
-
-/*
- * From @start_ns until @sector is under the head. Going on behind the last
- * sector transferred needs no move: the head follows at each track's end,
- * within the skew.
- */
-static u64 hdd_position_ns(const struct hdd *hdd, u64 sector,
-			   const struct hdd_place *place, u32 angle_ns,
-			   bool write, u64 start_ns)
-{
-	u64 move_ns = 0;
-	u32 phase;
-
-	if (sector != hdd->head_sector || (write && !hdd->head_wrote))
-		move_ns = hdd_move_ns(hdd, place, write);
-	phase = hdd_phase(hdd, start_ns + move_ns);
-	if (angle_ns < phase)
-		angle_ns += hdd->params.rotation_ns;
-	return move_ns + angle_ns - phase;
-}
-
 /*
  * Transfer @nr_sectors from @sector at @place, starting at @start_ns with the
  * way there. Gives the time spent on the way; the end is in hdd->head_ns.
@@ -358,153 +405,15 @@ static u64 hdd_transfer(struct hdd *hdd, u64 sector,
 		       hdd_stream(hdd, &hdd->head, nr_sectors);
 	hdd->head_sector = sector + nr_sectors;
 	hdd->head_wrote = write;
+	/* Part of a physical sector: it was read first, a revolution ago. */
+	if (write &&
+	    ((sector | nr_sectors) & (hdd->params.physical_sectors - 1)))
+		hdd->head_ns += hdd->params.rotation_ns;
 	hdd->free_ns = hdd->head_ns;
 	return position_ns;
 }
 
 /* Write cache. */
-
-/* The first piece of dirty data that ends behind @sector. */
-static u32 hdd_dirty_find(const struct hdd *hdd, u64 sector)
-{
-	u32 low = 0, nr = hdd->nr_dirty;
-
-	/* Without a branch on what is found: it could not be predicted. */
-	while (nr > 1) {
-		u32 half = nr / 2;
-		const struct hdd_dirty *dirty = &hdd->dirty[low + half - 1];
-
-		low += dirty->sector + dirty->nr_sectors <= sector ? half : 0;
-		nr -= half;
-	}
-	if (nr && hdd->dirty[low].sector + hdd->dirty[low].nr_sectors <= sector)
-		low++;
-	return low;
-}
-
-static void hdd_dirty_replace(struct hdd *hdd, u32 at, u32 old, u32 new)
-{
-	memmove(&hdd->dirty[at + new], &hdd->dirty[at + old],
-		(hdd->nr_dirty - at - old) * sizeof(hdd->dirty[0]));
-	hdd->nr_dirty = hdd->nr_dirty - old + new;
-}
-
-/* How much of [sector, end) is dirty, by pieces [*first, *last). */
-static u64 hdd_dirty_overlap(const struct hdd *hdd, u64 sector, u64 end,
-			     u32 *first, u32 *last)
-{
-	u64 overlap = 0;
-	u32 i = hdd_dirty_find(hdd, sector);
-
-	for (*first = i; i < hdd->nr_dirty; i++) {
-		const struct hdd_dirty *dirty = &hdd->dirty[i];
-
-		if (dirty->sector >= end)
-			break;
-		overlap += min_t(u64, end, dirty->sector + dirty->nr_sectors) -
-			   max_t(u64, sector, dirty->sector);
-	}
-	*last = i;
-	return overlap;
-}
-
-static bool hdd_dirty_holds(const struct hdd *hdd, u64 sector, u64 nr_sectors)
-{
-	u32 i = hdd_dirty_find(hdd, sector);
-
-	return i < hdd->nr_dirty && hdd->dirty[i].sector <= sector &&
-	       hdd->dirty[i].sector + hdd->dirty[i].nr_sectors >=
-		       sector + nr_sectors;
-}
-
-/*
- * Put [sector, sector + nr_sectors) into the cache, joined with what it
- * overlaps or touches. False, and no change, when there is no room.
- */
-static bool hdd_dirty_add(struct hdd *hdd, u64 sector, u64 nr_sectors)
-{
-	const struct hdd_params *p = &hdd->params;
-	u64 end = sector + nr_sectors;
-	u64 fresh;
-	u32 first, last;
-
-	fresh = nr_sectors;
-	fresh -= hdd_dirty_overlap(hdd, sector, end, &first, &last);
-	if (hdd->dirty_sectors + fresh > p->write_cache_sectors)
-		return false;
-	if (first > 0 &&
-	    hdd->dirty[first - 1].sector + hdd->dirty[first - 1].nr_sectors ==
-		    sector)
-		first--;
-	if (last < hdd->nr_dirty && hdd->dirty[last].sector == end)
-		last++;
-	if (first == last && hdd->nr_dirty >= p->write_cache_extents)
-		return false;
-	if (first < last) {
-		const struct hdd_dirty *tail = &hdd->dirty[last - 1];
-
-		sector = min_t(u64, sector, hdd->dirty[first].sector);
-		end = max_t(u64, end, tail->sector + tail->nr_sectors);
-	}
-	if (last - first != 1)
-		hdd_dirty_replace(hdd, first, last - first, 1);
-	hdd->dirty[first].sector = sector;
-	hdd->dirty[first].nr_sectors = end - sector;
-	hdd->dirty_sectors += fresh;
-	hdd->wrote = true;
-	return true;
-}
-
-/* Room for @nr_sectors anywhere. */
-static bool hdd_dirty_has_room(const struct hdd *hdd, u64 nr_sectors)
-{
-	const struct hdd_params *p = &hdd->params;
-
-	return hdd->nr_dirty < p->write_cache_extents &&
-	       hdd->dirty_sectors + nr_sectors <= p->write_cache_sectors;
-}
-
-/* [sector, end) was written to the medium by another way: forget it here. */
-static void hdd_dirty_drop(struct hdd *hdd, u64 sector, u64 end)
-{
-	struct hdd_dirty left, right;
-	u32 first, last, keep = 0;
-
-	if (!hdd->nr_dirty)
-		return;
-	hdd->dirty_sectors -= hdd_dirty_overlap(hdd, sector, end, &first,
-						&last);
-	if (first == last)
-		return;
-	left.sector = hdd->dirty[first].sector;
-	left.nr_sectors = sector > left.sector ? sector - left.sector : 0;
-	right = hdd->dirty[last - 1];
-	right.nr_sectors += right.sector;
-	right.nr_sectors = right.nr_sectors > end ? right.nr_sectors - end : 0;
-	right.sector = end;
-	if (left.nr_sectors && right.nr_sectors &&
-	    hdd->nr_dirty - (last - first) + 2 > HDD_MAX_DIRTY) {
-		/* No room for two pieces: the hole stays, as if rewritten. */
-		hdd->dirty_sectors += end - sector;
-		return;
-	}
-	keep = !!left.nr_sectors + !!right.nr_sectors;
-	hdd_dirty_replace(hdd, first, last - first, keep);
-	if (right.nr_sectors)
-		hdd->dirty[first + keep - 1] = right;
-	if (left.nr_sectors)
-		hdd->dirty[first] = left;
-}
-
-/* The next piece to write out: upwards from the head, then from the start. */
-static u32 hdd_dirty_next(const struct hdd *hdd)
-{
-	u32 i = hdd_dirty_find(hdd, hdd->head_sector);
-
-	if (i < hdd->nr_dirty && hdd->dirty[i].sector < hdd->head_sector)
-		i++;
-	return i < hdd->nr_dirty ? i : 0;
-}
 
 /* Write one piece out, from @start_ns. Gives the time spent on the way. */
 static u64 hdd_dirty_write(struct hdd *hdd, u64 start_ns)
@@ -512,20 +421,14 @@ static u64 hdd_dirty_write(struct hdd *hdd, u64 start_ns)
 	struct hdd_dirty *dirty;
 	struct hdd_place place;
 	u64 nr, position_ns;
-	u32 i;
 
 	hdd_ahead_stop(hdd, start_ns);
-	i = hdd_dirty_next(hdd);
-	dirty = &hdd->dirty[i];
+	dirty = hdd_dirty_next(hdd, start_ns);
 	nr = min_t(u64, dirty->nr_sectors, HDD_PIECE_SECTORS);
 	hdd_locate(hdd, dirty->sector, &place);
 	position_ns = hdd_transfer(hdd, dirty->sector, &place,
 				   hdd_angle(hdd, &place), nr, true, start_ns);
-	dirty->sector += nr;
-	dirty->nr_sectors -= nr;
-	hdd->dirty_sectors -= nr;
-	if (!dirty->nr_sectors)
-		hdd_dirty_replace(hdd, i, 1, 0);
+	hdd_dirty_written(hdd, dirty, nr);
 	return position_ns;
 }
 
@@ -538,8 +441,36 @@ static bool hdd_dirty_presses(const struct hdd *hdd)
 
 static bool hdd_cacheable(const struct hdd *hdd, const struct hdd_cmd *cmd)
 {
-	return cmd->op == HDD_WRITE && !cmd->fua &&
+	return cmd->op == HDD_WRITE &&
+	       (!cmd->fua || hdd->params.write_cache_durable) &&
 	       cmd->nr_sectors <= hdd->params.write_cache_sectors;
+}
+
+/* The medium served the host for @took_ns: write-out is owed its share. */
+static void hdd_write_owe(struct hdd *hdd, u64 took_ns)
+{
+	u64 share = hdd->params.write_share_permille;
+	s64 most_ns = (s64)hdd->params.rotation_ns * HDD_BURST_REVOLUTIONS;
+
+	if (!share || !hdd->nr_dirty || !hdd_dirty_presses(hdd))
+		return;
+	hdd->write_owed_ns += (s64)div64_u64(took_ns * share, 1000 - share);
+	hdd->write_owed_ns = min_t(s64, hdd->write_owed_ns, most_ns);
+}
+
+/* A burst of write-out from @at_ns, if it is due. Gives its end. */
+static u64 hdd_write_burst(struct hdd *hdd, u64 at_ns)
+{
+	s64 due_ns = (s64)hdd->params.rotation_ns * HDD_BURST_REVOLUTIONS;
+
+	if (hdd->write_owed_ns < due_ns)
+		return at_ns;
+	while (hdd->write_owed_ns > 0 && hdd->nr_dirty) {
+		hdd_dirty_write(hdd, at_ns);
+		hdd->write_owed_ns -= (s64)(hdd->free_ns - at_ns);
+		at_ns = hdd->free_ns;
+	}
+	return at_ns;
 }
 
 /* Commands on the mechanism. */
@@ -560,6 +491,7 @@ static void hdd_start_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 	from = hdd->segment_first[i] + hdd->segment_length[i];
 	if (from >= end) {
 		/* Came into the cache while it waited. */
+		hdd_segment_given(hdd, (u32)i, end);
 		hdd_finish_bus(hdd, cmd, at_ns);
 		hdd->work_end_ns = at_ns;
 		return;
@@ -570,23 +502,30 @@ static void hdd_start_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 	}
 	cmd->position_ns = hdd_transfer(hdd, from, &cmd->place, cmd->angle_ns,
 					end - from, false, at_ns);
+	hdd_write_owe(hdd, hdd->head_ns - at_ns);
 	hdd_segment_grow(hdd);
+	hdd_segment_given(hdd, (u32)i, end);
 	hdd->ahead = true;
 	hdd->ahead_limit = 0;
 	hdd_ahead_limit(hdd, end);
 	hdd->work_end_ns = hdd->head_ns;
-	hdd_finish_medium(hdd, cmd, hdd->head_ns);
+	hdd_finish_read(hdd, cmd, at_ns + cmd->position_ns, hdd->head_ns);
 }
 
 static void hdd_start_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 {
+	u64 bus_ns;
+
 	if (!hdd_cacheable(hdd, cmd)) {
+		bus_ns = hdd_bus_carry(hdd, cmd->nr_sectors, at_ns);
+		if (hdd->params.interface_order == HDD_INTERFACE_SERIES)
+			at_ns = bus_ns;
 		cmd->position_ns = hdd_transfer(hdd, cmd->sector, &cmd->place,
 						cmd->angle_ns, cmd->nr_sectors,
 						true, at_ns);
 		hdd_dirty_drop(hdd, cmd->sector, cmd->sector + cmd->nr_sectors);
 		hdd->work_end_ns = hdd->head_ns;
-		hdd_finish_medium(hdd, cmd, hdd->head_ns);
+		hdd_finish_write(hdd, cmd, bus_ns, hdd->head_ns);
 		return;
 	}
 	/* It waits for room; that it might overlap has been tried before. */
@@ -603,11 +542,11 @@ static void hdd_start_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 
 static void hdd_start_flush(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 {
-	while (hdd->nr_dirty) {
+	while (hdd->nr_dirty && !hdd->params.write_cache_durable) {
 		cmd->position_ns += hdd_dirty_write(hdd, at_ns);
 		at_ns = hdd->free_ns;
 	}
-	if (hdd->wrote)
+	if (hdd->wrote && !hdd->params.write_cache_durable)
 		at_ns += hdd->params.flush_ns;
 	hdd->wrote = false;
 	at_ns = max_t(u64, at_ns, hdd->last_done_ns);
@@ -618,15 +557,16 @@ static void hdd_start_flush(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 	hdd_finish(hdd, cmd, at_ns);
 }
 
-/* Positioning for the next piece of the write cache, from @at_ns. */
-static u64 hdd_dirty_cost_ns(const struct hdd *hdd, u64 at_ns)
+/* Until @cmd, which goes into the write cache, has room there, from @at_ns. */
+static u64 hdd_room_ns(const struct hdd *hdd, const struct hdd_cmd *cmd,
+		       u64 at_ns)
 {
 	const struct hdd_dirty *dirty;
 	struct hdd_place place;
 
-	if (!hdd->nr_dirty)
+	if (hdd_dirty_has_room(hdd, cmd->nr_sectors))
 		return 0;
-	dirty = &hdd->dirty[hdd_dirty_next(hdd)];
+	dirty = hdd_dirty_next(hdd, at_ns);
 	hdd_locate(hdd, dirty->sector, &place);
 	return hdd_position_ns(hdd, dirty->sector, &place,
 			       hdd_angle(hdd, &place), true, at_ns);
@@ -650,7 +590,7 @@ static u32 hdd_choose(const struct hdd *hdd, u64 at_ns)
 		if (hdd_cacheable(hdd, cmd)) {
 			/* Waits for room; any piece written out gives some. */
 			if (room_ns == U64_MAX)
-				room_ns = hdd_dirty_cost_ns(hdd, at_ns);
+				room_ns = hdd_room_ns(hdd, cmd, at_ns);
 			cost_ns = room_ns;
 		} else {
 			cost_ns = hdd_position_ns(hdd, cmd->sector, &cmd->place,
@@ -676,15 +616,13 @@ static void hdd_start_next(struct hdd *hdd, u64 at_ns)
 	u32 i;
 
 	at_ns = max_t(u64, at_ns, hdd->free_ns);
-	at_ns = max_t(u64, at_ns,
-		      hdd->queue[0]->submit_ns +
-			      hdd->params.command_overhead_ns);
+	at_ns = max_t(u64, at_ns, hdd->queue[0]->ready_ns);
 	hdd_ahead_stop(hdd, at_ns);
+	at_ns = hdd_write_burst(hdd, at_ns);
 	i = hdd_choose(hdd, at_ns);
 	cmd = hdd->queue[i];
 	/* A newer one than queue[0] may still be being decoded. */
-	at_ns = max_t(u64, at_ns,
-		      cmd->submit_ns + hdd->params.command_overhead_ns);
+	at_ns = max_t(u64, at_ns, cmd->ready_ns);
 	hdd->nr_queued--;
 	memmove(&hdd->queue[i], &hdd->queue[i + 1],
 		(hdd->nr_queued - i) * sizeof(hdd->queue[0]));
@@ -738,9 +676,9 @@ static inline u64 hdd_advance(struct hdd *hdd, u64 now_ns)
  */
 static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 {
-	u64 start_ns = now_ns + hdd->params.command_overhead_ns;
+	u64 start_ns = now_ns + hdd_overhead_ns(hdd, HDD_CLASS_READ_HIT);
 	u64 end = cmd->sector + cmd->nr_sectors;
-	u64 first = hdd->segment_first[hdd->segment_filled];
+	u64 first_ns, first = hdd->segment_first[hdd->segment_filled];
 	struct hdd_place stop, place;
 	u64 stop_ns, wait_ns = 0;
 	bool here;
@@ -781,6 +719,7 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 		}
 	}
 	hdd_ahead_limit(hdd, end);
+	first_ns = max_t(u64, start_ns, hdd->head_ns);
 	here = end <= hdd->head_sector && hdd->work_end_ns <= now_ns;
 	if (end > hdd->head_sector) {
 		/* Passing over a gap is the way to what was asked for. */
@@ -801,6 +740,7 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 		hdd->head_sector = end;
 		hdd_segment_grow(hdd);
 	}
+	hdd_segment_given(hdd, hdd->segment_filled, end);
 	if (here || hdd->head_ns <= start_ns) {
 		hdd_finish_bus(hdd, cmd, start_ns);
 		return true;
@@ -808,13 +748,13 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	cmd->start_ns = start_ns;
 	hdd->free_ns = hdd->head_ns;
 	hdd->work_end_ns = hdd->head_ns;
-	hdd_finish_medium(hdd, cmd, hdd->head_ns);
+	hdd_finish_read(hdd, cmd, first_ns, hdd->head_ns);
 	return true;
 }
 
 static bool hdd_read_cached(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 {
-	u64 start_ns = now_ns + hdd->params.command_overhead_ns;
+	u64 start_ns = now_ns + hdd_overhead_ns(hdd, HDD_CLASS_READ_HIT);
 	u64 end = cmd->sector + cmd->nr_sectors;
 	int i;
 
@@ -826,6 +766,7 @@ static bool hdd_read_cached(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 		/* The end of this one may not be there yet. */
 		if (i == hdd->segment_filled)
 			start_ns = max_t(u64, start_ns, hdd->work_end_ns);
+		hdd_segment_given(hdd, (u32)i, end);
 	} else if (!hdd->nr_dirty ||
 		   !hdd_dirty_holds(hdd, cmd->sector, cmd->nr_sectors)) {
 		return false;
@@ -839,7 +780,8 @@ static bool hdd_write_cached(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	if (!hdd_cacheable(hdd, cmd) ||
 	    !hdd_dirty_add(hdd, cmd->sector, cmd->nr_sectors))
 		return false;
-	hdd_finish_bus(hdd, cmd, now_ns + hdd->params.command_overhead_ns);
+	hdd_finish_bus(hdd, cmd,
+		       now_ns + hdd_overhead_ns(hdd, HDD_CLASS_WRITE_HIT));
 	return true;
 }
 
@@ -896,12 +838,17 @@ static void hdd_flat_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 
 static void hdd_enqueue(struct hdd *hdd, struct hdd_cmd *cmd)
 {
+	enum hdd_class class = HDD_CLASS_WRITE_HIT;
+
 	if (cmd->op == HDD_FLUSH) {
 		hdd->nr_flushes++;
 	} else if (!hdd_cacheable(hdd, cmd)) {
+		class = cmd->op == HDD_READ ? HDD_CLASS_READ_MISS :
+					      HDD_CLASS_WRITE_MISS;
 		hdd_locate(hdd, cmd->sector, &cmd->place);
 		cmd->angle_ns = hdd_angle(hdd, &cmd->place);
 	}
+	cmd->ready_ns = cmd->submit_ns + hdd_overhead_ns(hdd, class);
 	hdd->queue[hdd->nr_queued++] = cmd;
 	if (hdd->work_end_ns <= hdd->clock_ns)
 		hdd_start_next(hdd, hdd->clock_ns);
@@ -931,13 +878,13 @@ void hdd_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 
 	/* Nothing may pass a flush, nor in FIFO order a waiting command. */
 	in_order = hdd->nr_queued && hdd->params.queue_order == HDD_ORDER_FIFO;
-	if (!in_order && !hdd->nr_flushes && hdd->flush_end_ns <= now_ns) {
-		if (cmd->op == HDD_READ && hdd_read_cached(hdd, cmd, now_ns))
-			return;
-		if (cmd->op == HDD_WRITE && hdd_write_cached(hdd, cmd, now_ns))
-			return;
-	}
-	hdd_enqueue(hdd, cmd);
+	if (in_order || hdd->nr_flushes || hdd->flush_end_ns > now_ns ||
+	    !(cmd->op == HDD_READ  ? hdd_read_cached(hdd, cmd, now_ns) :
+	      cmd->op == HDD_WRITE ? hdd_write_cached(hdd, cmd, now_ns) :
+				     false))
+		hdd_enqueue(hdd, cmd);
+	if (cmd->op != HDD_FLUSH)
+		hdd->last_wrote = cmd->op == HDD_WRITE;
 }
 
 struct hdd_cmd *hdd_pop(struct hdd *hdd, u64 now_ns)

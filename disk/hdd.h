@@ -16,6 +16,7 @@
 #define HDD_H
 
 #include <linux/kernel.h>
+#include <linux/rbtree.h>
 #include <linux/types.h>
 
 #include "hdd_params.h"
@@ -59,6 +60,7 @@ struct hdd_cmd {
 	struct hdd_cmd *next;
 	struct hdd_place place;
 	u32 angle_ns;
+	u64 ready_ns; /* decoded: the mechanism may begin */
 };
 
 /* One zone, prepared for quick look-ups. */
@@ -78,6 +80,10 @@ struct hdd_zone {
 
 /* Data that the write cache has acknowledged and the medium lacks. */
 struct hdd_dirty {
+	union {
+		struct rb_node node;
+		struct hdd_dirty *next_free;
+	};
 	u64 sector;
 	u64 nr_sectors;
 };
@@ -106,7 +112,11 @@ struct hdd {
 	struct hdd_place head; /* ... where that is, ... */
 	u64 head_ns; /* ... and since when; used by reading ahead */
 	bool head_wrote; /* the head is settled for writing */
+	/* The interface: a gap in what it is to carry, and when it is free. */
+	u64 gap_begin_ns;
+	u64 gap_end_ns;
 	u64 bus_free_ns;
+	bool last_wrote; /* the last command was a write */
 
 	/* The read cache. Reading ahead goes on at the head. */
 	u64 segment_first[HDD_MAX_SEGMENTS];
@@ -119,10 +129,13 @@ struct hdd {
 	bool ahead; /* reading ahead, too */
 	u64 ahead_limit; /* up to this sector */
 
-	/* The write cache: disjoint, by sector. */
-	struct hdd_dirty dirty[HDD_MAX_DIRTY];
+	/* The write cache (hdd_dirty.h). */
+	struct rb_root dirty_tree;
+	struct hdd_dirty *dirty_free;
 	u32 nr_dirty;
+	u32 nr_dirty_used; /* of dirty[], from its start */
 	u64 dirty_sectors;
+	s64 write_owed_ns; /* of its share beside reads */
 	u64 quiet_since_ns; /* last time a host's command ended */
 	bool wrote; /* into the cache, since the last flush */
 
@@ -142,11 +155,14 @@ struct hdd {
 	/* Flat. */
 	u64 channel_free_ns[HDD_MAX_CHANNELS];
 	u64 flat_ps[2]; /* per sector, by HDD_READ and HDD_WRITE */
+
+	struct hdd_dirty dirty[HDD_MAX_DIRTY]; /* last: most is never touched */
 };
 
 /*
  * Make @hdd the disk that @params describes, idle at time 0, its heads at
- * sector 0. 0, or -EINVAL with one sentence in *@why (a constant string).
+ * sector 0. It may not be moved in memory. 0, or -EINVAL with one sentence in
+ * *@why (a constant string).
  */
 int hdd_init(struct hdd *hdd, const struct hdd_params *params,
 	     const char **why);

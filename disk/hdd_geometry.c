@@ -43,10 +43,11 @@ static int hdd_check_mechanics(const struct hdd_params *p, const char **why)
 	if (p->track_skew_ns >= p->rotation_ns ||
 	    p->cylinder_skew_ns >= p->rotation_ns)
 		return -EINVAL;
-	*why = "head_switch_ns and write_settle_ns must be below 50000000";
-	if (p->head_switch_ns > 50000000 || p->write_settle_ns > 50000000)
+	*why = "head_switch_ns, write_settle_ns and write_saves_ns must be at most 50000000";
+	if (p->head_switch_ns > 50000000 || p->write_settle_ns > 50000000 ||
+	    p->write_saves_ns > 50000000)
 		return -EINVAL;
-	*why = "there must be between 1 and 64 seek points";
+	*why = "there must be between 1 and 256 seek points";
 	if (p->nr_seek_points < 1 || p->nr_seek_points > HDD_MAX_SEEK_POINTS)
 		return -EINVAL;
 	*why = "the first seek point must be for 1 cylinder";
@@ -61,8 +62,8 @@ static int hdd_check_mechanics(const struct hdd_params *p, const char **why)
 		*why = "seek points must have ascending distances";
 		if (p->seek_cylinders[i] <= p->seek_cylinders[i - 1])
 			return -EINVAL;
-		*why = "seek times must not fall with the distance";
-		if (p->seek_ns[i] < p->seek_ns[i - 1])
+		*why = "a seek time is less than nine tenths of one for a shorter distance";
+		if (p->seek_ns[i] < p->seek_ns[i - 1] - p->seek_ns[i - 1] / 10)
 			return -EINVAL;
 	}
 	*why = "the last seek point must reach the full stroke";
@@ -82,7 +83,7 @@ static int hdd_check_mechanics(const struct hdd_params *p, const char **why)
 /* The given curve at @cylinders, by straight lines; beyond its end, its end. */
 static u32 hdd_seek_curve(const struct hdd_params *p, u64 cylinders)
 {
-	u64 across, rise;
+	s64 across, rise;
 	u32 i;
 
 	if (!cylinders)
@@ -91,9 +92,9 @@ static u32 hdd_seek_curve(const struct hdd_params *p, u64 cylinders)
 		if (cylinders > p->seek_cylinders[i])
 			continue;
 		across = p->seek_cylinders[i] - p->seek_cylinders[i - 1];
-		rise = p->seek_ns[i] - p->seek_ns[i - 1];
-		rise *= cylinders - p->seek_cylinders[i - 1];
-		return p->seek_ns[i - 1] + (u32)div64_u64(rise, across);
+		rise = (s64)p->seek_ns[i] - p->seek_ns[i - 1];
+		rise *= (s64)cylinders - p->seek_cylinders[i - 1];
+		return (u32)(p->seek_ns[i - 1] + div64_s64(rise, across));
 	}
 	return p->seek_ns[p->nr_seek_points - 1];
 }

@@ -131,8 +131,51 @@ static inline u32 hdd_seek_ns(const struct hdd *hdd, u32 cylinders)
 	i = cylinders >> hdd->seek_shift;
 	from = hdd->seek_far[i];
 	cylinders -= i << hdd->seek_shift;
-	return from + (u32)(((u64)(hdd->seek_far[i + 1] - from) * cylinders) >>
-			    hdd->seek_shift);
+	return (u32)(from + ((((s64)hdd->seek_far[i + 1] - from) * cylinders) >>
+			     hdd->seek_shift));
+}
+
+/* Getting the head to @place by the arm and the switch alone. */
+static inline u32 hdd_move_ns(const struct hdd *hdd,
+			      const struct hdd_place *place, bool write)
+{
+	const struct hdd_params *p = &hdd->params;
+	u32 from = hdd_cylinder(hdd, &hdd->head);
+	u32 to = hdd_cylinder(hdd, place);
+	u32 ns;
+
+	if (from != to)
+		ns = hdd_seek_ns(hdd, from < to ? to - from : from - to);
+	else if (place->head != hdd->head.head)
+		ns = p->head_switch_ns;
+	else if (write && !hdd->head_wrote)
+		return p->write_settle_ns;
+	else
+		return 0;
+	if (!write)
+		return ns;
+	ns += p->write_settle_ns;
+	return ns > p->write_saves_ns ? ns - p->write_saves_ns : 0;
+}
+
+/*
+ * From @start_ns until @sector is under the head. Going on behind the last
+ * sector transferred needs no move: the head follows at each track's end,
+ * within the skew.
+ */
+static inline u64 hdd_position_ns(const struct hdd *hdd, u64 sector,
+				  const struct hdd_place *place, u32 angle_ns,
+				  bool write, u64 start_ns)
+{
+	u64 move_ns = 0;
+	u32 phase;
+
+	if (sector != hdd->head_sector || (write && !hdd->head_wrote))
+		move_ns = hdd_move_ns(hdd, place, write);
+	phase = hdd_phase(hdd, start_ns + move_ns);
+	if (angle_ns < phase)
+		angle_ns += hdd->params.rotation_ns;
+	return move_ns + angle_ns - phase;
 }
 
 /*

@@ -168,16 +168,24 @@ static u64 hdd_measure_random(struct hdd *hdd, u8 op)
 	return div_u64(now_ns, HDD_PROBE_RANDOM);
 }
 
-/* @depth commands in the disk all the time. */
-static u64 hdd_measure_deep(struct hdd *hdd, struct hdd_cmd *cmds, u32 depth)
+/*
+ * The mean time of a 4 KiB command with @depth of them in the disk all the
+ * time; of writes once the cache is full.
+ */
+static u64 hdd_measure_deep(struct hdd *hdd, struct hdd_cmd *cmds, u32 depth,
+			    u8 op)
 {
 	struct hdd_random random = { .state = 88172645463325252ULL };
 	u64 span = hdd->params.capacity_sectors / HDD_PROBE_SECTORS;
 	struct hdd_cmd *cmd;
-	u64 now_ns = 0;
-	u32 i;
+	u64 now_ns = 0, start_ns = 0;
+	u32 i, warm = 0;
 
-	for (i = 0; i < HDD_PROBE_RANDOM + depth; i++) {
+	if (op == HDD_WRITE && hdd->params.write_cache_sectors)
+		warm = 2 * hdd->params.write_cache_extents;
+	for (i = 0; i < warm + HDD_PROBE_RANDOM + depth; i++) {
+		if (i == warm + depth)
+			start_ns = now_ns;
 		if (i < depth) {
 			cmd = &cmds[i];
 		} else {
@@ -187,11 +195,11 @@ static u64 hdd_measure_deep(struct hdd *hdd, struct hdd_cmd *cmds, u32 depth)
 		cmd->sector = HDD_PROBE_SECTORS *
 			      hdd_random_below(&random, span);
 		cmd->nr_sectors = HDD_PROBE_SECTORS;
-		cmd->op = HDD_READ;
+		cmd->op = op;
 		cmd->fua = false;
 		hdd_submit(hdd, cmd, now_ns);
 	}
-	return div_u64(now_ns, HDD_PROBE_RANDOM);
+	return div_u64(now_ns - start_ns, HDD_PROBE_RANDOM);
 }
 
 /* Bytes per second of reading or writing on from @sector, 1 MiB each. */
@@ -303,11 +311,15 @@ int hdd_measure_figures(struct hdd *scratch, struct hdd_cmd *cmds,
 	figures->random_write_ns = hdd_measure_random(scratch, HDD_WRITE);
 	hdd_init(scratch, params, why);
 	ns = hdd_measure_deep(scratch, cmds,
-			      min_t(u32, 16, params->queue_depth));
+			      min_t(u32, 16, params->queue_depth), HDD_READ);
 	figures->read_iops_16_1000 = div64_u64(1000000000000ULL, ns);
 	hdd_init(scratch, params, why);
-	ns = hdd_measure_deep(scratch, cmds, params->queue_depth);
+	ns = hdd_measure_deep(scratch, cmds, params->queue_depth, HDD_READ);
 	figures->read_iops_deep_1000 = div64_u64(1000000000000ULL, ns);
+	hdd_init(scratch, params, why);
+	ns = hdd_measure_deep(scratch, cmds,
+			      min_t(u32, 16, params->queue_depth), HDD_WRITE);
+	figures->write_iops_16_1000 = div64_u64(1000000000000ULL, ns);
 
 	span = min_t(u64, capacity,
 		     (u64)HDD_PROBE_STREAM_SECTORS * HDD_PROBE_STREAMS);

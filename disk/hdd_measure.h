@@ -33,6 +33,7 @@ struct hdd_figures {
 	u64 read_iops_1000; /* 4 KiB reads per 1000 s, depth 1 */
 	u64 read_iops_16_1000; /* the same, depth 16 or the most it has */
 	u64 read_iops_deep_1000; /* the same, at the drive's full depth */
+	u64 write_iops_16_1000; /* cached 4 KiB writes, as read_iops_16_1000 */
 	u64 outer_bytes_per_s; /* sequential reads of 1 MiB: first, ... */
 	u64 middle_bytes_per_s;
 	u64 inner_bytes_per_s; /* ... last part of the capacity */

@@ -12,10 +12,10 @@
 #include <linux/types.h>
 
 #define HDD_MAX_ZONES 64
-#define HDD_MAX_SEEK_POINTS 64
+#define HDD_MAX_SEEK_POINTS 256
 #define HDD_MAX_SEGMENTS 64
-#define HDD_MAX_DIRTY 256
-#define HDD_MAX_DEPTH 32
+#define HDD_MAX_DIRTY 32768
+#define HDD_MAX_DEPTH 254
 #define HDD_MAX_CHANNELS 32
 
 enum hdd_kind {
@@ -29,17 +29,44 @@ enum hdd_order {
 	HDD_ORDER_SPTF, /* the one with the shortest positioning time */
 };
 
+/* Which of the write cache goes to the medium next. */
+enum hdd_write_order {
+	HDD_WRITE_SWEEP, /* upwards from the head, then from the start */
+	HDD_WRITE_SPTF, /* the shortest positioning time near the head */
+};
+
+/* When the interface carries what the medium has. */
+enum hdd_interface {
+	HDD_INTERFACE_OVERLAPPED, /* while it passes the head */
+	HDD_INTERFACE_SERIES, /* before a write's way there, after a read */
+};
+
+/* What a command needs, for its overhead. */
+enum hdd_class {
+	HDD_CLASS_READ_MISS, /* the medium */
+	HDD_CLASS_READ_HIT, /* the cache alone */
+	HDD_CLASS_WRITE_MISS,
+	HDD_CLASS_WRITE_HIT,
+	HDD_CLASSES,
+};
+
 struct hdd_params {
 	u64 capacity_sectors; /* what the host sees, at least 1 */
 	u32 kind; /* enum hdd_kind */
 
 	/* Both kinds. */
-	u32 queue_depth; /* commands in the drive at once, 1..32 */
+	u32 queue_depth; /* commands in the drive at once, 1..254 */
 	u64 interface_bytes_per_s; /* to and from the drive's cache */
-	u32 command_overhead_ns; /* controller, per command */
+	u32 command_overhead_ns; /* controller, per command; flat only */
 	u64 flush_ns; /* fixed part of a flush that has work to do */
 
 	/* Mechanical only, down to the flat ones. */
+	u32 interface_order; /* enum hdd_interface */
+	/*
+	 * Controller, by enum hdd_class: for a command that comes after a
+	 * read, then the same for one after a write; below 100 ms.
+	 */
+	u32 overhead_ns[8];
 	u32 queue_order; /* enum hdd_order */
 	/*
 	 * SPTF: waiting 1000 ns counts as this many ns less positioning,
@@ -67,25 +94,34 @@ struct hdd_params {
 	u32 track_skew_ns;
 	u32 cylinder_skew_ns;
 	u32 head_switch_ns; /* to another surface of the same cylinder */
-	u32 write_settle_ns; /* extra for a write after moving */
+	/* For a write after moving: extra, or saved if writes settle sooner. */
+	u32 write_settle_ns; /* 0..50 ms */
+	u32 write_saves_ns; /* 0..50 ms */
+	u32 physical_sectors; /* of a sector of the medium: 1, or 8 (512e) */
 
 	/*
 	 * Seek time for reads by distance: cylinders ascending from 1 up to
-	 * the full stroke or beyond, times never falling, straight lines in
-	 * between.
+	 * the full stroke or beyond, straight lines in between. A time may be
+	 * below one of a shorter distance by a tenth of it: recorded tables
+	 * fall by what their measurement was off.
 	 */
-	u32 nr_seek_points; /* 1..64 */
-	u32 seek_cylinders[64];
-	u32 seek_ns[64];
+	u32 nr_seek_points; /* 1..256 */
+	u32 seek_cylinders[256];
+	u32 seek_ns[256];
 
 	/* The read cache: equal segments, least recently used goes. */
 	u32 segments; /* 1..64 */
 	u32 segment_sectors; /* size of one */
 	u32 readahead_sectors; /* beyond the last one read; <= a segment */
+	u32 segment_keeps_read; /* 1: what the host has had stays */
 
 	/* The write cache; write_cache_sectors 0 turns it off. */
 	u32 write_cache_sectors;
-	u32 write_cache_extents; /* separate places it can hold, 1..256 */
+	u32 write_cache_extents; /* separate places it can hold, 1..32768 */
+	u32 write_cache_durable; /* 1: it survives a power cut, 0: no */
+	u32 write_order; /* enum hdd_write_order */
+	/* Of the time beside reads, once it is half full: 0..900. */
+	u32 write_share_permille;
 	u64 write_idle_ns; /* idle this long before writing it out */
 
 	/* Flat only. */

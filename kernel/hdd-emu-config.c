@@ -27,7 +27,7 @@ struct field {
 	struct configfs_attribute attribute;
 	size_t offset; /* in struct hdd_emu */
 	u8 bytes; /* of one value */
-	u8 most_values;
+	u16 most_values;
 	u8 kinds; /* of disks that need it */
 	u64 least, most;
 };
@@ -238,7 +238,7 @@ static ssize_t store_field(struct config_item *item, enum row row,
 			    "must be 512, 1024, 2048 or 4096");
 	}
 	if (nr > 0) {
-		disk->list_length[row] = (u8)nr;
+		disk->list_length[row] = (u16)nr;
 		disk->fields_set |= BIT_ULL(row);
 	}
 	mutex_unlock(&disk->mutex);
@@ -319,6 +319,11 @@ static int check_complete(struct hdd_emu *disk)
 		err = check_list(disk, ROW_seek_cylinders, ROW_nr_seek_points);
 	if (!err)
 		err = check_list(disk, ROW_seek_ns, ROW_nr_seek_points);
+	if (!err && disk->list_length[ROW_overhead_ns] != 2 * HDD_CLASSES)
+		err = refuse(
+			disk, "power", -EINVAL,
+			"cannot be switched on: overhead_ns has %u values, not %u",
+			disk->list_length[ROW_overhead_ns], 2 * HDD_CLASSES);
 	return err;
 }
 

@@ -631,7 +631,8 @@ int hdd_emu_power_on(struct hdd_emu *disk, const char **why)
 	disk->armed_ns = U64_MAX;
 	disk->write_cache = disk->params.kind == HDD_KIND_FLAT ?
 				    disk->params.flush_ns != 0 :
-				    disk->params.write_cache_sectors != 0;
+				    disk->params.write_cache_sectors &&
+					    !disk->params.write_cache_durable;
 	disk->store.max_blocks = disk->config.memory_limit_bytes >>
 				 HDD_EMU_BLOCK_SHIFT;
 	*why = "there is no memory";

@@ -166,7 +166,7 @@ struct hdd_emu {
 	struct hdd_params params;
 	struct hdd_emu_config config;
 	u64 fields_set; /* bit map by row of the table of parameters */
-	u8 list_length[64]; /* by row, for those that are lists */
+	u16 list_length[64]; /* by row, for those that are lists */
 
 	/* Switching on and off, changing what is above. */
 	struct mutex mutex;

@@ -12,6 +12,8 @@
  */
 #include "stream-iosched.h"
 
+#include "../core/policies.h"
+
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
 #include <linux/module.h>
@@ -47,7 +49,9 @@ static const struct ss_tunable *setting_row[ARRAY_SIZE(setting_name)];
 /* The policies that can be set here: stream and what it can wrap. */
 static bool is_offered(const struct ss_policy_ops *ops)
 {
-	return (ops->flags & (SS_WRAPPER | SS_WORK_CONSERVING)) &&
+	if (ops->flags & SS_WRAPPER)
+		return ops == &ss_stream_ops;
+	return (ops->flags & SS_WORK_CONSERVING) &&
 	       !(ops->flags & SS_USES_OWNER);
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Disk descriptions: the TOML files of disks/, read into the disk model's integers.
 
-A file gives every physical figure; nothing is filled in silently. Each key
+A file gives every physical figure; nothing is filled in silently. Keys that the
+format had not from the start may be left out: OPTIONAL says what holds then. Each key
 carries its unit in its name. Numbers are converted exactly: TOML's decimals
 are read as Decimal, and a value that is not a whole number of the model's
 unit is an error rather than rounded (the one exception is rotation_rpm).
@@ -25,7 +26,13 @@ from streamsched.files import read_whole
 KINDS = ("mechanical", "flat")
 QUEUE_ORDERS = ("fifo", "sptf")
 MAX_ZONES = 64
-MAX_SEEK_POINTS = 64
+MAX_SEEK_POINTS = 256
+MAX_DEPTH = 254
+INTERFACE_ORDERS = ("overlapped", "series")
+WRITE_ORDERS = ("sweep", "sptf")
+PHYSICAL_BYTES = (512, 4096)
+# Of a time in a seek table, that a longer distance may take less.
+SEEK_FALLS = Decimal("0.1")
 SECTOR_BYTES = 512
 NS_PER_MINUTE = 60_000_000_000
 
@@ -55,6 +62,8 @@ class Disk:
     interface_bytes_per_s: int
     command_overhead_ns: int
     flush_ns: int
+    interface_order: int
+    overhead_ns: tuple[int, ...]
     queue_order: int
     queue_age_permille: int
     queue_age_limit_ns: int
@@ -67,14 +76,20 @@ class Disk:
     cylinder_skew_ns: int
     head_switch_ns: int
     write_settle_ns: int
+    write_saves_ns: int
+    physical_sectors: int
     nr_seek_points: int
     seek_cylinders: tuple[int, ...]
     seek_ns: tuple[int, ...]
     segments: int
     segment_sectors: int
     readahead_sectors: int
+    segment_keeps_read: int
     write_cache_sectors: int
     write_cache_extents: int
+    write_cache_durable: int
+    write_order: int
+    write_share_permille: int
     write_idle_ns: int
     flat_channels: int
     flat_read_ns: int
@@ -127,7 +142,7 @@ COMMON: dict[str, dict[str, Number]] = {
     "interface": {
         "rate_mb_s": Number("interface_bytes_per_s", MB_S, 1, 100_000),
         "command_overhead_us": Number("command_overhead_ns", US, 0, 99_999),
-        "queue_depth": Number("queue_depth", 1, 1, 32),
+        "queue_depth": Number("queue_depth", 1, 1, MAX_DEPTH),
     },
 }
 MECHANICAL: dict[str, dict[str, Number]] = {
@@ -142,14 +157,14 @@ MECHANICAL: dict[str, dict[str, Number]] = {
     },
     "seek": {
         "head_switch_us": Number("head_switch_ns", US, 0, 50_000),
-        "write_settle_us": Number("write_settle_ns", US, 0, 50_000),
+        "write_settle_us": Number("write_settle_ns", US, -50_000, 50_000),
     },
     "cache": {
         "segments": Number("segments", 1, 1, 64),
         "segment_kib": Number("segment_sectors", KIB, 1, 1 << 20),
         "readahead_kib": Number("readahead_sectors", KIB, 0, 1 << 20),
         "write_kib": Number("write_cache_sectors", KIB, 0, 1 << 20),
-        "write_extents": Number("write_cache_extents", 1, 1, 256),
+        "write_extents": Number("write_cache_extents", 1, 1, 32_768),
         "write_idle_ms": Number("write_idle_ns", MS, 0, 9_999),
         "flush_ms": Number("flush_ns", MS, 0, 9_999),
     },
@@ -164,19 +179,37 @@ FLAT: dict[str, dict[str, Number]] = {
         "flush_ms": Number("flush_ns", MS, 0, 9_999),
     },
 }
+# Overheads by what a command needs, in the order of enum hdd_class; each is a number, or a pair:
+# after a read, after a write.
+OVERHEADS = ("read_miss_us", "read_hit_us", "write_miss_us", "write_hit_us")
+# Keys that may be left out, and what holds then.
+OPTIONAL: dict[str, dict[str, Any]] = {
+    "interface": {"order": INTERFACE_ORDERS[0]},
+    "overhead": dict.fromkeys(OVERHEADS),  # interface.command_overhead_us
+    "geometry": {"physical_sector_bytes": PHYSICAL_BYTES[0]},
+    "cache": {
+        "keeps_read": True,
+        "durable": False,
+        "write_order": WRITE_ORDERS[0],
+        "write_share_percent": 0,
+    },
+}
 # Keys that are not one plain number, by table.
 TEXTS = ("name", "model", "description")
 SPECIAL_COMMON: dict[str, tuple[str, ...]] = {"": (*TEXTS, "kind", "published")}
 SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
-    "interface": ("queue_order",),
-    "geometry": ("rotation_rpm", "zones"),
+    "interface": ("queue_order", "order"),
+    "overhead": OVERHEADS,
+    "geometry": ("rotation_rpm", "zones", "physical_sector_bytes"),
     "seek": ("curve",),
+    "cache": ("keeps_read", "durable", "write_order", "write_share_percent"),
 }
 FIGURES = (
     "random_read_ms",
     "read_iops",
     "read_iops_16",
     "read_iops_deep",
+    "write_iops_16",
     "outer_mb_s",
     "middle_mb_s",
     "inner_mb_s",
@@ -223,9 +256,26 @@ class _File:
             raise self.error(key, f"is {value!r} but must be {wanted}")
         return value
 
+    def has(self, table: str, key: str) -> bool:
+        return table in self.data and key in self.table(table)
+
+    def optional(self, table: str, key: str) -> Any:
+        """The value of a key that may be left out, or what holds then."""
+        default = OPTIONAL[table][key]
+        return self.table(table)[key] if self.has(table, key) else default
+
+    def switch(self, table: str, key: str) -> int:
+        value = self.optional(table, key)
+        if not isinstance(value, bool):
+            raise self.error(_path(table, key), f"is {_shown(value)} but must be true or false")
+        return int(value)
+
     def choice(self, table: str, key: str, choices: tuple[str, ...]) -> int:
         wanted = " or ".join(f'"{choice}"' for choice in choices)
-        value = self.value(table, key, wanted)
+        if key in OPTIONAL.get(table, {}):
+            value = self.optional(table, key)
+        else:
+            value = self.value(table, key, wanted)
         if value not in choices:
             raise self.error(_path(table, key), f"is {_shown(value)} but must be {wanted}")
         return choices.index(value)
@@ -378,8 +428,12 @@ def _check_seeks(file: _File, fields: Mapping[str, Any]) -> None:
     for i in range(1, len(distances)):
         if distances[i] <= distances[i - 1]:
             raise file.error(f"seek.curve[{i}]", "must be for more cylinders than the one before")
-        if times[i] < times[i - 1]:
-            raise file.error(f"seek.curve[{i}]", "must not take less time than the one before")
+        if times[i] < times[i - 1] * (1 - SEEK_FALLS):
+            raise file.error(
+                f"seek.curve[{i}]",
+                "must not take less than nine tenths of the time of the one before: "
+                "that is more than recorded tables are off",
+            )
     stroke = sum(fields["zone_cylinders"]) - 1
     if distances[-1] < stroke:
         raise file.error(
@@ -395,7 +449,44 @@ def _check_seeks(file: _File, fields: Mapping[str, Any]) -> None:
         )
 
 
+def _overheads(file: _File, otherwise_ns: int) -> tuple[int, ...]:
+    """By enum hdd_class for commands after a read, then for those after a write."""
+    number = Number("us", US, 0, 99_999)
+    after: tuple[list[int], list[int]] = ([], [])
+    for key in OVERHEADS:
+        value = file.optional("overhead", key)
+        path = _path("overhead", key)
+        pair = value if isinstance(value, list) else [value, value]
+        if len(pair) != 2:
+            raise file.error(path, "must be a number, or a pair [after a read, after a write]")
+        for column, one in zip(after, pair, strict=True):
+            column.append(otherwise_ns if value is None else file.whole(path, one, number))
+    return (*after[0], *after[1])
+
+
+def _features(file: _File, fields: dict[str, Any]) -> None:
+    """What files may leave out."""
+    fields["interface_order"] = file.choice("interface", "order", INTERFACE_ORDERS)
+    fields["overhead_ns"] = _overheads(file, fields["command_overhead_ns"])
+    physical = file.optional("geometry", "physical_sector_bytes")
+    if physical not in PHYSICAL_BYTES or isinstance(physical, bool):
+        raise file.error(
+            "geometry.physical_sector_bytes", f"is {_shown(physical)} but must be 512 or 4096"
+        )
+    fields["physical_sectors"] = int(physical) // SECTOR_BYTES
+    fields["segment_keeps_read"] = file.switch("cache", "keeps_read")
+    fields["write_cache_durable"] = file.switch("cache", "durable")
+    fields["write_order"] = file.choice("cache", "write_order", WRITE_ORDERS)
+    share = Number("write_share_permille", 10, 0, 90)
+    fields["write_share_permille"] = file.whole(
+        "cache.write_share_percent", file.optional("cache", "write_share_percent"), share
+    )
+    settle = fields["write_settle_ns"]
+    fields["write_settle_ns"], fields["write_saves_ns"] = max(settle, 0), max(-settle, 0)
+
+
 def _mechanics(file: _File, fields: dict[str, Any]) -> None:
+    _features(file, fields)
     fields["queue_order"] = file.choice("interface", "queue_order", QUEUE_ORDERS)
     rpm = Number("rotation_rpm", 1, 1200, 60_000)
     fields["rotation_ns"] = NS_PER_MINUTE // file.number("geometry", "rotation_rpm", rpm)

@@ -47,6 +47,13 @@ FIGURES = [
         1000,
         1,
     ),
+    (
+        "write_iops_16",
+        "cached random writes of 4 KiB per second, depth 16",
+        "write_iops_16_1000",
+        1000,
+        1,
+    ),
     ("outer_mb_s", "sequential read, outer edge, MB/s", "outer_bytes_per_s", MB, 1),
     ("middle_mb_s", "sequential read, middle of the capacity, MB/s", "middle_bytes_per_s", MB, 1),
     ("inner_mb_s", "sequential read, inner edge, MB/s", "inner_bytes_per_s", MB, 1),
@@ -98,13 +105,15 @@ LIMITS = """\
   shortest positioning time less a share of the time waited, and the oldest
   command when that is over the limit. The share is chosen per disk: without
   it the model would gain more from a deep queue than the real disk.
-- **The write cache** is written out upwards from the head, in pieces of
-  256 KiB, when idle for a while, when half full or more, or on flush. A flush
-  lets no other command in. Data that went to the medium is not kept for
-  reading.
-- **Interface.** Cached data moves at the interface's rate, one command after
-  the other; the medium's data moves as it passes, so that only the last 4 KiB
-  are waited for. No link errors, no power states, no spin-up.
+- **The write cache** is written out in pieces of 256 KiB at most, when idle for a
+  while, when half full or more, or on flush. What goes next is, by the disk, the next
+  extent upwards, or the one with the shortest positioning time among 48 near the head.
+  Beside reads the cache of some disks has a share of the time, in bursts of eight
+  revolutions; the share is estimated. A flush lets no other command in. Data that went
+  to the medium is not kept for reading.
+- **Interface.** Data moves at the interface's rate, one command after the other, while
+  the medium's data passes the head or after it, by the disk. A medium that is faster
+  fills the cache without end. No link errors, no power states, no spin-up.
 - **Flat disks** are a constant latency on parallel channels and a rate. No
   erase, no garbage collection, no read-ahead: sequential reads at depth 1 pay
   the latency each time and stay below the sheet's rate.

@@ -49,7 +49,10 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     builder.set_source(
         "_disk_under_test",
         "".join(f'#include "{header}"\n' for header in HEADERS),
-        sources=[str(path) for path in sorted((ROOT / "disk").glob("*.c"))],
+        sources=[
+            *(str(path) for path in sorted((ROOT / "disk").glob("*.c"))),
+            str(ROOT / "compat" / "rbtree.c"),
+        ],
         include_dirs=[str(ROOT), str(ROOT / "compat")],
         extra_compile_args=["-std=gnu11", "-O2", "-include", "asm/types.h"],
     )
@@ -68,6 +71,7 @@ SMALL: dict[str, Any] = {
     "queue_depth": 32,
     "interface_bytes_per_s": 300_000_000,
     "command_overhead_ns": 50_000,
+    "overhead_ns": [50_000] * 8,
     "flush_ns": 3 * MS,
     "queue_order": 1,
     "queue_age_permille": 0,
@@ -81,12 +85,14 @@ SMALL: dict[str, Any] = {
     "cylinder_skew_ns": 1_700_003,
     "head_switch_ns": 900_000,
     "write_settle_ns": 400_000,
+    "physical_sectors": 1,
     "nr_seek_points": 3,
     "seek_cylinders": [1, 5, 40],
     "seek_ns": [1_500_000, 2_500_000, 9_000_000],
     "segments": 4,
     "segment_sectors": 64,
     "readahead_sectors": 32,
+    "segment_keeps_read": 1,
     "write_cache_sectors": 96,
     "write_cache_extents": 6,
     "write_idle_ns": 4 * MS,
@@ -159,8 +165,18 @@ class Drive:
 
     def dirty(self) -> list[tuple[int, int]]:
         """What the write cache holds: [first, end)."""
-        held = [self.hdd.dirty[i] for i in range(self.hdd.nr_dirty)]
-        return [(piece.sector, piece.sector + piece.nr_sectors) for piece in held]
+        held = []
+
+        def look(node: Any) -> None:
+            if node != self.ffi.NULL:
+                look(node.rb_left)
+                piece = self.ffi.cast("struct hdd_dirty *", node)
+                held.append((piece.sector, piece.sector + piece.nr_sectors))
+                look(node.rb_right)
+
+        look(self.hdd.dirty_tree.rb_node)
+        assert len(held) == self.hdd.nr_dirty
+        return held
 
     def seek(self, cylinders: int) -> int:
         return int(self.lib.hdd_seek_time_ns(self.hdd, cylinders))
@@ -294,7 +310,7 @@ def test_the_platter_turns_with_the_clock_however_late(core: tuple[Any, Any]) ->
     turns = [1, 2, 3, *(draw.randrange(1 << bits) for bits in range(4, 40)), *range(1000, 1400)]
     for turn in turns:
         for early in (1, 0, -1):
-            drive = Drive(core, BARE | {"command_overhead_ns": 0})
+            drive = Drive(core, BARE | {"overhead_ns": [0] * 8})
             cmd = drive.one(READ, 0, 1, turn * rotation - early)
             assert cmd.position_ns == early % rotation
             # The same once the disk has seen that time.
@@ -550,7 +566,7 @@ def test_a_deeper_queue_shortens_the_way_only_when_the_drive_orders(
 
 def test_the_shortest_way_is_chosen(core: tuple[Any, Any]) -> None:
     """Each choice is the best of those waiting, by seek, switch and angle."""
-    drive = Drive(core, BARE | {"command_overhead_ns": 0})
+    drive = Drive(core, BARE | {"overhead_ns": [0] * 8})
     draw = random.Random(4)
     sectors = draw.sample(range(0, BARE["capacity_sectors"] - 4, 4), 32)
     first, *waiting = [drive.submit(READ, sector, 4, 0) for sector in sectors]
@@ -735,16 +751,23 @@ def test_fua_over_dirty_sectors_leaves_the_rest(core: tuple[Any, Any]) -> None:
 
 def test_a_full_list_of_dirty_pieces_is_not_split(core: tuple[Any, Any]) -> None:
     """A FUA write into the middle of one piece, and no room for another piece."""
-    many = {"write_cache_extents": 256, "write_cache_sectors": 4096, "write_idle_ns": 9000 * MS}
+    most = core[1].HDD_MAX_DIRTY
+    many = {
+        "zone_cylinders": [7, 5, 9000],
+        "capacity_sectors": 16 * most,
+        "seek_cylinders": [1, 5, 10000],
+        "write_cache_extents": most,
+        "write_cache_sectors": 16 * most,
+        "write_idle_ns": 9000 * MS,
+    }
     drive = Drive(core, SMALL | many)
+    # Not half full, or it would begin to write.
+    drive.hdd.params.write_cache_extents = 3 * most
     now = 0
-    for i in range(127):
-        now = drive.one(WRITE, i * 8, 4, now).done_ns
-    drive.hdd.params.write_cache_extents = 1000  # not half full: it must not begin to write
-    for i in range(127, 256):
+    for i in range(most):
         now = drive.one(WRITE, i * 8, 4, now).done_ns
     pieces = drive.dirty()
-    assert len(pieces) == 256
+    assert len(pieces) == most
     drive.one(WRITE, 81, 1, now, fua=True)
     assert drive.dirty() == pieces
     drive.one(WRITE, 80, 1, drive.hdd.clock_ns, fua=True)
@@ -757,6 +780,213 @@ def test_without_cached_writes_a_flush_has_nothing_to_do(core: tuple[Any, Any]) 
     now = drive.one(WRITE, 1000, 8, 0, fua=True).done_ns
     flush = drive.one(FLUSH, 0, 0, now)
     assert flush.done_ns - flush.submit_ns == SMALL["command_overhead_ns"]
+
+
+# What the interface carries
+
+SLOW = {"interface_bytes_per_s": 2_000_000, "segment_sectors": 128, "readahead_sectors": 128}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 8, 32])
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_slow_interface_is_the_limit_at_every_depth(
+    core: tuple[Any, Any], depth: int, order: int
+) -> None:
+    """The medium gives 3.7 to 6.1 MB/s."""
+    drive = Drive(core, SMALL | SLOW | {"interface_order": order})
+    sector = moved = now = 0
+    while moved < 100:
+        while len(drive.inside) < depth:
+            drive.submit(READ, sector, 16, now)
+            sector = (sector + 16) % 3200
+        now = drive.next()
+        moved += drive.pop(now) is not None
+    rate = moved * 16 * 512 / now * 1e9
+    assert rate <= 2_000_000
+    # In series, one at a time, the medium and the interface wait for each other.
+    assert rate > (1_700_000 if depth > 1 or not order else 600_000)
+
+
+@pytest.mark.parametrize(("rate", "order"), [(2_000_000, 0), (2_000_000, 1), (300_000_000, 1)])
+def test_a_read_takes_its_way_and_the_slower_of_medium_and_interface(
+    core: tuple[Any, Any], rate: int, order: int
+) -> None:
+    drive = Drive(core, BARE | {"interface_bytes_per_s": rate, "interface_order": order})
+    draw = random.Random(4)
+    now = 0
+    for _ in range(200):
+        sector = draw.randrange(3200)
+        now += draw.randrange(20 * MS)
+        cmd = drive.one(READ, sector, 64, now)
+        medium = drive.hdd.head_ns - cmd.start_ns - cmd.position_ns
+        bus = 64 * 512 * 10**9 // rate
+        way = 50_000 + cmd.position_ns
+        if order:
+            assert cmd.done_ns - now == pytest.approx(way + medium + bus, abs=10)
+        else:
+            wanted = way + max(medium + drive.hdd.tail_ns, bus)
+            assert cmd.done_ns - now == pytest.approx(wanted, abs=10)
+        now = cmd.done_ns
+
+
+def test_a_hit_goes_before_data_that_the_medium_is_yet_to_give(core: tuple[Any, Any]) -> None:
+    drive = Drive(core, SMALL | {"readahead_sectors": 0})
+    now = drive.one(READ, 100, 8, 0).done_ns
+    far = drive.submit(READ, 3000, 8, now)
+    hit = drive.submit(READ, 100, 8, now)
+    assert drive.drain() == [hit, far]
+    assert hit.done_ns - now < 100_000
+
+
+# Overheads
+
+
+def test_overheads_are_by_class_and_by_the_command_before(core: tuple[Any, Any]) -> None:
+    overheads = [n * 1_000 for n in (110, 120, 130, 140, 210, 220, 230, 240)]
+    drive = Drive(core, SMALL | {"overhead_ns": overheads, "write_idle_ns": 9000 * MS})
+    now = 0
+    before = 0
+    for op, sector, fua, hit in [
+        (READ, 100, False, 0),
+        (READ, 100, False, 1),
+        (WRITE, 900, False, 1),
+        (WRITE, 2000, True, 0),
+        (READ, 3000, False, 0),
+        (WRITE, 900, False, 1),
+        (READ, 900, False, 1),
+    ]:
+        cmd = drive.one(op, sector, 8, now, fua=fua)
+        expected = overheads[4 * (before == WRITE) + 2 * (op == WRITE) + hit]
+        assert cmd.start_ns - now == expected, (op, sector)
+        now, before = cmd.done_ns + 20 * MS, op
+
+
+# The write cache's way to the medium
+
+
+def position_of(drive: Drive, piece: tuple[int, int], at: int) -> int:
+    """What a write there at @at would pay: tried on a copy of the disk."""
+    ffi = drive.ffi
+    hdd = ffi.new("struct hdd *")
+    why = ffi.new("const char **")
+    params = ffi.new("struct hdd_params *", drive.params[0])
+    params.write_cache_sectors = 0
+    assert drive.lib.hdd_init(hdd, params, why) == 0
+    for field in ("head_sector", "head", "head_ns", "head_wrote", "free_ns", "clock_ns"):
+        setattr(hdd, field, getattr(drive.hdd, field))
+    hdd.params.overhead_ns = [0] * 8
+    cmd = ffi.new("struct hdd_cmd *")
+    cmd.op, cmd.sector, cmd.nr_sectors = WRITE, piece[0], 1
+    drive.lib.hdd_submit(hdd, cmd, at)
+    return int(cmd.position_ns)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_write_out_takes_the_shortest_positioning_time(core: tuple[Any, Any], seed: int) -> None:
+    """With fewer extents than are looked at, it is the shortest of all."""
+    cache = {"write_cache_sectors": 400, "write_cache_extents": 40, "write_idle_ns": 9000 * MS}
+    drive = Drive(core, SMALL | cache | {"write_order": 1})
+    draw = random.Random(seed)
+    now = 0
+    drive.hdd.params.write_cache_extents = 1000
+    for sector in draw.sample(range(0, 3200, 12), 40):
+        now = drive.one(WRITE, sector, 8, now).done_ns
+    drive.hdd.params.write_cache_extents = 40
+    for _ in range(20):
+        pieces = drive.dirty()
+        at = max(drive.hdd.free_ns, drive.hdd.clock_ns)
+        costs = {piece: position_of(drive, piece, at) for piece in pieces}
+        # A look a moment later: what could begin before was begun.
+        drive.pop(at + 1)
+        gone = [piece for piece in pieces if piece not in drive.dirty()]
+        assert len(gone) == 1
+        assert costs[gone[0]] == min(costs.values())
+        drive.hdd.clock_ns = max(drive.hdd.clock_ns, drive.hdd.free_ns)
+
+
+def test_write_out_by_position_is_faster_than_a_sweep(core: tuple[Any, Any]) -> None:
+    disk = dataclasses.replace(load_disk("exos-x18"), write_cache_extents=2000)
+    times = []
+    for order in (0, 1):
+        drive = Drive(core, dataclasses.replace(disk, write_order=order).params())
+        draw = random.Random(5)
+        now = 0
+        for number in range(4000):
+            if number == 2000:
+                began = now
+            sector = 8 * draw.randrange(disk.capacity_sectors // 8)
+            now = drive.one(WRITE, sector, 8, now).done_ns
+        times.append(now - began)
+    assert times[1] < 0.6 * times[0]
+
+
+@pytest.mark.parametrize("share", [0, 200, 500])
+def test_write_out_beside_reads_has_its_share(core: tuple[Any, Any], share: int) -> None:
+    """Random reads at depth 8, and writes that come as soon as there is room."""
+    disk = dataclasses.replace(
+        load_disk("exos-x18"), write_cache_extents=64, write_share_permille=share
+    )
+    drive = Drive(core, disk.params())
+    draw = random.Random(6)
+    now = reads = writes = 0
+    while now < 20_000 * MS:
+        ops = [cmd.op for cmd in drive.inside.values()]
+        for op, most in ((READ, 8), (WRITE, 1)):
+            for _ in range(most - ops.count(op)):
+                drive.submit(op, 8 * draw.randrange(disk.capacity_sectors // 8), 8, now)
+        now = drive.next()
+        cmd = drive.pop(now)
+        if cmd is not None:
+            reads, writes = reads + (cmd.op == READ), writes + (cmd.op == WRITE)
+    # Without a share each write waits for the age that the drive's order counts.
+    least = {0: 0, 200: 500, 500: 1200}[share]
+    assert writes >= least and reads > 200, (reads, writes)
+
+
+def test_a_durable_cache_needs_no_flush(core: tuple[Any, Any]) -> None:
+    drive = Drive(core, SMALL | {"write_cache_durable": 1, "write_idle_ns": 9000 * MS})
+    write = drive.one(WRITE, 1000, 8, 0, fua=True)
+    flush = drive.one(FLUSH, 0, 0, write.done_ns)
+    assert write.done_ns < MS and flush.done_ns - write.done_ns < MS
+    assert drive.dirty() == [(1000, 1008)]
+
+
+def test_a_part_of_a_physical_sector_costs_a_revolution(core: tuple[Any, Any]) -> None:
+    for sector, nr, extra in ((1000, 8, 0), (1000, 16, 0), (1001, 8, 1), (1000, 4, 1)):
+        whole, part = (
+            Drive(core, BARE | {"physical_sectors": physical}).one(WRITE, sector, nr, 0)
+            for physical in (1, 8)
+        )
+        assert part.done_ns - whole.done_ns == extra * SMALL["rotation_ns"]
+
+
+def test_writes_may_settle_sooner_than_reads(core: tuple[Any, Any]) -> None:
+    """The way of a write is the seek less what is saved, and the rest of a revolution."""
+    params = BARE | {"write_settle_ns": 0, "write_saves_ns": 700_000, "overhead_ns": [0] * 8}
+    for sector in range(250, 3200, 97):
+        drive = Drive(core, params)
+        cylinder, _, angle = drive.map(sector)
+        if not cylinder:
+            continue
+        way = drive.seek(cylinder) - 700_000
+        cmd = drive.one(WRITE, sector, 8, 0)
+        assert cmd.position_ns == way + (angle - way) % SMALL["rotation_ns"]
+
+
+def test_a_recorded_seek_table_may_fall_a_little(core: tuple[Any, Any]) -> None:
+    drive = Drive(core, SMALL | {"seek_cylinders": [1, 9, 40], "seek_ns": [10**6, 920_000, 10**7]})
+    assert [drive.seek(n) for n in (1, 5, 9)] == [10**6, 960_000, 920_000]
+
+
+def test_a_segment_may_forget_what_the_host_has_had(core: tuple[Any, Any]) -> None:
+    for keeps in (1, 0):
+        drive = Drive(core, SMALL | {"segment_keeps_read": keeps})
+        now = drive.one(READ, 100, 16, 0).done_ns + 5 * MS
+        again = drive.one(READ, 100, 16, now)
+        assert (again.position_ns == 0) == bool(keeps)
+        drive = Drive(core, SMALL | {"segment_keeps_read": keeps})
+        now = drive.one(READ, 100, 16, 0).done_ns + 5 * MS
+        assert drive.one(READ, 116, 16, now).position_ns == 0
 
 
 # Any sequence of commands
@@ -779,7 +1009,10 @@ kinds = st.sampled_from(
         SMALL | {"queue_order": 0},
         SMALL | {"queue_age_limit_ns": 20 * MS, "queue_age_permille": 100},
         SMALL | {"readahead_sectors": 0, "write_cache_extents": 2},
-        SMALL | {"write_idle_ns": 0, "flush_ns": 0, "command_overhead_ns": 0},
+        SMALL | {"write_idle_ns": 0, "flush_ns": 0, "overhead_ns": [0] * 8},
+        SMALL | {"write_order": 1, "write_share_permille": 300, "segment_keeps_read": 0},
+        SMALL | {"interface_order": 1, "interface_bytes_per_s": 2_000_000},
+        SMALL | {"physical_sectors": 8, "write_cache_durable": 1, "write_saves_ns": 900_000},
         BARE,
         FLAT,
     ]
@@ -839,9 +1072,14 @@ def test_any_sequence_keeps_the_rules(
         pieces = drive.dirty()
         if cmd.op == WRITE:
             acknowledged.append(cmd)
-            if cmd.fua and not any(
-                other.op == WRITE and other is not cmd and other.submit_ns >= cmd.submit_ns
-                for other in submitted
+            durable = params.get("write_cache_durable")
+            if (
+                cmd.fua
+                and not durable
+                and not any(
+                    other.op == WRITE and other is not cmd and other.submit_ns >= cmd.submit_ns
+                    for other in submitted
+                )
             ):
                 end = cmd.sector + cmd.nr_sectors
                 assert not any(a < end and cmd.sector < b for a, b in pieces)
@@ -853,7 +1091,7 @@ def test_any_sequence_keeps_the_rules(
                 if other.op == WRITE and other.submit_ns >= cmd.submit_ns
             ]
             for write in acknowledged:
-                if write.done_ns > cmd.submit_ns or later:
+                if write.done_ns > cmd.submit_ns or later or params.get("write_cache_durable"):
                     continue
                 end = write.sector + write.nr_sectors
                 assert not any(a < end and write.sector < b for a, b in pieces)
@@ -1007,7 +1245,15 @@ BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"capacity_sectors": 3329}, "fewer sectors than the capacity"),
     ({"capacity_sectors": 2 * (7 * 100 + 5 * 83)}, "last zone"),
     ({"queue_depth": 0}, "queue_depth"),
-    ({"queue_depth": 33}, "queue_depth"),
+    ({"queue_depth": 255}, "queue_depth"),
+    ({"interface_order": 2}, "interface_order"),
+    ({"overhead_ns": [0] * 7 + [100 * MS]}, "overhead_ns"),
+    ({"write_order": 2}, "write_order"),
+    ({"write_share_permille": 901}, "write_share_permille"),
+    ({"physical_sectors": 2}, "physical_sectors"),
+    ({"segment_keeps_read": 2}, "segment_keeps_read"),
+    ({"write_cache_durable": 2}, "write_cache_durable"),
+    ({"write_saves_ns": 51 * MS}, "write_saves_ns"),
     ({"interface_bytes_per_s": 0}, "interface_bytes_per_s"),
     ({"command_overhead_ns": 100 * MS}, "command_overhead_ns"),
     ({"flush_ns": 10_000 * MS}, "flush_ns"),
@@ -1030,7 +1276,7 @@ BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"seek_cylinders": [2, 5, 40]}, "first seek point"),
     ({"seek_cylinders": [1, 40, 40]}, "ascending"),
     ({"seek_cylinders": [1, 5, 19]}, "full stroke"),
-    ({"seek_ns": [1_500_000, 1_400_000, 9 * MS]}, "fall"),
+    ({"seek_ns": [1_500_000, 1_349_999, 9 * MS]}, "nine tenths"),
     ({"seek_ns": [1_500_000, 2 * MS, 200 * MS]}, "200000000"),
     ({"seek_ns": [1_700_004, 2 * MS, 9 * MS]}, "cylinder_skew_ns"),
     ({"segments": 0}, "segments"),
@@ -1038,7 +1284,7 @@ BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"segment_sectors": 0, "readahead_sectors": 0}, "segment_sectors"),
     ({"readahead_sectors": 65}, "readahead_sectors"),
     ({"write_cache_extents": 0}, "write_cache_extents"),
-    ({"write_cache_extents": 257}, "write_cache_extents"),
+    ({"write_cache_extents": 32769}, "write_cache_extents"),
     ({"write_idle_ns": 10_000 * MS}, "write_idle_ns"),
 ]
 BAD_FLAT: list[tuple[dict[str, Any], str]] = [
@@ -1188,7 +1434,27 @@ flush_ms = 1
         ),
         (DISK, "[1, 2.0]", "1", "seek.curve[0]: is 1 but must be a pair of numbers [a, b]"),
         (DISK, "[1, 2.0]", "[1, 2.0000001]", "seek.curve[0][1]: is 2.0000001 but must be a multip"),
-        (DISK, "[10, 2.2]", "[10, 1.9]", "seek.curve[1]: must not take less time than the one"),
+        (DISK, "[10, 2.2]", "[10, 1.79]", "seek.curve[1]: must not take less than nine tenths"),
+        (DISK, "segments =", "keeps_read = 1\nsegments =", "cache.keeps_read: is 1 but must be"),
+        (DISK, "segments =", 'write_order = "up"\nsegments =', 'cache.write_order: is "up" but'),
+        (
+            DISK,
+            "segments =",
+            "write_share_percent = 91\nsegments =",
+            "cache.write_share_percent: is 91 but must be a number from 0 to 90",
+        ),
+        (
+            DISK,
+            "[seek]",
+            "[overhead]\nread_hit_us = [1, 2, 3]\n[seek]",
+            "overhead.read_hit_us: must be a number, or a pair [after a read, after a write]",
+        ),
+        (
+            DISK,
+            "surfaces =",
+            "physical_sector_bytes = 1024\nsurfaces =",
+            "geometry.physical_sector_bytes: is 1024 but must be 512 or 4096",
+        ),
         (DISK, "[29, 4", "[28, 4", "seek.curve[2]: is for 28 cylinders but the last one must"),
         (DISK, "[20, 700]", "[14, 700]", "geometry.zones: hold 99200 sectors but must hold the"),
         (

@@ -252,7 +252,7 @@ static u64 idle_bound_ns(const struct ss_policy *policy)
 	u64 tolerance_pct = 0;
 	u32 i;
 
-	/* Half as much again as a switch, which is two random requests at most. */
+	/* Half as much again as a switch, which is two random ones at most. */
 	if (!strcmp(policy->ops->name, "turns"))
 		return 3 * host.random_ns;
 
