@@ -23,9 +23,6 @@
 #include "hdd_dirty.h"
 #include "hdd_geometry.h"
 
-/* Sectors the host waits for after the medium: the last physical one. */
-#define HDD_TAIL_SECTORS 8
-
 /*
  * The write cache goes to the medium in pieces of at most this many sectors,
  * so that a read that comes meanwhile does not wait for all of it.
@@ -70,6 +67,9 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 	*why = "interface_order is not one of enum hdd_interface";
 	if (p->interface_order > HDD_INTERFACE_SERIES)
 		return -EINVAL;
+	*why = "interface_unit_sectors must be between 1 and 65535";
+	if (p->interface_unit_sectors < 1 || p->interface_unit_sectors > 65535)
+		return -EINVAL;
 	*why = "each of overhead_ns must be below 100000000";
 	for (i = 0; i < 2 * HDD_CLASSES; i++)
 		if (p->overhead_ns[i] >= 100000000)
@@ -89,8 +89,12 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 	*why = "readahead_sectors must not be larger than segment_sectors";
 	if (p->readahead_sectors > p->segment_sectors)
 		return -EINVAL;
-	*why = "segment_keeps_read and write_cache_durable must be 0 or 1";
-	if (p->segment_keeps_read > 1 || p->write_cache_durable > 1)
+	*why = "ahead_until is not one of enum hdd_ahead";
+	if (p->ahead_until > HDD_AHEAD_TRACK)
+		return -EINVAL;
+	*why = "segment_keeps_read, write_empties and write_cache_durable must be 0 or 1";
+	if (p->segment_keeps_read > 1 || p->write_empties > 1 ||
+	    p->write_cache_durable > 1)
 		return -EINVAL;
 	*why = "physical_sectors must be 1 or 8";
 	if (p->physical_sectors != 1 && p->physical_sectors != 8)
@@ -187,7 +191,7 @@ int hdd_init(struct hdd *hdd, const struct hdd_params *params, const char **why)
 		err = hdd_geometry_init(hdd, why);
 	if (err)
 		return err;
-	hdd->tail_ns = (u32)hdd_bus_ns(hdd, HDD_TAIL_SECTORS);
+	hdd->tail_ns = (u32)hdd_bus_ns(hdd, params->interface_unit_sectors);
 	hdd_init_segments(hdd);
 	hdd_dirty_init(hdd);
 	return 0;
@@ -361,11 +365,25 @@ static void hdd_segment_given(struct hdd *hdd, u32 i, u64 end)
 	hdd->segment_length[i] -= past;
 }
 
+/* What was read up to @read_end went into the segment being filled. */
 static void hdd_ahead_limit(struct hdd *hdd, u64 read_end)
 {
-	u64 limit = min_t(u64, read_end + hdd->params.readahead_sectors,
-			  hdd->params.capacity_sectors);
+	const struct hdd_params *p = &hdd->params;
+	struct hdd_place place;
+	u64 limit = min_t(u64, read_end + p->readahead_sectors,
+			  p->capacity_sectors);
 
+	if (p->ahead_until == HDD_AHEAD_SEGMENT) {
+		limit = min_t(u64, limit,
+			      hdd->segment_first[hdd->segment_filled] +
+				      p->segment_sectors);
+		limit = max_t(u64, limit, read_end);
+	} else if (p->ahead_until == HDD_AHEAD_TRACK) {
+		hdd_locate(hdd, read_end - 1, &place);
+		limit = min_t(u64, limit,
+			      read_end - 1 - place.sector +
+				      hdd->zone[place.zone].sectors_per_track);
+	}
 	hdd->ahead_limit = max_t(u64, hdd->ahead_limit, limit);
 }
 
@@ -385,6 +403,25 @@ static void hdd_ahead_stop(struct hdd *hdd, u64 ns)
 		return;
 	hdd->head_sector += passed;
 	hdd_segment_grow(hdd);
+}
+
+/* A write of @sector up to @end at @ns: segments with some of it are old. */
+static void hdd_segments_empty(struct hdd *hdd, u64 sector, u64 end, u64 ns)
+{
+	u32 i, nr = hdd->params.segments;
+
+	/* It may be in the way of reading ahead, too. */
+	i = hdd->segment_filled;
+	if (hdd->ahead && sector < hdd->ahead_limit &&
+	    end > hdd->segment_first[i])
+		hdd_ahead_stop(hdd, ns);
+	for (i = 0; i < nr; i++) {
+		if (sector >= hdd->segment_first[i] + hdd->segment_length[i] ||
+		    end <= hdd->segment_first[i])
+			continue;
+		hdd->segment_first[i] = U64_MAX;
+		hdd->segment_length[i] = 0;
+	}
 }
 
 /* Mechanism. */
@@ -876,6 +913,9 @@ void hdd_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	if (unlikely((now_ns - hdd->epoch_ns) >> 39))
 		hdd->epoch_ns = now_ns - hdd_phase(hdd, now_ns);
 
+	if (cmd->op == HDD_WRITE && hdd->params.write_empties)
+		hdd_segments_empty(hdd, cmd->sector,
+				   cmd->sector + cmd->nr_sectors, now_ns);
 	/* Nothing may pass a flush, nor in FIFO order a waiting command. */
 	in_order = hdd->nr_queued && hdd->params.queue_order == HDD_ORDER_FIFO;
 	if (in_order || hdd->nr_flushes || hdd->flush_end_ns > now_ns ||

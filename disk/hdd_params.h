@@ -41,6 +41,13 @@ enum hdd_interface {
 	HDD_INTERFACE_SERIES, /* before a write's way there, after a read */
 };
 
+/* Where reading ahead ends, if not before. */
+enum hdd_ahead {
+	HDD_AHEAD_LIMIT, /* readahead_sectors behind the last read */
+	HDD_AHEAD_SEGMENT, /* ... or the segment full, the last read in it */
+	HDD_AHEAD_TRACK, /* ... or with the track that the last read ends on */
+};
+
 /* What a command needs, for its overhead. */
 enum hdd_class {
 	HDD_CLASS_READ_MISS, /* the medium */
@@ -62,6 +69,8 @@ struct hdd_params {
 
 	/* Mechanical only, down to the flat ones. */
 	u32 interface_order; /* enum hdd_interface */
+	/* Sectors the host waits for after the medium's last: 1..65535. */
+	u32 interface_unit_sectors;
 	/*
 	 * Controller, by enum hdd_class: for a command that comes after a
 	 * read, then the same for one after a write; below 100 ms.
@@ -114,6 +123,8 @@ struct hdd_params {
 	u32 segment_sectors; /* size of one */
 	u32 readahead_sectors; /* beyond the last one read; <= a segment */
 	u32 segment_keeps_read; /* 1: what the host has had stays */
+	u32 ahead_until; /* enum hdd_ahead */
+	u32 write_empties; /* 1: a write empties segments it touches, 0: none */
 
 	/* The write cache; write_cache_sectors 0 turns it off. */
 	u32 write_cache_sectors;

@@ -30,6 +30,7 @@ MAX_SEEK_POINTS = 256
 MAX_DEPTH = 254
 INTERFACE_ORDERS = ("overlapped", "series")
 WRITE_ORDERS = ("sweep", "sptf")
+AHEAD_UNTIL = ("limit", "segment", "track")
 PHYSICAL_BYTES = (512, 4096)
 # Of a time in a seek table, that a longer distance may take less.
 SEEK_FALLS = Decimal("0.1")
@@ -63,6 +64,7 @@ class Disk:
     command_overhead_ns: int
     flush_ns: int
     interface_order: int
+    interface_unit_sectors: int
     overhead_ns: tuple[int, ...]
     queue_order: int
     queue_age_permille: int
@@ -85,6 +87,8 @@ class Disk:
     segment_sectors: int
     readahead_sectors: int
     segment_keeps_read: int
+    ahead_until: int
+    write_empties: int
     write_cache_sectors: int
     write_cache_extents: int
     write_cache_durable: int
@@ -184,11 +188,13 @@ FLAT: dict[str, dict[str, Number]] = {
 OVERHEADS = ("read_miss_us", "read_hit_us", "write_miss_us", "write_hit_us")
 # Keys that may be left out, and what holds then.
 OPTIONAL: dict[str, dict[str, Any]] = {
-    "interface": {"order": INTERFACE_ORDERS[0]},
+    "interface": {"order": INTERFACE_ORDERS[0], "unit_sectors": 8},
     "overhead": dict.fromkeys(OVERHEADS),  # interface.command_overhead_us
     "geometry": {"physical_sector_bytes": PHYSICAL_BYTES[0]},
     "cache": {
         "keeps_read": True,
+        "ahead_until": AHEAD_UNTIL[0],
+        "write_empties": False,
         "durable": False,
         "write_order": WRITE_ORDERS[0],
         "write_share_percent": 0,
@@ -198,11 +204,18 @@ OPTIONAL: dict[str, dict[str, Any]] = {
 TEXTS = ("name", "model", "description")
 SPECIAL_COMMON: dict[str, tuple[str, ...]] = {"": (*TEXTS, "kind", "published")}
 SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
-    "interface": ("queue_order", "order"),
+    "interface": ("queue_order", "order", "unit_sectors"),
     "overhead": OVERHEADS,
     "geometry": ("rotation_rpm", "zones", "physical_sector_bytes"),
     "seek": ("curve",),
-    "cache": ("keeps_read", "durable", "write_order", "write_share_percent"),
+    "cache": (
+        "keeps_read",
+        "ahead_until",
+        "write_empties",
+        "durable",
+        "write_order",
+        "write_share_percent",
+    ),
 }
 FIGURES = (
     "random_read_ms",
@@ -474,7 +487,13 @@ def _features(file: _File, fields: dict[str, Any]) -> None:
             "geometry.physical_sector_bytes", f"is {_shown(physical)} but must be 512 or 4096"
         )
     fields["physical_sectors"] = int(physical) // SECTOR_BYTES
+    unit = Number("interface_unit_sectors", 1, 1, 65_535)
+    fields["interface_unit_sectors"] = file.whole(
+        "interface.unit_sectors", file.optional("interface", "unit_sectors"), unit
+    )
     fields["segment_keeps_read"] = file.switch("cache", "keeps_read")
+    fields["ahead_until"] = file.choice("cache", "ahead_until", AHEAD_UNTIL)
+    fields["write_empties"] = file.switch("cache", "write_empties")
     fields["write_cache_durable"] = file.switch("cache", "durable")
     fields["write_order"] = file.choice("cache", "write_order", WRITE_ORDERS)
     share = Number("write_share_permille", 10, 0, 90)

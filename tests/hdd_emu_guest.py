@@ -36,7 +36,10 @@ U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 RANGES = {
     "capacity_sectors": (1, (1 << 48) - 1),
     "kind": (0, 1),
-    "queue_depth": (1, 32),
+    "queue_depth": (1, 254),
+    "interface_order": (0, 1),
+    "interface_unit_sectors": (1, 65535),
+    "overhead_ns": (0, 10**8 - 1),
     "interface_bytes_per_s": (10**6, 10**11),
     "command_overhead_ns": (0, 10**8 - 1),
     "flush_ns": (0, 10**10 - 1),
@@ -52,14 +55,22 @@ RANGES = {
     "cylinder_skew_ns": (0, 5 * 10**7 - 1),
     "head_switch_ns": (0, 5 * 10**7),
     "write_settle_ns": (0, 5 * 10**7),
-    "nr_seek_points": (1, 64),
+    "write_saves_ns": (0, 5 * 10**7),
+    "physical_sectors": (1, 8),
+    "nr_seek_points": (1, 256),
     "seek_cylinders": (1, U32),
     "seek_ns": (0, 2 * 10**8 - 1),
     "segments": (1, 64),
     "segment_sectors": (1, U32),
     "readahead_sectors": (0, U32),
     "write_cache_sectors": (0, U32),
-    "write_cache_extents": (1, 256),
+    "segment_keeps_read": (0, 1),
+    "ahead_until": (0, 2),
+    "write_empties": (0, 1),
+    "write_cache_extents": (1, 32768),
+    "write_cache_durable": (0, 1),
+    "write_order": (0, 1),
+    "write_share_permille": (0, 900),
     "write_idle_ns": (0, 10**10 - 1),
     "flat_channels": (1, 32),
     "flat_read_ns": (0, 10**9 - 1),
@@ -73,7 +84,7 @@ RANGES = {
     "discard": (0, 1),
     "hardware_queues": (1, 64),
 }
-LISTS = ("zone_cylinders", "zone_sectors_per_track", "seek_cylinders", "seek_ns")
+LISTS = ("overhead_ns", "zone_cylinders", "zone_sectors_per_track", "seek_cylinders", "seek_ns")
 OTHERS = ("backing", "power", "power_cut", "bad_ranges", "delays")
 READ_ONLY = ("volatile_sectors", "memory_bytes")
 

@@ -50,7 +50,10 @@ def test_meson_build_names_every_source(root: Path, folder: str) -> None:
 def test_data_is_installed(root: Path, folder: str) -> None:
     data = importlib.resources.files("streamsched") / "data" / folder
     assert {entry.name for entry in data.iterdir()} == {
-        path.name for path in (root / folder).iterdir() if path.suffix != ".md"
+        path.name
+        for path in (root / folder).iterdir()
+        # What was recorded of old drives is for this source tree's own tests.
+        if path.suffix != ".md" and path.name != "recorded"
     }
 
 

@@ -71,6 +71,7 @@ SMALL: dict[str, Any] = {
     "queue_depth": 32,
     "interface_bytes_per_s": 300_000_000,
     "command_overhead_ns": 50_000,
+    "interface_unit_sectors": 8,
     "overhead_ns": [50_000] * 8,
     "flush_ns": 3 * MS,
     "queue_order": 1,
@@ -392,6 +393,9 @@ def test_sequential_rates_of_the_shipped_disks(core: tuple[Any, Any], name: str)
     )
     for place, zone in (("outer", 0), ("inner", -1)):
         exact = surfaces * disk.zone_sectors_per_track[zone] * 512 * 1e9 / cylinder_ns
+        # One at a time the interface has nothing to do while a command is decoded.
+        bus_ns = disk.command_overhead_ns + (1 << 20) * 1e9 / disk.interface_bytes_per_s
+        exact = min(exact, (1 << 20) * 1e9 / bus_ns)
         assert getattr(measured, f"{place}_bytes_per_s") == pytest.approx(exact, rel=0.005)
     assert measured.outer_write_bytes_per_s == pytest.approx(measured.outer_bytes_per_s, rel=0.01)
 
@@ -989,6 +993,32 @@ def test_a_segment_may_forget_what_the_host_has_had(core: tuple[Any, Any]) -> No
         assert drive.one(READ, 116, 16, now).position_ns == 0
 
 
+@pytest.mark.parametrize(("until", "ahead"), [(0, 32), (1, 24), (2, 20)])
+def test_reading_ahead_ends_by_the_drives_rule(
+    core: tuple[Any, Any], until: int, ahead: int
+) -> None:
+    """Of 40 sectors read at 40: 32 more, or until the segment of 64 or the track of 100 ends."""
+    drive = Drive(core, SMALL | {"ahead_until": until})
+    now = drive.one(READ, 40, 40, 0).done_ns + 100 * MS
+    assert drive.one(READ, 80 + ahead - 1, 1, now).position_ns == 0
+    drive = Drive(core, SMALL | {"ahead_until": until})
+    now = drive.one(READ, 40, 40, 0).done_ns + 100 * MS
+    assert drive.one(READ, 80 + ahead + 1, 1, now).position_ns > 0
+
+
+@pytest.mark.parametrize("empties", [0, 1])
+def test_a_write_may_empty_the_segments_that_it_touches(
+    core: tuple[Any, Any], empties: int
+) -> None:
+    drive = Drive(core, SMALL | {"write_empties": empties, "write_idle_ns": 9000 * MS})
+    now = drive.one(READ, 100, 16, 0).done_ns + 50 * MS
+    now = drive.one(READ, 2000, 16, now).done_ns + 50 * MS
+    now = drive.one(WRITE, 104, 4, now).done_ns + MS
+    again = drive.one(READ, 100, 16, now)
+    assert (again.position_ns > 0) == bool(empties)
+    assert drive.one(READ, 2000, 16, again.done_ns + 50 * MS).position_ns == 0
+
+
 # Any sequence of commands
 
 commands = st.lists(
@@ -1011,7 +1041,8 @@ kinds = st.sampled_from(
         SMALL | {"readahead_sectors": 0, "write_cache_extents": 2},
         SMALL | {"write_idle_ns": 0, "flush_ns": 0, "overhead_ns": [0] * 8},
         SMALL | {"write_order": 1, "write_share_permille": 300, "segment_keeps_read": 0},
-        SMALL | {"interface_order": 1, "interface_bytes_per_s": 2_000_000},
+        SMALL | {"interface_order": 1, "interface_bytes_per_s": 2_000_000, "ahead_until": 1},
+        SMALL | {"segment_keeps_read": 0, "ahead_until": 2, "write_empties": 1},
         SMALL | {"physical_sectors": 8, "write_cache_durable": 1, "write_saves_ns": 900_000},
         BARE,
         FLAT,
@@ -1248,6 +1279,10 @@ BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"queue_depth": 255}, "queue_depth"),
     ({"interface_order": 2}, "interface_order"),
     ({"overhead_ns": [0] * 7 + [100 * MS]}, "overhead_ns"),
+    ({"interface_unit_sectors": 0}, "interface_unit_sectors"),
+    ({"interface_unit_sectors": 65536}, "interface_unit_sectors"),
+    ({"ahead_until": 3}, "ahead_until"),
+    ({"write_empties": 2}, "write_empties"),
     ({"write_order": 2}, "write_order"),
     ({"write_share_permille": 901}, "write_share_permille"),
     ({"physical_sectors": 2}, "physical_sectors"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -81,16 +82,43 @@ def test_what_the_model_answers_itself_agrees() -> None:
     assert all(row.demerit == 0 for row in validate.agreements(same, validate.play(disk, same)))
 
 
-@pytest.mark.skipif(not RECORDED.is_dir(), reason="there are no recorded drives beside the project")
+def demerits(folder: Path) -> dict[str, list[float]]:
+    """By class, one for each recorded drive as the files in @folder describe it."""
+    found: dict[str, list[float]] = {}
+    for trace in sorted(RECORDED.glob("*.trace.zst")):
+        disk = load_disk(str(folder / trace.name.replace(".trace.zst", ".toml")))
+        requests = validate.read_recorded(trace)
+        for row in validate.agreements(requests, validate.play(disk, requests)):
+            found.setdefault(row.what, []).append(row.demerit)
+    return found
+
+
+recorded = pytest.mark.skipif(
+    not RECORDED.is_dir(), reason="there are no recorded drives beside the project"
+)
+
+
+@recorded
 def test_recorded_drives_with_what_an_old_description_could_say() -> None:
     """Without the overheads by class that the drives have: 6 % at most."""
-    demerits = []
-    for trace in sorted(RECORDED.glob("*.trace.zst")):
-        disk = load_disk(str(trace.parent / trace.name.replace(".trace.zst", ".toml")))
-        requests = validate.read_recorded(trace)
-        demerits.append(validate.agreements(requests, validate.play(disk, requests))[0].demerit)
-    assert len(demerits) == 5
-    assert max(demerits) <= 6
+    found = demerits(RECORDED)["all"]
+    assert len(found) == 5
+    assert max(found) <= 6
+
+
+@recorded
+def test_recorded_drives_agree() -> None:
+    found = demerits(ROOT / "disks" / "recorded")
+    assert statistics.median(found["all"]) <= 4 and max(found["all"]) <= 6
+    assert statistics.median(found["random reads"]) <= 2
+
+
+def test_descriptions_of_recorded_drives_are_whole() -> None:
+    files = sorted((ROOT / "disks" / "recorded").glob("*.toml"))
+    assert len(files) == 5
+    for file in files:
+        assert load_disk(str(file)).name == file.stem
+        validate.new_disk(load_disk(str(file)))
 
 
 @pytest.mark.parametrize(
