@@ -599,14 +599,12 @@ static u64 hdd_room_ns(const struct hdd *hdd, const struct hdd_cmd *cmd,
 		       u64 at_ns)
 {
 	const struct hdd_dirty *dirty;
-	struct hdd_place place;
 
 	if (hdd_dirty_has_room(hdd, cmd->nr_sectors))
 		return 0;
 	dirty = hdd_dirty_next(hdd, at_ns);
-	hdd_locate(hdd, dirty->sector, &place);
-	return hdd_position_ns(hdd, dirty->sector, &place,
-			       hdd_angle(hdd, &place), true, at_ns);
+	return hdd_position_at_ns(hdd, dirty->sector, dirty->cylinder,
+				  dirty->head, dirty->angle_ns, true, at_ns);
 }
 
 /* Which of the queue goes next. Nothing passes a flush. */

@@ -86,6 +86,10 @@ struct hdd_dirty {
 	};
 	u64 sector;
 	u64 nr_sectors;
+	/* Where it begins, so that no choice need work it out. */
+	u32 cylinder;
+	u32 angle_ns;
+	u32 head;
 };
 
 /* The disk. Fixed size; fields are the model's own. */

@@ -10,10 +10,9 @@
 
 /*
  * Extents looked at on each side of the head for the shortest positioning time.
- * Among so many, about one passes the head each hundredth of a revolution;
- * more cost time and find little.
+ * Half: writes take a third longer. Double: a tenth less, for twice the work.
  */
-#define HDD_LOOK 24
+#define HDD_LOOK 16
 
 static struct hdd_dirty *hdd_dirty_of(const struct rb_node *node)
 {
@@ -32,6 +31,19 @@ void hdd_dirty_init(struct hdd *hdd)
 	hdd->nr_dirty = 0;
 	hdd->nr_dirty_used = 0;
 	hdd->dirty_sectors = 0;
+}
+
+/* @dirty begins at @sector. */
+static void hdd_dirty_begins(const struct hdd *hdd, struct hdd_dirty *dirty,
+			     u64 sector)
+{
+	struct hdd_place place;
+
+	dirty->sector = sector;
+	hdd_locate(hdd, sector, &place);
+	dirty->cylinder = hdd_cylinder(hdd, &place);
+	dirty->head = place.head;
+	dirty->angle_ns = hdd_angle(hdd, &place);
 }
 
 /* The first extent that ends behind @sector, or NULL. */
@@ -64,7 +76,7 @@ static void hdd_dirty_insert(struct hdd *hdd, u64 sector, u64 nr_sectors)
 	else
 		dirty = &hdd->dirty[hdd->nr_dirty_used++];
 	hdd->nr_dirty++;
-	dirty->sector = sector;
+	hdd_dirty_begins(hdd, dirty, sector);
 	dirty->nr_sectors = nr_sectors;
 	while (*link) {
 		parent = *link;
@@ -125,7 +137,8 @@ bool hdd_dirty_add(struct hdd *hdd, u64 sector, u64 nr_sectors)
 		end = max_t(u64, end, hdd_dirty_end(dirty));
 		hdd_dirty_remove(hdd, dirty);
 	}
-	first->sector = sector;
+	if (sector != first->sector)
+		hdd_dirty_begins(hdd, first, sector);
 	first->nr_sectors = end - sector;
 	return true;
 }
@@ -161,7 +174,7 @@ void hdd_dirty_drop(struct hdd *hdd, u64 sector, u64 end)
 		if (from < sector) {
 			dirty->nr_sectors = sector - from;
 		} else if (to > end) {
-			dirty->sector = end;
+			hdd_dirty_begins(hdd, dirty, end);
 			dirty->nr_sectors = to - end;
 		} else {
 			hdd_dirty_remove(hdd, dirty);
@@ -172,20 +185,18 @@ void hdd_dirty_drop(struct hdd *hdd, u64 sector, u64 end)
 void hdd_dirty_written(struct hdd *hdd, struct hdd_dirty *dirty, u64 nr_sectors)
 {
 	hdd->dirty_sectors -= nr_sectors;
-	dirty->sector += nr_sectors;
 	dirty->nr_sectors -= nr_sectors;
-	if (!dirty->nr_sectors)
+	if (dirty->nr_sectors)
+		hdd_dirty_begins(hdd, dirty, dirty->sector + nr_sectors);
+	else
 		hdd_dirty_remove(hdd, dirty);
 }
 
 static u64 hdd_dirty_cost(const struct hdd *hdd, const struct hdd_dirty *dirty,
 			  u64 at_ns)
 {
-	struct hdd_place place;
-
-	hdd_locate(hdd, dirty->sector, &place);
-	return hdd_position_ns(hdd, dirty->sector, &place,
-			       hdd_angle(hdd, &place), true, at_ns);
+	return hdd_position_at_ns(hdd, dirty->sector, dirty->cylinder,
+				  dirty->head, dirty->angle_ns, true, at_ns);
 }
 
 struct hdd_dirty *hdd_dirty_next(const struct hdd *hdd, u64 at_ns)

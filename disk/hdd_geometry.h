@@ -135,18 +135,17 @@ static inline u32 hdd_seek_ns(const struct hdd *hdd, u32 cylinders)
 			     hdd->seek_shift));
 }
 
-/* Getting the head to @place by the arm and the switch alone. */
-static inline u32 hdd_move_ns(const struct hdd *hdd,
-			      const struct hdd_place *place, bool write)
+/* Getting to surface @head of cylinder @to by the arm and the switch alone. */
+static inline u32 hdd_move_ns(const struct hdd *hdd, u32 to, u32 head,
+			      bool write)
 {
 	const struct hdd_params *p = &hdd->params;
 	u32 from = hdd_cylinder(hdd, &hdd->head);
-	u32 to = hdd_cylinder(hdd, place);
 	u32 ns;
 
 	if (from != to)
 		ns = hdd_seek_ns(hdd, from < to ? to - from : from - to);
-	else if (place->head != hdd->head.head)
+	else if (head != hdd->head.head)
 		ns = p->head_switch_ns;
 	else if (write && !hdd->head_wrote)
 		return p->write_settle_ns;
@@ -159,23 +158,31 @@ static inline u32 hdd_move_ns(const struct hdd *hdd,
 }
 
 /*
- * From @start_ns until @sector is under the head. Going on behind the last
- * sector transferred needs no move: the head follows at each track's end,
- * within the skew.
+ * From @start_ns until @sector, on this cylinder and surface, is under the
+ * head. Going on behind the last sector transferred needs no move: the head
+ * follows at each track's end, within the skew.
  */
-static inline u64 hdd_position_ns(const struct hdd *hdd, u64 sector,
-				  const struct hdd_place *place, u32 angle_ns,
-				  bool write, u64 start_ns)
+static inline u64 hdd_position_at_ns(const struct hdd *hdd, u64 sector,
+				     u32 cylinder, u32 head, u32 angle_ns,
+				     bool write, u64 start_ns)
 {
 	u64 move_ns = 0;
 	u32 phase;
 
 	if (sector != hdd->head_sector || (write && !hdd->head_wrote))
-		move_ns = hdd_move_ns(hdd, place, write);
+		move_ns = hdd_move_ns(hdd, cylinder, head, write);
 	phase = hdd_phase(hdd, start_ns + move_ns);
 	if (angle_ns < phase)
 		angle_ns += hdd->params.rotation_ns;
 	return move_ns + angle_ns - phase;
+}
+
+static inline u64 hdd_position_ns(const struct hdd *hdd, u64 sector,
+				  const struct hdd_place *place, u32 angle_ns,
+				  bool write, u64 start_ns)
+{
+	return hdd_position_at_ns(hdd, sector, hdd_cylinder(hdd, place),
+				  place->head, angle_ns, write, start_ns);
 }
 
 /*

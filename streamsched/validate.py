@@ -107,7 +107,7 @@ LIMITS = """\
   it the model would gain more from a deep queue than the real disk.
 - **The write cache** is written out in pieces of 256 KiB at most, when idle for a
   while, when half full or more, or on flush. What goes next is, by the disk, the next
-  extent upwards, or the one with the shortest positioning time among 48 near the head.
+  extent upwards, or the one with the shortest positioning time among 32 near the head.
   Beside reads the cache of some disks has a share of the time, in bursts of eight
   revolutions; the share is estimated. A flush lets no other command in. Data that went
   to the medium is not kept for reading.
