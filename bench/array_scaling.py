@@ -22,7 +22,7 @@ from rich.console import Console
 from streamsched.array import Array
 from streamsched.compare import Task, run_tasks
 from streamsched.diskfile import load_disk
-from streamsched.files import Kind, check_output, write_whole
+from streamsched.files import Kind, check_output, picture_metadata, write_whole
 from streamsched.jobfile import parse_jobs
 from streamsched.simulate import Setup
 
@@ -100,8 +100,7 @@ def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
     figure.suptitle("RAID 0, simulated: noop, and stream:deadline apart and together")
     figure.tight_layout()
     picture = io.BytesIO()
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(picture, format=path.suffix[1:], metadata=metadata)
+    figure.savefig(picture, format=path.suffix[1:], metadata=picture_metadata(path))
     write_whole(path, picture.getvalue(), Kind.PICTURE)
 
 

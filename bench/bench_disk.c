@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What it costs to choose where the write cache goes to the medium next: fills
- * the cache of the disk PARAMS with EXTENTS single blocks at random places, then
+ * What it costs to choose what of the write cache goes to the medium: fills
+ * the cache of the disk PARAMS with EXTENTS blocks at random places, then
  * writes out and refills, CHOICES times. Prints ns of processor time for each
  * of the two together, choice and upkeep, and for the upkeep alone.
  *

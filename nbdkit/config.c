@@ -318,10 +318,32 @@ int check_policy(void)
 	return -1;
 }
 
+/* Is @value of @key no name of a file, and not of one line? */
+static bool has_control(const char *key, const char *value)
+{
+	static const char *const files[] = { "file", "stats", "metrics",
+					     "log" };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++)
+		if (!strcmp(files[i], key))
+			return false;
+	for (; *value; value++)
+		if ((unsigned char)*value < ' ')
+			return true;
+	return false;
+}
+
 int config_set(const char *key, const char *value)
 {
 	u32 i, t;
 
+	if (has_control(key, value)) {
+		nbdkit_error(
+			"%s: has a line break or another control character in it; write it on one line",
+			key);
+		return -1;
+	}
 	for (i = 0; i < ARRAY_SIZE(parameters); i++)
 		if (!strcmp(parameters[i].name, key))
 			return parameters[i].set(key, value);

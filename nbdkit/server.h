@@ -270,8 +270,12 @@ void config_dump(void);
 /* ---- statistics' thread, stats.c ---- */
 
 /* What each file of the kind begins with (output.h). */
+#define STATS_BEGIN STATS_HEADER " member 0 ("
+#define METRICS_BEGIN METRICS_HEADER METRICS_FIRST " "
+/* What their parts begin with; which of the metrics is the first. */
 #define STATS_HEADER "streamsched:"
 #define METRICS_HEADER "# HELP streamsched_"
+#define METRICS_FIRST "requests_total"
 /* A message among blkparse's lines, which those who read events pass over. */
 #define LOG_HEADER                                                             \
 	"  0,0    0        0     0.000000000     0  m   N streamsched log\n"

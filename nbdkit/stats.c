@@ -314,7 +314,7 @@ static void write_metrics(FILE *to, const struct picture *picture)
 {
 	u32 i, c;
 
-	flows(to, picture, "requests_total", "Requests done.",
+	flows(to, picture, METRICS_FIRST, "Requests done.",
 	      offsetof(struct stats_flow, requests));
 	flows(to, picture, "bytes_total", "Bytes read or written.",
 	      offsetof(struct stats_flow, bytes));
@@ -419,6 +419,8 @@ void stats_prepare(void)
 
 	sem_init(&asked, 0, 0);
 	sigaction(SIGUSR1, &action, NULL);
+	/* An output as long as it may be (ulimit -f) must end no server. */
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 void stats_mask(void)

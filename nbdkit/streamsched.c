@@ -28,8 +28,8 @@ struct server server = {
 		.uring = -1,
 		.rotational = -1,
 		.readonly = -1,
-		.stats = { .key = "stats", .header = STATS_HEADER },
-		.metrics = { .key = "metrics", .header = METRICS_HEADER },
+		.stats = { .key = "stats", .header = STATS_BEGIN },
+		.metrics = { .key = "metrics", .header = METRICS_BEGIN },
 		.log = { .key = "log", .header = LOG_HEADER },
 		.sync_writes = true,
 	},
@@ -75,8 +75,6 @@ static int streamsched_after_fork(void)
 	u32 i;
 
 	stats_mask();
-	/* A log as long as it may be (ulimit -f) must not end the server. */
-	signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < server.nr_members; i++)
 		if (member_start(server.member[i]))
 			return -1;

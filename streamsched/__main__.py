@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 
 def main() -> None:
@@ -15,7 +16,10 @@ def main() -> None:
     ours = signal.getsignal(signal.SIGINT)
     if ours is signal.default_int_handler:  # else it is ignored, as nohup has it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from streamsched.cli import main as run
+    try:
+        from streamsched.cli import main as run
+    except (MemoryError, ImportError) as error:
+        sys.exit(f"streamsched: cannot be loaded: {error or 'there is too little memory'}")
 
     signal.signal(signal.SIGINT, ours)
     run()

@@ -635,7 +635,7 @@ def cells_in(text: str) -> list[Cell]:
 def write_into(document: Path, name: str, table: str) -> None:
     """Put @table where @document has the marks of @name."""
     text = with_rows(document.read_text(), name, table.splitlines(), ())
-    write_whole(document, text, Kind.DOCUMENT)
+    write_whole(document, text, Kind.CHAPTER)
 
 
 app = typer.Typer(

@@ -201,7 +201,7 @@ def write_into(document: Path, found: Sequence[Cell]) -> None:
     program = PROGRAMS[name].program if name in PROGRAMS else None
     new = table_of(found, program, "level", "On arrays: ").splitlines()
     text = with_rows(document.read_text(), f"arrays {name}", new, rows)
-    write_whole(document, text, Kind.DOCUMENT)
+    write_whole(document, text, Kind.CHAPTER)
 
 
 def table(arguments: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,13 +62,20 @@ class Options:
 
 def kept_in() -> Path:
     """Where profiles are kept that nobody named a place for."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "streamsched" / "profiles"
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "streamsched" / "profiles"
+    except RuntimeError:
+        raise UsageError(
+            "there is no home directory to keep profiles in; name a folder with XDG_CACHE_HOME"
+        ) from None
 
 
 def default_path(disk: Disk, queue_depth: int) -> Path:
     """For this disk as it is described, and driven so."""
-    return kept_in() / f"{disk.name}-{profiles.fingerprint(disk)}-q{queue_depth}.json"
+    # A description's name is anybody's text.
+    name = re.sub(r"[^\w.-]", "_", disk.name)[:64]
+    return kept_in() / f"{name}-{profiles.fingerprint(disk)}-q{queue_depth}.json"
 
 
 def keep(profile: Profile, path: Path) -> None:

@@ -155,6 +155,9 @@ def main() -> None:
 
     def stopped(number: int, _frame: object) -> None:
         # As for Ctrl-C: rigs, servers and workers that were started are stopped, files are whole.
+        # Once: `timeout` sends two, and a second one would break that off.
+        for once in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(once, signal.SIG_IGN)
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, stopped)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -183,7 +184,7 @@ def _check_apart(to: Path | None, requests: Path | None) -> None:
     """Refuse two outputs into one file."""
     if to is None or requests is None:
         return
-    if to.absolute() == requests.absolute() or (
+    if os.path.realpath(to) == os.path.realpath(requests) or (
         mode_of(to) and mode_of(requests) and to.samefile(requests)
     ):
         raise UsageError(f"--requests {requests}: is where the results go (--to); name two files")

@@ -322,7 +322,9 @@ def run_tasks(
         with _bars(console, labels, parts) as update:
             left = set(futures)
             while left:
-                done, left = wait(left, timeout=0.1)
+                # A signal's exception inside wait() would leave the futures' locks taken.
+                with _no_signals():
+                    done, left = wait(left, timeout=0.1)
                 update()
                 for future in done:
                     future.result()
@@ -339,8 +341,6 @@ def run_tasks(
             for future in futures
         ]
         if interrupted or not all(future.done() for future in futures):
-            for future in futures:
-                future.cancel()
             for worker in list((getattr(pool, "_processes", None) or {}).values()):
                 worker.terminate()
         # To the end: at the interpreter's exit the pool's thread would find its pipe closed.

@@ -31,13 +31,26 @@ STDOUT = Path("-")
 SINKS = {os.makedev(1, 3), os.makedev(1, 5), os.makedev(1, 7)}
 
 
+# What a picture of ours says of its origin.
+PAINTER = b"streamsched's picture"
+
+
+def picture_metadata(path: Path) -> dict[str, str | None]:
+    """For matplotlib's savefig(): by this one of ours is known."""
+    if path.suffix == ".png":
+        return {"Software": PAINTER.decode()}
+    # An SVG is the same each time.
+    return {"Creator": PAINTER.decode()} | ({"Date": None} if path.suffix == ".svg" else {})
+
+
 class Kind(enum.Enum):
     """What an output is: in words, and what is found in one."""
 
     RESULTS = (
         "results",
         rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
-        rb"|policy,throughput_mb_s,|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n)",
+        rb"|policy,throughput_mb_s,"
+        rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n[\s\S]{0,1500}\n policy +)",
     )
     REQUESTS = (
         "a list of requests",
@@ -45,8 +58,13 @@ class Kind(enum.Enum):
     )
     PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
     DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
-    DOCUMENT = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
-    PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*[Mm]atplotlib")
+    DOCUMENT = (
+        "a document that this command writes",
+        rb"\A<!-- SPDX-License-Identifier[^\n]*\n[\s\S]{0,400}Written by `(streamsched|make) ",
+    )
+    # One that stands in the source tree; tables in it are written anew.
+    CHAPTER = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
+    PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*" + PAINTER)
 
     def __init__(self, words: str, pattern: bytes) -> None:
         self.words = words

@@ -26,7 +26,7 @@ from rich.table import Table
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import Interrupted, StreamschedError
-from streamsched.files import Kind, write_whole
+from streamsched.files import Kind, picture_metadata, write_whole
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
@@ -245,7 +245,6 @@ def plot(points: Sequence[Point], path: Path) -> None:
     axes.legend(fontsize=7, ncols=2, loc="lower left")
     figure.tight_layout()
     picture = io.BytesIO()
-    metadata = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(picture, format=path.suffix[1:], metadata=metadata)
+    figure.savefig(picture, format=path.suffix[1:], metadata=picture_metadata(path))
     plt.close(figure)
     write_whole(path, picture.getvalue(), Kind.PICTURE)

@@ -401,7 +401,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
         mine = [cell for cell in cells if cell.workload == workload]
         new = table_of(mine, PROGRAMS.get(workload)).splitlines()
         text = with_rows(text, workload, new, rows)
-    write_whole(document, text, Kind.DOCUMENT)
+    write_whole(document, text, Kind.CHAPTER)
 
 
 def table(arguments: Sequence[str]) -> None:

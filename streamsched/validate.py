@@ -23,6 +23,7 @@ from streamsched._core import ffi, lib
 from streamsched.diskfile import KINDS, QUEUE_ORDERS, Disk, list_disks, load_disk
 from streamsched.errors import UsageError
 from streamsched.files import MOST_BYTES
+from streamsched.units import whole_number
 
 MS = 1e6
 MB = 1e6
@@ -330,7 +331,10 @@ def _recorded(path: Path, number: int, line: str) -> Recorded:
     try:
         op, _, sector, nr, service_us, think_us = words
         times = [round(float(word) * 1000) for word in (service_us, think_us)]
-        one = Recorded(op == "W", int(sector), int(nr), *times)
+        first, length = whole_number(sector), whole_number(nr)
+        if first is None or length is None or "_" in line:
+            raise ValueError
+        one = Recorded(op == "W", first, length, *times)
         if op not in ("R", "W") or one.sector < 0 or one.nr_sectors < 1:
             raise ValueError
         if not 0 < times[0] <= MOST_TIME_NS or not 0 <= times[1] <= MOST_TIME_NS:

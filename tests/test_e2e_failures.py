@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsched import cli
+from streamsched import auto, cli
+from streamsched.diskfile import load_disk
+from streamsched.errors import UsageError
 
 COMMAND = Path(sys.executable).parent / "streamsched"
 ROOT = Path(__file__).parent.parent
@@ -234,3 +237,62 @@ def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback() -> None:
     )
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("True", "True")
+
+
+def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
+    """As `timeout` sends them, two at a time, whatever the workers do just then."""
+    for turn in range(8):
+        done = subprocess.Popen(
+            [str(COMMAND), "profile", "ssd", "--jobs", "2"],
+            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        time.sleep(1.1 + 0.1 * turn)
+        os.kill(done.pid, signal.SIGTERM)
+        os.killpg(done.pid, signal.SIGTERM)
+        try:
+            _, said = done.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(done.pid, signal.SIGKILL)
+            raise
+        assert b"Traceback" not in said, said.decode()
+        assert done.returncode in (128 + signal.SIGTERM, -signal.SIGTERM)
+
+
+def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, for a user that no file names."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(UsageError, match="there is no home directory to keep profiles in"):
+        auto.default_path(load_disk("ssd"), 1)
+
+
+def test_too_little_memory_to_begin() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -v 30000; exec {COMMAND} disks"], capture_output=True, check=False
+    )
+    assert done.returncode and b"Traceback" not in done.stderr
+
+
+def test_a_description_s_name_is_no_path(tmp_path: Path) -> None:
+    disk = dataclasses.replace(load_disk("ssd"), name="../../../x/y")
+    path = auto.default_path(disk, 1)
+    assert path.parent == auto.kept_in() and "/" not in path.name
+
+
+def test_two_outputs_by_other_names_are_one_file(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    done = subprocess.run(
+        [str(COMMAND), "run", str(JOB), "--requests", "dir/../x.csv", "--to", "x.csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "is where the results go" in sentence(done.stderr)

@@ -73,6 +73,8 @@ def test_nor_what_a_loop_device_lies_on(tmp_path: Path, disk: Path, loop: str, k
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_of_another_kind_is_replaced(tmp_path: Path, disk: Path, kind: str) -> None:
     others = {"text": b"precious\n", "empty": b"", "short": OURS[kind][:5]}
+    # What a server's standard error went into, and metrics of somebody's own.
+    others |= {"errors": b"streamsched: note: x\n", "own": b"# HELP streamsched_mine x\n"}
     others |= {other: OURS[other] for other in KINDS if other != kind}
     for name, content in others.items():
         file = tmp_path / f"of-{name}"
@@ -258,6 +260,25 @@ def test_a_log_that_may_not_grow_does_not_end_the_server(tmp_path: Path, disk: P
                 handle.pread(512, 0)
         assert server.stop() == 0
     assert "it is not complete" in server.text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_no_file_may_grow_the_server_says_so(tmp_path: Path, disk: Path, kind: str) -> None:
+    """Not a signal's end, nor a file left behind."""
+    command = ["nbdkit", "-U", "-", find_plugin(), str(disk), f"{kind}={tmp_path}/new"]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0 && exec "$@"', "sh", *command, "--run", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode >= 0, done
+    assert {path.name for path in tmp_path.iterdir()} <= {"disk", "new"}
+
+
+def test_a_value_is_one_line(disk: Path) -> None:
+    text = refused(str(disk), "curve=0:1\n1:2")
+    assert "curve: has a line break or another control character in it" in text
 
 
 # ---- when statistics come ----

@@ -14,20 +14,23 @@ from pathlib import Path
 import pytest
 
 from streamsched.errors import UsageError
-from streamsched.files import Kind, check_output, output, write_whole
+from streamsched.files import Kind, check_output, output, picture_metadata, write_whole
 
 NOBODY = 65534
 RESULT = b'{\n  "format": "streamsched-results"'
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+TABLE = b"\n                 effi-   least\n policy   MB/s   ciency  share\n"
+LICENCE = b"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n"
 
 OURS = {
     Kind.RESULTS: (
         RESULT,
         b'{\n  "fio version": "streamsched-0.1"',
         b"policy,throughput_mb_s,efficiency\n",
-        b"a.fio: 4 processes on ssd, owners process, queue depth 1\n\n",
-        b"a b: c.fio: 1 process on ssd, the real kernel, path direct, queue depth 32\n",
-        b"x (blktrace), closed: on raid0:2:64k of a, b, owners none, queue depth 32\n",
+        b"a.fio: 4 processes on ssd, owners process, queue depth 1\n" + TABLE,
+        b"a b: c.fio: 1 process on ssd, the real kernel, path direct, queue depth 32\n" + TABLE,
+        b"x (blktrace), closed: on raid0:2:64k of a, b, owners none, queue depth 32\n" + TABLE,
     ),
     Kind.REQUESTS: (
         b"policy,process,number,disk,direction,sector\nnoop,a,0,0,read,8\n",
@@ -38,11 +41,12 @@ OURS = {
         b"# SPDX-License-Identifier: GPL-2.0-only\n#\n# Sources:\n"
         b"#   [meas]  measured by streamsched calibrate 0.1 on 2026-01-01\n",
     ),
-    Kind.DOCUMENT: (b"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n# X\n",),
+    Kind.DOCUMENT: (LICENCE + b"# X\n\nWritten by `streamsched compare`; do not edit.\n",),
+    Kind.CHAPTER: (LICENCE + b"# X\n",),
     Kind.PICTURE: (
-        b'<?xml version="1.0"?>\n<dc:title>Matplotlib v3.8</dc:title>',
-        b"\x89PNG\r\n\x1a\n....tEXtSoftware\0Matplotlib version3.8",
-        b"%PDF-1.4\n" + bytes(10_000) + b"/Creator (Matplotlib v3.8)\n%%EOF\n",
+        b'<?xml version="1.0"?>\n<dc:title>streamsched\'s picture</dc:title>',
+        b"\x89PNG\r\n\x1a\n....tEXtSoftware\0streamsched's picture",
+        b"%PDF-1.4\n" + bytes(10_000) + b"/Creator (streamsched's picture)\n%%EOF\n",
     ),
 }
 # A job file, a description that somebody wrote, a trace, an image, notes, a picture of somebody's.
@@ -53,6 +57,9 @@ FOREIGN = (
     bytes(1 << 20),
     b"Remember: results are on the other disk\n",
     b'<?xml version="1.0"?>\n<svg>a drawing</svg>\n',
+    b'<?xml version="1.0"?>\n<dc:title>Matplotlib v3.8</dc:title>',
+    b"Friday: on holiday, back on Monday, queue depth 1\nprecious\n",
+    b"# X\n\nWritten by `streamsched compare`\n",
     b"\n" + RESULT,
 )
 
@@ -78,7 +85,9 @@ def test_only_what_is_of_the_same_kind_is_replaced(kind: Kind, tmp_path: Path) -
         assert path.read_bytes() == content
         write_whole(path, "new", kind)
         assert path.read_bytes() == b"new"
-    others = [one for other, texts in OURS.items() if other is not kind for one in texts]
+    # A document that a command writes is one of the project, too.
+    same = {Kind.CHAPTER: (Kind.CHAPTER, Kind.DOCUMENT)}.get(kind, (kind,))
+    others = [one for other, texts in OURS.items() if other not in same for one in texts]
     for content in (*FOREIGN, *others):
         path.write_bytes(content)
         why = refused(path, kind)
@@ -256,3 +265,15 @@ def test_a_name_that_is_guessed_is_not_opened(
     (tmp_path / ".file.known").symlink_to(victim)
     assert refused(tmp_path / "file") == "cannot write it: File exists"
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_a_picture_of_ours_is_known_as_one(suffix: str, tmp_path: Path) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    path = tmp_path / f"x.{suffix}"
+    figure, _ = plt.subplots()
+    figure.savefig(path)
+    assert refused(path, Kind.PICTURE)
+    figure.savefig(path, metadata=picture_metadata(path))
+    plt.close(figure)
+    check_output(path, Kind.PICTURE)

@@ -43,6 +43,8 @@ def test_a_distribution_is_its_own_and_half_as_long_is_half_off() -> None:
         ("R Hit 1 2 99999999999999999999 4", ":1: must be"),
         ("RW Hit 1 2 3 4", ":1: must be"),
         ("R Hit x 2 3 4", ":1: must be"),
+        ("R Hit 1_0 2 3 4", ":1: must be"),
+        ("R Hit 1 2 3_0 4", ":1: must be"),
         ("\xff\xfe", "neither text nor"),
     ],
 )
