@@ -84,7 +84,14 @@ RANGES = {
     "discard": (0, 1),
     "hardware_queues": (1, 64),
 }
-LISTS = ("overhead_ns", "zone_cylinders", "zone_sectors_per_track", "seek_cylinders", "seek_ns")
+# How many values each list may have.
+LISTS = {
+    "overhead_ns": 8,
+    "zone_cylinders": 64,
+    "zone_sectors_per_track": 64,
+    "seek_cylinders": 256,
+    "seek_ns": 256,
+}
 OTHERS = ("backing", "power", "power_cut", "bad_ranges", "delays")
 READ_ONLY = ("volatile_sectors", "memory_bytes")
 
@@ -317,9 +324,11 @@ def attributes() -> list[str]:
             line = refused(attribute, value)
             assert line.startswith(f"d0/{name}: "), line
             # The log cuts off long lines: their end must be there.
-            assert re.search(r"(from \d+ to \d+|may be only one|may be 1 to 64)$", line), line
-    for name in LISTS:
-        values = " ".join(str(RANGES[name][0] + i) for i in range(64))
+            assert re.search(r"(from \d+ to \d+|may be only one|may be 1 to (8|64|256))$", line), (
+                line
+            )
+    for name, most in LISTS.items():
+        values = " ".join(str(RANGES[name][0] + i) for i in range(most))
         (folder / name).write_text(values)
         expect((folder / name).read_text(), values + "\n", name)
         refused(folder / name, values + " 8")
