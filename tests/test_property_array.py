@@ -104,8 +104,8 @@ def test_coordination_costs_no_throughput(batch: int) -> None:
     assert sum(ratio > 1.1 for ratio in ratios.values()) > len(seeds) / 12
 
 
-# These were below KEPT in the mean of many beginnings: there is a cause. Those were below in the one
-# that the test above has, and are not in the mean: by chance.
+# CAUSED were below KEPT in the mean of many beginnings: there is a cause. CHANCE were below in the
+# one that the test above has, and are not in the mean.
 BEGINNINGS = 16
 CAUSED = {8, 32, 44, 49, 111, 127, 172, 178, 212, 234, 291, 367, 438, 466}
 CHANCE = {98, 134, 152, 273, 349, 380, 473, 478, 498}
