@@ -755,6 +755,13 @@ def test_fua_over_dirty_sectors_leaves_the_rest(core: tuple[Any, Any]) -> None:
     assert drive.hdd.dirty_sectors == 15
 
 
+def test_an_extent_that_is_joined_at_its_front_begins_there(core: tuple[Any, Any]) -> None:
+    drive = Drive(core, SMALL | {"write_idle_ns": 9000 * MS})
+    now = drive.one(WRITE, 1000, 8, 0).done_ns
+    drive.one(WRITE, 984, 16, now)
+    assert drive.dirty() == [(984, 1008)]
+
+
 def test_a_full_list_of_dirty_pieces_is_not_split(core: tuple[Any, Any]) -> None:
     """A FUA write into the middle of one piece, and no room for another piece."""
     most = core[1].HDD_MAX_DIRTY
