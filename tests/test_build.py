@@ -246,3 +246,12 @@ def test_every_mutant_fits_the_tree(root: Path) -> None:
     done = subprocess.run(tool, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) >= 30
+
+
+def test_make_run_does_the_main_job(root: Path) -> None:
+    """README's first command: all three parts print, and it succeeds."""
+    done = subprocess.run(["make", "run"], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for printed in ("stream:deadline", "agree; ", "pg-scan.blktrace.zst (blktrace), closed"):
+        assert printed in done.stdout
