@@ -12,10 +12,11 @@ from streamsched import __version__
 from streamsched._core import ffi, lib
 from streamsched.calibrate_device import DeviceInfo
 from streamsched.calibrate_measure import SECTOR_BYTES, Flat, Geometry, Mechanics
+from streamsched.diskfile import MAX_DEPTH
 from streamsched.errors import StreamschedError
 
 MEASURED = "[meas]"
-MODEL_DEPTH = 32  # at most: HDD_MAX_DEPTH
+MODEL_CHANNELS = 32  # at most: HDD_MAX_CHANNELS
 
 
 def curve_line(points: Sequence[tuple[int, int]]) -> str:
@@ -57,8 +58,8 @@ capacity_sectors = {info.capacity_sectors} # [sys] {capacity}
 def _depth(depth: int | None) -> str:
     if depth is None:
         return "1 # estimated: the kernel names no depth"
-    if depth > MODEL_DEPTH:
-        return f"{MODEL_DEPTH} # [sys] {depth}; a description takes {MODEL_DEPTH} at most"
+    if depth > MAX_DEPTH:
+        return f"{MAX_DEPTH} # [sys] {depth}; a description takes {MAX_DEPTH} at most"
     return f"{max(depth, 1)} # [sys]"
 
 
@@ -70,7 +71,7 @@ def describe_flat(
     rate = _round(flat.bytes_per_s / 1e6, 1)
     read_us = _round(flat.read_ns / 1000, 1)
     head = _head(info, name, "flat", f"{gb:,.0f} GB, flash: the flat curve", today)
-    channels = min(max(depth or 1, 1), MODEL_DEPTH)
+    channels = min(max(depth or 1, 1), MODEL_CHANNELS)
     return (
         head
         + f"""

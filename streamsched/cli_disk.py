@@ -13,6 +13,7 @@ from rich.console import Console
 from streamsched import auto
 from streamsched.auto import Goal, Rule
 from streamsched.cli_options import (
+    DEPTH,
     FLAG,
     DepthOption,
     GoalOption,
@@ -25,11 +26,12 @@ from streamsched.cli_options import (
     specs_of,
 )
 from streamsched.cli_output import wide_console
-from streamsched.diskfile import load_disk
+from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import UsageError, given
 from streamsched.files import Kind, check_output, is_stdout, write_whole
 from streamsched.policies import AUTO
 from streamsched.profile import POLICIES as PROFILE_POLICIES
+from streamsched.simulate import check_depth
 
 
 def calibrate(
@@ -66,6 +68,13 @@ def calibrate(
     print(calibration.summary(found, path), end="")
 
 
+def _check_profile_depth(depth: int, disk: Disk) -> None:
+    """Refuse a --queue-depth that no profile of @disk can have."""
+    check_depth(depth, [disk], DEPTH)
+    if depth > auto.MAX_DEPTH:
+        raise UsageError(f"{DEPTH} {depth}: a profile is of 1 to {auto.MAX_DEPTH} commands at once")
+
+
 def auto_(
     device: Annotated[
         str,
@@ -95,9 +104,9 @@ def auto_(
     queue_depth: Annotated[
         int | None,
         typer.Option(
-            "--queue-depth",
+            DEPTH,
             help="Of the profile: refuse one of another depth; without --profile, which to take.",
-            show_default="the profile's, or 32",
+            show_default="the profile's, or the disk's, up to 32",
         ),
     ] = None,
     dry_run: Annotated[
@@ -112,17 +121,20 @@ def auto_(
     from streamsched import autoservice
     from streamsched.choose import Selection
 
-    if queue_depth is not None and not 1 <= queue_depth <= 32:
-        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
     auto.Options(profile, goal, rule).check()
     wanted = tuple(specs_of(policy)) if policy is not None else ()
     found = autoservice.device_of(device)
     described = load_disk(disk)
+    if queue_depth is not None:
+        _check_profile_depth(queue_depth, described)
     autoservice.check_size(found, described)
+    most = min(described.queue_depth, auto.MAX_DEPTH)
+    if profile is None:
+        queue_depth = queue_depth or most
     known = auto.obtain(described, queue_depth, profile, nr_jobs(jobs), Console(stderr=True))
     takes = found.queue_depth
-    if takes and (takes > 1) != (known.queue_depth > 1):
-        better = f"`streamsched profile --queue-depth {min(takes, auto.MAX_DEPTH)}`"
+    if takes and (min(takes, most) > 1) != (known.queue_depth > 1):
+        better = f"`streamsched profile {DEPTH} {min(takes, most)}`"
         print(
             f"streamsched: note: {found.name} takes {takes} at once, and the profile has "
             f"{known.queue_depth}; measure it with {better}",
@@ -165,8 +177,6 @@ def profile_(
     """Measure what each policy makes of a disk, for the policy auto to choose by."""
     from streamsched import profile_measure
 
-    if not 1 <= queue_depth <= 32:
-        raise UsageError(f"--queue-depth {queue_depth}: a disk takes 1 to 32 commands at once")
     specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)
     if AUTO in specs:
         raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
@@ -176,6 +186,7 @@ def profile_(
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
     check_output(to, Kind.PROFILE, *files_of(disk))
     described = load_disk(disk)
+    _check_profile_depth(queue_depth, described)
     path = to or auto.default_path(described, queue_depth)
     if to is None:  # before the work, as --to
         try:

@@ -17,9 +17,10 @@ from streamsched.auto import Goal, Rule
 from streamsched.diskfile import Disk, is_path, load_disk
 from streamsched.errors import UsageError, given
 from streamsched.policies import check_spec, names_in, parse_settings, refuse_twice
-from streamsched.simulate import Setup
+from streamsched.simulate import Setup, check_depth
 
 FOLDER = "a folder"
+DEPTH = "--queue-depth"
 
 
 def path_option(name: str, what: str, tells: str) -> Any:
@@ -112,8 +113,9 @@ OwnersOption = Annotated[
 DepthOption = Annotated[
     int,
     typer.Option(
-        "--queue-depth",
-        help="Commands in the disk at once, 1 to 32; with 1 the scheduler alone decides the order.",
+        DEPTH,
+        help="Commands in the disk at once, no more than its queue_depth; "
+        "with 1 the scheduler alone decides the order.",
     ),
 ]
 SetOption = Annotated[
@@ -203,12 +205,17 @@ class Storage:
     def __str__(self) -> str:
         if self.array is None:
             return self.disk.name
-        names = dict.fromkeys(one.name for one in self.disks or (self.disk,))
+        names = dict.fromkeys(one.name for one in self.members)
         return f"{self.array} of {', '.join(names)}"
 
     def apply(self, setup: Setup) -> Setup:
         """@setup on this."""
         return dataclasses.replace(setup, disk=self.disk, array=self.array, disks=self.disks)
+
+    @property
+    def members(self) -> tuple[Disk, ...]:
+        """Every description that there is."""
+        return self.disks or (self.disk,)
 
     @property
     def capacity_bytes(self) -> int:
@@ -220,15 +227,17 @@ def files_of(disk: str) -> list[str]:
     return [name.strip() for name in disk.split(",") if is_path(name.strip())]
 
 
-def storage_of(disk: str, array: str | None) -> Storage:
-    """What --disk and --array say, checked."""
+def storage_of(disk: str, array: str | None, depth: int) -> Storage:
+    """What --disk and --array say, checked; --queue-depth is @depth for each of the disks."""
     names = [name.strip() for name in disk.split(",")]
     if len(names) > 1 and not all(names):
         raise UsageError(f"--disk {disk}: a name is missing beside a comma")
     if array is None:
         if len(names) > 1:
             raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")
-        return Storage(load_disk(disk))
+        storage = Storage(load_disk(disk))
+        check_depth(depth, storage.members, DEPTH)
+        return storage
     described = parse_array(array)
     if len(names) not in (1, described.members):
         raise UsageError(
@@ -239,6 +248,7 @@ def storage_of(disk: str, array: str | None) -> Storage:
     storage = Storage(disks[0], described, disks if len(disks) > 1 else ())
     if not storage.capacity_bytes:  # also refuses what cannot be put together
         raise UsageError(f"--array {array}: has no room")
+    check_depth(depth, storage.members, DEPTH)
     return storage
 
 
@@ -253,8 +263,6 @@ def setups_of(
     slice_is_fixed: bool = True,
 ) -> list[Setup]:
     """One simulation for each policy, as the options have it."""
-    if not 1 <= depth <= 32:
-        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
     specs = specs_of(policy)
     values = parse_settings(list(settings), specs, slice_is_fixed=slice_is_fixed)
     tunables = tuple(sorted(values.items()))

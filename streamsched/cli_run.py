@@ -140,7 +140,7 @@ def run(
         raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
     if array is not None and on is not Host.sim:
         raise UsageError(f"--array {array}: only with --on sim")
-    storage = storage_of(disk, array)
+    storage = storage_of(disk, array, queue_depth)
     the_disk = storage.disk
     _check_host_options(on, owners, curve, seed, path, kernel)
     if weight and on is not Host.sim:
@@ -278,8 +278,6 @@ def _run_on_kernel(
 
     if output == Output.fio_json:
         raise UsageError("--output fio-json: not with --on kernel; use json or csv")
-    if not 1 <= depth <= 32:
-        raise UsageError(f"--queue-depth {depth}: a disk takes 1 to 32 commands at once")
     policies = kernelhost.parse_policies(
         kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
     )
@@ -392,7 +390,7 @@ def replay(
     _check_apart(to, requests)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
-    storage = storage_of(disk, array)
+    storage = storage_of(disk, array, queue_depth)
     setups = [
         dataclasses.replace(storage.apply(setup), wrap=wrap, closed=mode is Mode.closed)
         for setup in setups_of(storage.disk, policy, owners, queue_depth, set_ or [], curve)

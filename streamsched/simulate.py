@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from streamsched._core import ffi, lib
@@ -191,6 +191,17 @@ HISTOGRAMS = ("wait", "service", "response")
 ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
 
 
+def check_depth(depth: int, disks: Iterable[Disk], name: str = "queue depth") -> None:
+    """Refuse a @depth, given as @name, that one of @disks has no queue for.
+
+    The disk model keeps its own depth then, so that nobody would notice.
+    """
+    for disk in disks:
+        if not 1 <= depth <= disk.queue_depth:
+            takes = f"1 to {disk.queue_depth} commands" if disk.queue_depth > 1 else "1 command"
+            raise UsageError(f"{name} {depth}: {disk.name} takes {takes} at once")
+
+
 def disk_params(disk: Disk) -> Any:
     """The C simulator's parameters (struct hdd_params) of @disk."""
     params = ffi.new("struct hdd_params *")
@@ -212,13 +223,20 @@ def _said(why: Any) -> str:
     return str(ffi.string(why).decode(errors="backslashreplace"))
 
 
+def drive_memory(params: Any) -> Any:
+    """A struct hdd_drive for hdd_drive_init(), with all the memory that @params need."""
+    memory = ffi.new("char[]", lib.hdd_drive_bytes(params))
+    # What is cast does not keep its memory: the destructor does.
+    return ffi.gc(ffi.cast("struct hdd_drive *", memory), lambda _, kept=memory: None)
+
+
 @functools.lru_cache(maxsize=16)
 def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
     """The service-time curve of @disk, measured on the model as the paper measures a disk."""
-    scratch = ffi.new("struct hdd *")
+    params = disk_params(disk)
     distance, time = ffi.new("uint64_t[40]"), ffi.new("uint64_t[40]")
     why = ffi.new("char **")
-    nr = lib.hdd_measure_curve(scratch, disk_params(disk), 40, distance, time, why)
+    nr = lib.hdd_measure_curve(drive_memory(params), params, 40, distance, time, why)
     if nr < 0:
         raise UsageError(f"{disk.name}: {ffi.string(why[0]).decode()}")
     return tuple((distance[i], time[i]) for i in range(nr))
@@ -264,6 +282,7 @@ class Simulation:
             policy = self.chooser.current
             self.choices.append(self.chooser.first)
         members = setup.members
+        check_depth(setup.queue_depth, members)
         params = {disk: disk_params(disk) for disk in dict.fromkeys(members)}
         self.sim = lib.sim_new(
             _config(setup, policy),

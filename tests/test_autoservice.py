@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from profile_data import GRID, small_profile
 
-from streamsched import autoservice, cli_disk, profile_measure
+from streamsched import auto, autoservice, cli_disk, profile_measure
 from streamsched.autoservice import (
     Device,
     Places,
@@ -30,7 +30,7 @@ from streamsched.autoservice import (
 )
 from streamsched.choose import Selection
 from streamsched.cli import app
-from streamsched.diskfile import load_disk
+from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S
 
@@ -372,3 +372,27 @@ def test_the_documented_commands_go_together(
     again = [*documented("streamsched auto sda "), "--queue-depth", "1"]
     with pytest.raises(UsageError, match="was measured with queue depth 32, not 1"):
         app(again, standalone_mode=False)
+    again[-1] = "33"
+    with pytest.raises(UsageError, match="--queue-depth 33: wd5000aaks takes 1 to 32 commands"):
+        app(again, standalone_mode=False)
+
+
+def test_a_disk_of_one_command_is_profiled_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with the 32 that are taken where nobody says how many."""
+
+    class Asked(Exception):
+        pass
+
+    def obtain(_disk: Disk, queue_depth: int | None, *_: object) -> None:
+        raise Asked(queue_depth)
+
+    monkeypatch.setattr(auto, "obtain", obtain)
+    monkeypatch.setattr(autoservice, "check_size", lambda *_: None)
+    real = autoservice.device_of
+    sysfs(tmp_path / "sys")
+    monkeypatch.setattr(autoservice, "device_of", functools.partial(real, sys_=tmp_path / "sys"))
+    for disk, depth in (("usb2-2tb", 1), ("wd5000aaks", 32)):
+        with pytest.raises(Asked, match=f"^{depth}$"):
+            app(["auto", "sda", "--disk", disk], standalone_mode=False)

@@ -189,7 +189,8 @@ def test_a_profile_without_these_owners(tmp_path: Path) -> None:
         (["ssd", "--policy", "auto,noop", "--to", "x"], "--policy auto: it chooses by a profile"),
         (["ssd", "--policy", "noop", "--to", "x"], "--policy: name at least two; of one"),
         (["ssd", "--policy", "noop,cscan"], "--policy: name a file with --to; what is kept has"),
-        (["ssd", "--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands"),
+        (["ssd", "--queue-depth", "33"], "--queue-depth 33: ssd takes 1 to 32 commands at once"),
+        (["usb2-2tb", "--queue-depth", "2"], "--queue-depth 2: usb2-2tb takes 1 command at once"),
         (["ssd", "--to", "/nowhere/x.json"], "--to /nowhere/x.json: cannot write it"),
     ],
 )
@@ -213,7 +214,6 @@ def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
     [
         (["nosuch", "--disk", "wd5000aaks"], "nosuch: there is no such block device"),
         (["nosuch", "--disk", "wd5000aaks", "--policy", "x"], "unknown policy 'x'"),
-        (["nosuch", "--disk", "wd5000aaks", "--queue-depth", "0"], "--queue-depth 0: a disk takes"),
         (
             ["nosuch", "--disk", "wd5000aaks", "--goal", "p99", "--rule", "size"],
             "--rule size: goes by throughput alone; leave --goal p99 out",

@@ -34,6 +34,9 @@ WRAPPING = (
     "with one of noop, deadline, cscan, sptf, linus, stride, wfq"
 )
 
+USB = ["--disk", "usb2-2tb", "--queue-depth", "4"]
+WHY_USB = "--queue-depth 4: usb2-2tb takes 1 command at once"
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -193,9 +196,13 @@ def endless(tmp_path: Path) -> Path:
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
-        (["--queue-depth", "0"], "--queue-depth 0: a disk takes 1 to 32 commands at once"),
-        (["--queue-depth", "33"], "--queue-depth 33: a disk takes 1 to 32 commands at once"),
-        (["--queue-depth", "-1"], "--queue-depth -1: a disk takes 1 to 32 commands at once"),
+        (["--queue-depth", "0"], "--queue-depth 0: wd5000aaks takes 1 to 32 commands at once"),
+        (["--queue-depth", "33"], "--queue-depth 33: wd5000aaks takes 1 to 32 commands at once"),
+        (["--queue-depth", "-1"], "--queue-depth -1: wd5000aaks takes 1 to 32 commands at once"),
+        (USB, WHY_USB),
+        ([*USB, "--on", "kernel"], WHY_USB),
+        ([*USB, "--on", "nbd"], WHY_USB),
+        (["--disk", "ssd,usb2-2tb", "--array", "raid0:2:64k", *USB[2:]], WHY_USB),
         (
             ["--set", "stream_time_slic=1s"],
             "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?",
@@ -296,6 +303,7 @@ def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
     trace.write_bytes(PLAIN)
     assert "did you mean 'deadline'" in why_refused("replay", trace, "--policy", "deadlin", to=to)
     assert "1 to 32" in why_refused("replay", trace, "--queue-depth", "33", to=to)
+    assert why_refused("replay", trace, *USB, to=to) == WHY_USB
     why = why_refused("replay", trace, "--format", "blkpars", to=to)
     assert why == "unknown trace format 'blkpars'; did you mean 'blkparse'?"
 

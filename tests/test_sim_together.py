@@ -10,16 +10,38 @@ from typing import Any
 import pytest
 
 from streamsched import compare
+from streamsched.array import parse_array
 from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError
+from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process, parse_jobs
-from streamsched.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.simulate import WAKE_NS, Run, Setup, Simulation, check_depth
 
 MS, S = 1_000_000, 1_000_000_000
 KIB, MIB = 1 << 10, 1 << 20
 SSD = load_disk("ssd")
 # Every request by itself: one at a time, one page, in order.
 ONE = "[p]\nrw=read\nbs=4k\ndirect=1\nsize=40k\n"
+
+
+def test_a_depth_that_a_disk_has_not_is_refused() -> None:
+    """By whatever made it: the model would go on with its own."""
+    for disks, depth, why in (
+        (("ssd",), 0, "queue depth 0: ssd takes 1 to 32 commands at once"),
+        (("ssd", "usb2-2tb"), 2, "queue depth 2: usb2-2tb takes 1 command at once"),
+    ):
+        members = tuple(map(load_disk, disks))
+        array = parse_array("raid0:2:64k") if len(disks) > 1 else None
+        setup = Setup(members[0], "noop", queue_depth=depth, array=array, disks=members)
+        with pytest.raises(UsageError) as caught:
+            Simulation(setup)
+        assert str(caught.value) == why
+
+
+def test_a_queue_may_be_as_deep_as_the_drives() -> None:
+    sas = dataclasses.replace(SSD, name="sas", queue_depth=254)
+    check_depth(254, [sas])
+    with pytest.raises(UsageError, match="queue depth 255: sas takes 1 to 254 commands at once"):
+        check_depth(255, [sas])
 
 
 @dataclasses.dataclass
