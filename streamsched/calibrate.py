@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`streamsched calibrate`: measure a disk by reading it, describe it (docs/CALIBRATE.md).
+"""`streamsched calibrate`: measure a disk, describe it (docs/CALIBRATE.md).
+
+It is only read, unless the user lets it be overwritten.
 
 What is measured and how is in calibrate_measure.py, the device and its settings are
 in calibrate_device.py, the files that come of it in calibrate_file.py.
@@ -23,6 +25,7 @@ from streamsched import calibrate_file as files
 from streamsched.calibrate_device import (
     BlockDevice,
     DeviceInfo,
+    check_overwrite,
     commands_done,
     quiet,
 )
@@ -49,6 +52,7 @@ STEPS = {
     "curve": "positioning by distance",
     "seeks": "seeks",
     "cache": "the drive's cache",
+    "write-out": "write-out beside reads",
 }
 
 
@@ -78,15 +82,16 @@ def target(info: DeviceInfo, to: Path | None) -> Path:
 
 
 @contextmanager
-def _reporting(effort: Effort, console: Console, path: str) -> Iterator[Report]:
+def _reporting(effort: Effort, console: Console, path: str, overwrite: bool) -> Iterator[Report]:
     """A progress bar, drawn between measurements only: drawing takes time, too."""
-    minutes = round(sum(effort.seconds.values()) / 60)
-    console.print(f"measuring {path}; this takes about {minutes or 1} min", highlight=False)
-    total = sum(effort.seconds.values())
-    steps = list(effort.seconds)
+    seconds = {**effort.seconds, **({"write-out": effort.write_out_s} if overwrite else {})}
+    total = sum(seconds.values())
+    doing = "measuring and overwriting" if overwrite else "measuring"
+    minutes = round(total / 60)
+    console.print(f"{doing} {path}; this takes about {minutes or 1} min", highlight=False)
+    steps = list(seconds)
     before = {
-        step: sum(effort.seconds[earlier] for earlier in steps[:at])
-        for at, step in enumerate(steps)
+        step: sum(seconds[earlier] for earlier in steps[:at]) for at, step in enumerate(steps)
     }
     bar = Progress(
         TextColumn("{task.description:<24}"),
@@ -108,7 +113,7 @@ def _reporting(effort: Effort, console: Console, path: str) -> Iterator[Report]:
             if now - last < REFRESH_S:
                 return
             last = now
-            done = before[step] + part * effort.seconds[step]
+            done = before[step] + part * seconds[step]
             bar.update(task, description=STEPS[step], completed=done, refresh=True)
 
         yield report
@@ -125,15 +130,27 @@ def _no_collection() -> Iterator[None]:
         gc.enable()
 
 
-def calibrate(info: DeviceInfo, name: str, *, fast: bool, console: Console) -> Calibration:
-    """Measure the disk; its settings are afterwards as before, whatever happens."""
+def calibrate(
+    info: DeviceInfo, name: str, *, fast: bool, overwrite: bool = False, console: Console
+) -> Calibration:
+    """Measure the disk; its settings are afterwards as before, whatever happens.
+
+    What is on it is lost with @overwrite, and only then.
+    """
     effort = FAST if fast else FULL
-    device = BlockDevice(info)
+    if overwrite:
+        check_overwrite(info)
+    device = BlockDevice(info, overwrite=overwrite)
     try:
-        with quiet(info), _reporting(effort, console, info.path) as report, _no_collection():
+        with (
+            quiet(info),
+            _reporting(effort, console, info.path, overwrite) as report,
+            _no_collection(),
+        ):
             depth = info.queue_depth or _tags(info)
             others = commands_done(info)
-            measured = Meter(device, effort, report).measure()
+            meter = Meter(device, effort, report)
+            measured = meter.measure(overwrite=overwrite, queue_depth=depth)
             others = commands_done(info) - others - device.commands
     finally:
         device.close()
@@ -195,6 +212,8 @@ def _doubts(info: DeviceInfo, measured: Mechanics) -> Iterator[str]:
             "how many surfaces there are did not show; seeks are right by distance in sectors, "
             "cylinders are estimated"
         )
+    if measured.write_out and measured.write_out.share is None:
+        yield f"write-out beside reads did not show: {measured.write_out.why}"
     if measured.dropped > measured.samples / 100:
         yield (
             f"{measured.dropped} of {measured.samples} samples were disturbed and left out; "
@@ -251,6 +270,8 @@ def _rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
         f"{measured.seeks[0][1] / 1e6:.1f} ms track to track, {_mean_seek_ms(measured):.1f} "
         f"in the mean, {measured.seeks[-1][1] / 1e6:.1f} full stroke",
     )
+    if measured.write_out and measured.write_out.share is not None:
+        yield "write-out", f"{measured.write_out.share:.0%} of the time beside reads"
     points = [point for point in measured.curve if point.time_ns > 0]
     worst = max(point.error_ns / point.time_ns for point in points)
     yield (

@@ -3,6 +3,7 @@
 
 It is opened for reading, past the page cache, and exclusively: the kernel refuses
 that when the disk is mounted or otherwise in use, and refuses to mount it meanwhile.
+For writing it is opened only with --overwrite.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +147,20 @@ def examine(path: str, sys: Path = SYS) -> DeviceInfo:
     return info
 
 
+def check_overwrite(info: DeviceInfo) -> None:
+    """Refuse --overwrite where nothing would come of it, or where there plainly is data."""
+    parts = sorted(part.parent.name for part in info.folder.glob("*/partition"))
+    if parts:
+        raise UsageError(
+            f"--overwrite: {info.path} has partitions ({', '.join(parts)}); "
+            "it is only for a disk without any"
+        )
+    if not info.write_back:
+        raise UsageError(
+            f"--overwrite: {info.path} has no write cache to measure; leave the option out"
+        )
+
+
 def _info(path: str, folder: Path) -> DeviceInfo:
     queue = folder / "queue"
     logical = _number(queue / "logical_block_size") or SECTOR_BYTES
@@ -166,51 +182,85 @@ def _info(path: str, folder: Path) -> DeviceInfo:
     )
 
 
-# ---- reading ----
+# ---- commands ----
 
 
 class BlockDevice:
     """The disk, opened for measuring (a Device of calibrate_measure.py)."""
 
-    def __init__(self, info: DeviceInfo) -> None:
+    def __init__(self, info: DeviceInfo, *, overwrite: bool = False) -> None:
         self.capacity_sectors = info.capacity_sectors
         self.align_sectors = info.logical_sectors
         self.path = info.path
         self.request_sectors = info.request_sectors or LONGEST_SECTORS
         self.commands = 0
-        flags = os.O_RDONLY | os.O_DIRECT | os.O_EXCL | os.O_CLOEXEC
+        flags = (os.O_RDWR if overwrite else os.O_RDONLY) | os.O_DIRECT | os.O_EXCL | os.O_CLOEXEC
         try:
             self.file = os.open(info.path, flags)
         except OSError as error:
             raise UsageError(f"{info.path}: {_why_not(error, info)}") from None
-        # Pages of its own: read() past the page cache wants them aligned.
-        self.buffer = memoryview(mmap.mmap(-1, LONGEST_SECTORS * SECTOR_BYTES))
+        self.buffer, self.zeros = _pages(), _pages()
 
     def close(self) -> None:
         os.close(self.file)
 
     def read(self, sector: int, nr_sectors: int) -> tuple[int, int]:
         """Read past the page cache; when it was sent and done by CLOCK_MONOTONIC."""
-        part = [self.buffer[: nr_sectors * SECTOR_BYTES]]
-        offset = sector * SECTOR_BYTES
         self.commands += -(-nr_sectors // self.request_sectors)
+        return self._transfer(os.preadv, "read", self.buffer, sector, nr_sectors)
+
+    def write(self, sector: int, nr_sectors: int) -> tuple[int, int]:
+        """Overwrite with zeros, past the page cache; the same."""
+        self.commands += -(-nr_sectors // self.request_sectors)
+        return self._transfer(os.pwritev, "written", self.zeros, sector, nr_sectors)
+
+    def _transfer(
+        self,
+        call: Callable[[int, list[memoryview], int], int],
+        what: str,
+        buffer: memoryview,
+        sector: int,
+        nr_sectors: int,
+    ) -> tuple[int, int]:
+        part = [buffer[: nr_sectors * SECTOR_BYTES]]
+        offset = sector * SECTOR_BYTES
         start = time.monotonic_ns()
         try:
-            done = os.preadv(self.file, part, offset)
+            done = call(self.file, part, offset)
             end = time.monotonic_ns()
         except OSError as error:
             raise StreamschedError(
-                f"{self.path}: sector {sector} could not be read: {error.strerror}"
+                f"{self.path}: sector {sector} could not be {what}: {error.strerror}"
             ) from None
         if done != nr_sectors * SECTOR_BYTES:
             raise StreamschedError(
-                f"{self.path}: sector {sector}: {done} bytes were read instead of "
+                f"{self.path}: sector {sector}: {done} bytes were {what} instead of "
                 f"{nr_sectors * SECTOR_BYTES}"
             )
         return start, end
 
+    def read_together(self, sectors: Sequence[int], nr_sectors: int, depth: int) -> list[int]:
+        """Read at each of @sectors, @depth at once; when each was done, ascending."""
+        self.commands += len(sectors) * -(-nr_sectors // self.request_sectors)
+        left = iter(sectors)  # which the threads share
+
+        def reader() -> list[int]:
+            buffer = _pages()
+            return [
+                self._transfer(os.preadv, "read", buffer, sector, nr_sectors)[1] for sector in left
+            ]
+
+        with ThreadPoolExecutor(depth) as pool:
+            readers = [pool.submit(reader) for _ in range(depth)]
+        return sorted(end for one in readers for end in one.result())
+
     def idle(self, ns: int) -> None:
         time.sleep(ns / 1e9)
+
+
+def _pages() -> memoryview:
+    """A buffer in pages of its own: past the page cache the kernel wants it aligned."""
+    return memoryview(mmap.mmap(-1, LONGEST_SECTORS * SECTOR_BYTES))
 
 
 def _why_not(error: OSError, info: DeviceInfo) -> str:

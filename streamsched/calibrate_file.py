@@ -11,11 +11,18 @@ from collections.abc import Iterable, Sequence
 from streamsched import __version__
 from streamsched._core import ffi, lib
 from streamsched.calibrate_device import DeviceInfo
-from streamsched.calibrate_measure import SECTOR_BYTES, Flat, Geometry, Mechanics
+from streamsched.calibrate_measure import (
+    SECTOR_BYTES,
+    Flat,
+    Geometry,
+    Mechanics,
+    WriteOut,
+)
 from streamsched.diskfile import MAX_DEPTH
 from streamsched.errors import StreamschedError
 
 MEASURED = "[meas]"
+MOST_SHARE = 90  # of write-out, in percent: as the model has it
 MODEL_CHANNELS = 32  # at most: HDD_MAX_CHANNELS
 
 
@@ -45,7 +52,7 @@ def _head(info: DeviceInfo, name: str, kind: str, description: str, today: datet
 #           device model: {info.model}
 #           serial from sysfs: {info.serial}
 #   [sys]   what the kernel says of the device, in sysfs
-# "estimated": cannot be measured by reading, or did not show; the comment says which.
+# "estimated": is not measured, or did not show; the comment says which.
 
 name = {json.dumps(name)}
 model = {json.dumps(info.model)}
@@ -158,6 +165,17 @@ def _skew_us(skew_ns: float) -> int:
     return math.ceil(skew_ns / 1000)
 
 
+def _share(write_out: WriteOut | None, info: DeviceInfo) -> str:
+    """What holds when the key is left out, unless it was measured."""
+    if not info.write_back:
+        return "0 # [sys] no write cache"
+    if write_out is None:
+        return "0 # estimated: nothing was written"
+    if write_out.share is None:
+        return f"0 # estimated: {write_out.why}"
+    return f"{min(round(100 * write_out.share), MOST_SHARE)} # {MEASURED} by writing beside reads"
+
+
 def _cache(mechanics: Mechanics, info: DeviceInfo) -> str:
     cache = mechanics.cache
     ahead_kib = math.ceil((cache.readahead_sectors or 0) / 2)
@@ -180,6 +198,7 @@ segment_kib = {max(ahead_kib, 64)} # estimated: what is read ahead fits
 readahead_kib = {ahead_kib} # {ahead}
 write_kib = {write}
 write_extents = 128 # estimated
+write_share_percent = {_share(mechanics.write_out, info)}
 write_idle_ms = 20 # estimated
 flush_ms = 5 # estimated
 """

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `streamsched calibrate` measures on a disk, by reading alone (docs/CALIBRATE.md).
+"""What `streamsched calibrate` measures on a disk (docs/CALIBRATE.md).
+
+All of it by reading, but for the share of write-out, which is measured only if asked for.
 
 The service-time curve means what the scheduler's does (core/curve.h) and what the
 model's own measurement does (disk/hdd_measure.c): the mean time to get to a request
@@ -44,12 +46,20 @@ LEAST_FIT, MOST_FIT = 60, 240
 CLEAR = 5.5
 # Sectors per track that differ by less are those of one zone.
 SAME_ZONE = 0.006
+# Write-out is measured with so many reads at once: with a read always waiting, the drive
+# is never idle and has only its share for writing out.
+WRITE_OUT_DEPTH = 4
+# So many reads between two fillings of the write cache: less than half of a small one
+# is written out meanwhile.
+WRITE_OUT_READS = 12
+# A cache that takes more 4 KiB writes than this (256 MiB) does not fill.
+MOST_WRITES = 1 << 16
 GOLDEN = (math.sqrt(5) - 1) / 2
 MS = 1_000_000
 
 
 class Device(Protocol):
-    """A disk that is read and timed, one command at a time."""
+    """A disk whose commands are timed."""
 
     capacity_sectors: int
     align_sectors: int
@@ -57,6 +67,12 @@ class Device(Protocol):
 
     def read(self, sector: int, nr_sectors: int) -> tuple[int, int]:
         """Read past every cache of the host; when it was sent and done, in ns."""
+
+    def write(self, sector: int, nr_sectors: int) -> tuple[int, int]:
+        """Overwrite; when it was sent and done, in ns."""
+
+    def read_together(self, sectors: Sequence[int], nr_sectors: int, depth: int) -> list[int]:
+        """Read at each of @sectors, @depth at once; when each was done, ascending, in ns."""
 
     def idle(self, ns: int) -> None:
         """Leave the disk alone for so long."""
@@ -76,8 +92,11 @@ class Effort:
     pattern_tracks: int
     seeks: int
     cache_repeats: int
+    write_out_rounds: int
     seconds: dict[str, float]
     """About how long each step takes, for the progress bar."""
+    write_out_s: float
+    """The same of write-out, which is no step unless it is asked for."""
 
 
 FULL = Effort(
@@ -90,7 +109,9 @@ FULL = Effort(
     pattern_tracks=140,
     seeks=1000,
     cache_repeats=3,
+    write_out_rounds=180,
     seconds={"zones": 16, "curve": 240, "seeks": 20, "cache": 14},
+    write_out_s=70,
 )
 FAST = Effort(
     relative_error=0.04,
@@ -102,7 +123,9 @@ FAST = Effort(
     pattern_tracks=40,
     seeks=200,
     cache_repeats=1,
+    write_out_rounds=60,
     seconds={"zones": 3, "curve": 26, "seeks": 4, "cache": 4},
+    write_out_s=25,
 )
 
 
@@ -255,6 +278,16 @@ class Cache:
 
 
 @dataclass(frozen=True)
+class WriteOut:
+    """Writing the write cache out beside reads."""
+
+    share: float | None
+    """Of the drive's time; None where it did not show."""
+    why: str = ""
+    """Why it did not."""
+
+
+@dataclass(frozen=True)
 class Mechanics:
     """All that was measured on a disk with a head."""
 
@@ -269,6 +302,8 @@ class Mechanics:
     dropped: int
     """Samples that cannot have been positioning alone."""
     samples: int
+    write_out: WriteOut | None = None
+    """None: was not asked for, so nothing was written."""
 
     def service_curve(self) -> tuple[tuple[int, int], ...]:
         """The points for the scheduler: distances ascending, times never falling."""
@@ -970,10 +1005,75 @@ class Meter:
                 high = middle
         return Cache(readahead, low + 1, False)
 
+    # -- write-out --
+
+    def _fill(self, hit_ns: float) -> int:
+        """Write at random places until the write cache is full; how many it took.
+
+        A full cache makes every second write or so wait; a single late one may be chance.
+        """
+        late: deque[bool] = deque(maxlen=8)
+        for number in range(MOST_WRITES):
+            late.append(self._write_ns() > 2 * hit_ns + 100_000)
+            if sum(late) >= 3:
+                return number
+        return MOST_WRITES
+
+    def _write_ns(self) -> int:
+        """Of a 4 KiB write anywhere, which is a whole physical sector."""
+        sector = PROBE * self.random.randrange(self.device.capacity_sectors // PROBE)
+        start, end = self.device.write(sector, PROBE)
+        return end - start
+
+    def _reads_ns(self) -> int:
+        """What WRITE_OUT_READS take, less those in the beginning.
+
+        Those wait for what the drive began before them.
+        """
+        places = [self.anywhere(PROBE) for _ in range(WRITE_OUT_READS)]
+        for place in places:
+            self.places.note(place, PROBE)
+        ends = self.device.read_together(places, PROBE, WRITE_OUT_DEPTH)
+        return ends[-1] - ends[WRITE_OUT_DEPTH - 1]
+
+    def measure_write_out(self, queue_depth: int | None) -> WriteOut:
+        """What reads lose to write-out while the write cache is more than half full.
+
+        No write waits for room while the reads are timed: a drive that orders its queue
+        takes waiting writes as they lie, and the reads would lose to the order, too.
+        """
+        if queue_depth is not None and queue_depth < WRITE_OUT_DEPTH:
+            return WriteOut(None, f"needs a queue of {WRITE_OUT_DEPTH} commands")
+        rounds = self.effort.write_out_rounds
+        alone = 0
+        for number in range(rounds):
+            alone += self._reads_ns()
+            self.progress("write-out", 0.4 * number / rounds)
+        hit_ns = statistics.median(self._write_ns() for _ in range(15))
+        if hit_ns > CACHED_BELOW_NS:
+            return WriteOut(None, "writes are not answered from a cache")
+        room = self._fill(hit_ns)
+        if room == MOST_WRITES:
+            return WriteOut(None, "the write cache did not fill")
+        beside = 0
+        for number in range(rounds):
+            beside += self._reads_ns()
+            # Below half of the cache the drive may leave it for later.
+            if self._fill(hit_ns) > 0.4 * room:
+                return WriteOut(None, f"the write cache holds only {room} writes")
+            self.progress("write-out", 0.4 + 0.6 * number / rounds)
+        self.progress("write-out", 1.0)
+        return WriteOut(max(0.0, 1 - alone / beside))
+
     # -- all of it --
 
-    def measure(self) -> Mechanics | Flat:
-        """Everything; what kind of disk it is shows first."""
+    def measure(
+        self, *, overwrite: bool = False, queue_depth: int | None = None
+    ) -> Mechanics | Flat:
+        """Everything; what kind of disk it is shows first.
+
+        With @overwrite also what only writing shows.
+        """
         self.bus = self.measure_bus()
         if self.is_flat(self.bus):
             return self.measure_flat()
@@ -984,6 +1084,7 @@ class Meter:
         seeks = self.measure_seeks()
         cache = self.measure_cache()
         self.progress("cache", 1.0)
+        write_out = self.measure_write_out(queue_depth) if overwrite else None
         return Mechanics(
             bus=self.bus,
             geometry=self.geometry,
@@ -994,4 +1095,5 @@ class Meter:
             rotation_error_ns=rotation_error_ns,
             dropped=self.dropped,
             samples=self.samples,
+            write_out=write_out,
         )

@@ -55,6 +55,15 @@ def calibrate(
         bool,
         typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
     ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            metavar=FLAG,
+            help="Also measure write-out beside reads, by writing all over the disk: "
+            "WHAT IS ON IT IS LOST.",
+        ),
+    ] = False,
 ) -> None:
     """Measure a disk by reading it: its description, and the curve for the scheduler."""
     from streamsched import calibrate as calibration
@@ -63,7 +72,9 @@ def calibrate(
     info = examine(device)
     path = calibration.target(info, to)
     check_output(path, Kind.DESCRIPTION)
-    found = calibration.calibrate(info, path.stem, fast=fast, console=Console(stderr=True))
+    found = calibration.calibrate(
+        info, path.stem, fast=fast, overwrite=overwrite, console=Console(stderr=True)
+    )
     write_whole(path, found.text, Kind.DESCRIPTION)
     print(calibration.summary(found, path), end="")
 

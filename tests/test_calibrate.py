@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import errno
 import functools
+import itertools
 import math
 import os
 import random
@@ -55,6 +56,8 @@ class ModelDisk:
         self.noise_ns = noise_ns
         self.random = random.Random(5)
         self.reads: list[tuple[int, int]] = []
+        self.writes = 0
+        self.may_write = False
 
     def submit(self, sector: int, nr_sectors: int) -> None:
         self.command.sector, self.command.nr_sectors = sector, nr_sectors
@@ -73,6 +76,32 @@ class ModelDisk:
             if self.random.random() < 1e-4:  # a retry
                 self.now_ns += 80 * MS
         return begin, self.now_ns
+
+    def write(self, sector: int, nr_sectors: int) -> tuple[int, int]:
+        assert 0 <= sector <= self.capacity_sectors - nr_sectors
+        assert self.may_write
+        self.writes += 1
+        begin = self.now_ns
+        self.command.op = self.lib.HDD_WRITE
+        self.submit(sector, nr_sectors)
+        self.command.op = self.lib.HDD_READ
+        return begin, self.now_ns
+
+    def read_together(self, sectors: Sequence[int], nr_sectors: int, depth: int) -> list[int]:
+        commands = self.ffi.new("struct hdd_cmd[]", len(sectors))
+        ends: list[int] = []
+        for number, sector in enumerate(sectors):
+            self.reads.append((sector, nr_sectors))
+            if number >= depth:
+                ends.append(self.pop())
+            commands[number].sector, commands[number].nr_sectors = sector, nr_sectors
+            self.lib.hdd_submit(self.hdd, self.ffi.addressof(commands[number]), self.now_ns)
+        return ends + [self.pop() for _ in range(depth)]
+
+    def pop(self) -> int:
+        self.now_ns = self.lib.hdd_next_ns(self.hdd)
+        self.lib.hdd_pop(self.hdd, self.now_ns)
+        return self.now_ns
 
     def idle(self, ns: int) -> None:
         self.now_ns += ns
@@ -218,6 +247,7 @@ def test_a_quick_look_at_the_model(core: tuple[Any, Any], name: str) -> None:
     for zone in found.geometry.zones:
         assert zone.sectors_per_track in disk.zone_sectors_per_track
     assert found.dropped == 0
+    assert found.write_out is None
     for (distance, ours), (_, theirs) in zip(
         found.service_curve(), measured_curve(disk), strict=True
     ):
@@ -302,6 +332,128 @@ def test_progress_goes_from_step_to_step(core: tuple[Any, Any]) -> None:
     assert seen[-1] == ("cache", 1.0)
 
 
+# ---- write-out beside reads ----
+
+
+def write_out(
+    core: tuple[Any, Any],
+    name: str,
+    share: int = 30,
+    effort: measure.Effort = measure.FULL,
+    queue_depth: int = 32,
+    **changes: int,
+) -> tuple[measure.WriteOut, ModelDisk]:
+    disk = dataclasses.replace(load_disk(name), write_share_permille=10 * share, **changes)
+    model = ModelDisk(core, disk)
+    model.may_write = True
+    return measure.Meter(model, effort).measure_write_out(queue_depth), model
+
+
+EFFORTS = {"": measure.FULL, " `--fast`": measure.FAST}
+SHARES = (0, 15, 30, 60)
+# The model drops what is owed beyond a burst, which is more the higher the share is.
+WITHIN = {0: 2, 15: 3, 30: 3, 60: 5}
+
+
+def test_the_share_of_write_out(core: tuple[Any, Any]) -> None:
+    """Also docs/results/calibrate-write-out.md, which has the figures."""
+    rows = []
+    for name, (label, effort) in itertools.product(
+        ("wd5000aaks", "st2000dm006", "exos-x18"), EFFORTS.items()
+    ):
+        shares = []
+        for wanted in SHARES:
+            found, model = write_out(core, name, wanted, effort)
+            assert found.share is not None, (name, wanted, found.why)
+            shares.append(f"{found.share:.1%}".replace("%", " %"))
+            least = WITHIN[wanted] if effort is measure.FULL else WITHIN[wanted] + 2
+            assert 100 * found.share == pytest.approx(wanted, abs=least), (name, wanted)
+        seconds = f"{model.now_ns / 1e9:.0f} s"
+        rows.append(f"| {' | '.join([name + label, *shares, seconds, f'{model.writes:,}'])} |\n")
+    path = Path(__file__).parents[1] / "docs" / "results" / "calibrate-write-out.md"
+    head, ruler, _ = path.read_text().rpartition("|---|---|---|---|---|---|---|\n")
+    if os.environ.get("UPDATE_DOCS"):
+        path.write_text(head + ruler + "".join(rows))
+    assert path.read_text() == head + ruler + "".join(rows)
+
+
+def test_late_answers_do_little_to_the_share(core: tuple[Any, Any]) -> None:
+    disk = dataclasses.replace(load_disk("exos-x18"), write_share_permille=300)
+    model = ModelDisk(core, disk, noise_ns=20_000)
+    model.may_write = True
+    found = measure.Meter(model, measure.FULL).measure_write_out(None)
+    assert found.share == pytest.approx(0.3, abs=0.05)
+
+
+def test_where_write_out_does_not_show(core: tuple[Any, Any]) -> None:
+    def why(**changes: int) -> str:
+        found, _ = write_out(core, "exos-x18", effort=measure.FAST, **changes)
+        assert found.share is None
+        return found.why
+
+    assert why(write_cache_sectors=0) == "writes are not answered from a cache"
+    assert why(write_cache_extents=12).startswith("the write cache holds only")
+    found, model = write_out(core, "usb2-2tb", queue_depth=1)
+    assert found == measure.WriteOut(None, "needs a queue of 4 commands")
+    assert not model.writes
+
+
+def test_a_write_cache_that_does_not_fill(
+    core: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "MOST_WRITES", 1000)
+    found, model = write_out(core, "exos-x18", effort=measure.FAST)
+    assert found == measure.WriteOut(None, "the write cache did not fill")
+    assert model.writes < 1100
+
+
+def test_it_is_opened_for_writing_only_to_be_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "disk"
+    path.write_bytes(b"x" * 65536)
+    info = dataclasses.replace(INFO, path=str(path))
+    real, asked = os.open, []
+
+    def opened(path: str, flags: int) -> int:
+        asked.append(flags)
+        return real(path, flags & ~os.O_DIRECT)  # not every file system has that
+
+    monkeypatch.setattr(os, "open", opened)
+    reader = devices.BlockDevice(info)
+    with pytest.raises(StreamschedError, match="sector 8 could not be written: Bad file"):
+        reader.write(8, 8)
+    writer = devices.BlockDevice(info, overwrite=True)
+    writer.write(8, 8)
+    assert [flags & os.O_ACCMODE for flags in asked] == [os.O_RDONLY, os.O_RDWR]
+    assert all(flags & os.O_EXCL and flags & os.O_DIRECT for flags in asked)
+    assert path.read_bytes() == b"x" * 4096 + bytes(4096) + b"x" * (65536 - 8192)
+    ends = writer.read_together([0, 64, 16, 48, 8], 8, 4)
+    assert len(ends) == 5 and ends == sorted(ends)
+    assert (writer.commands, bytes(writer.zeros[:4096])) == (6, bytes(4096))
+    with pytest.raises(StreamschedError, match="sector 4096: 0 bytes were read instead of 4096"):
+        writer.read_together([0, 4096], 8, 2)
+    reader.close()
+    writer.close()
+
+
+def test_disks_that_are_not_overwritten(tmp_path: Path) -> None:
+    info = dataclasses.replace(INFO, folder=tmp_path)
+    devices.check_overwrite(info)
+    with pytest.raises(UsageError) as caught:
+        devices.check_overwrite(dataclasses.replace(info, write_back=False))
+    assert str(caught.value) == (
+        "--overwrite: /dev/sdx has no write cache to measure; leave the option out"
+    )
+    (tmp_path / "sdx1").mkdir()
+    (tmp_path / "sdx1" / "partition").write_text("1\n")
+    with pytest.raises(UsageError) as caught:
+        devices.check_overwrite(info)
+    assert str(caught.value) == (
+        "--overwrite: /dev/sdx has partitions (sdx1); it is only for a disk without any"
+    )
+
+
 # ---- what is written ----
 
 
@@ -381,6 +533,23 @@ def test_whatever_shows_the_description_can_be_read(change: Callable[[Any], Any]
     assert disk.seek_cylinders[-1] >= sum(disk.zone_cylinders) - 1
 
 
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (None, "0 # estimated: nothing was written"),
+        (measure.WriteOut(None, "too small"), "0 # estimated: too small"),
+        (measure.WriteOut(0.304), "30 # [meas] by writing beside reads"),
+        (measure.WriteOut(0.0), "0 # [meas] by writing beside reads"),
+        (measure.WriteOut(0.97), "90 # [meas] by writing beside reads"),
+    ],
+)
+def test_the_share_that_is_described(found: measure.WriteOut | None, line: str) -> None:
+    disk, text = described(lambda base: dataclasses.replace(base, write_out=found))
+    assert f"\nwrite_share_percent = {line}\n" in text
+    assert disk.write_share_permille == 10 * int(line.split()[0])
+    assert "write_share_percent = 0 # [sys] no write cache\n" in described(write_back=False)[1]
+
+
 def test_a_description_without_a_write_cache() -> None:
     assert described(write_back=True)[0].write_cache_sectors > 0
     assert described(write_back=False)[0].write_cache_sectors == 0
@@ -426,6 +595,10 @@ def test_doubts_are_told() -> None:
     assert "turns with 5400 rpm; 7200 were measured" in notes(nominal_rpm=5400)
     assert "not rotational" in notes(rotational=False)
     assert "surfaces" in notes(without_pattern(base))
+    lost = measure.WriteOut(None, "the write cache did not fill")
+    assert "write-out beside reads did not show: the write cache did not fill" in notes(
+        dataclasses.replace(base, write_out=lost)
+    )
     assert "were disturbed" in notes(dataclasses.replace(base, dropped=base.samples // 50))
     assert "no head moves" in " ".join(
         calibrate.conclude(INFO, "m", measure.Flat(70_000.0, 5.6e8), 32, 0, 1000).notes
@@ -679,6 +852,28 @@ def test_an_emulated_ssd() -> None:
     assert "kind:                flat" in said
     ((distance, time),) = curve_of(said)
     assert distance == 0 and time == pytest.approx(69_600, rel=0.05)
+
+
+@pytest.mark.e2e
+def test_an_emulated_disk_that_is_overwritten() -> None:
+    """Only when that is said; each write is counted by the kernel."""
+    result = in_rig(
+        f"""
+{MAKE} exos-x18 --set write_share_permille=300 --set write_cache_extents=500
+writes() {{ awk '{{ print $5 }}' /sys/block/{DISK}/stat; }}
+{CALIBRATE} /dev/{DISK} --fast --to $OUT/read.toml >/dev/null
+writes >$OUT/writes
+{CALIBRATE} /dev/{DISK} --fast --overwrite --to $OUT/written.toml >$OUT/said 2>$OUT/warned
+writes >>$OUT/writes
+"""
+    )
+    none, some = map(int, result.files["writes"].split())
+    assert none == 0 and 500 < some < 10_000
+    before, after = (result.files[f"{name}.toml"].decode() for name in ("read", "written"))
+    assert "write_share_percent = 0 # estimated: nothing was written\n" in before
+    assert parse_disk(after, "written.toml").write_share_permille == pytest.approx(300, abs=60)
+    assert re.search(r"^write-out: +\d+% of the time", result.files["said"].decode(), re.M)
+    assert result.files["warned"].decode().startswith(f"measuring and overwriting /dev/{DISK};")
 
 
 # Runs inside: the settings before, meanwhile and after; signals to the command.
