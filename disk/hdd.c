@@ -169,6 +169,7 @@ int hdd_init(struct hdd *hdd, const struct hdd_params *params, const char **why)
 	memset(hdd, 0, offsetof(struct hdd, dirty));
 	hdd->params = *params;
 	hdd->depth = params->queue_depth;
+	hdd->bus = &hdd->own_bus;
 	*why = "kind is not one of enum hdd_kind";
 	if (params->kind > HDD_KIND_FLAT)
 		return -EINVAL;
@@ -244,24 +245,28 @@ static u64 hdd_overhead_ns(const struct hdd *hdd, enum hdd_class class)
 }
 
 /*
- * The interface carries @nr_sectors, not before @from_ns; gives its end. What
+ * The interface carries @cmd's data, not before @from_ns; gives its end. What
  * fits into a gap before data that the medium is yet to give goes there.
  */
-static u64 hdd_bus_carry(struct hdd *hdd, u64 nr_sectors, u64 from_ns)
+static u64 hdd_bus_carry(struct hdd *hdd, const struct hdd_cmd *cmd,
+			 u64 from_ns)
 {
-	u64 took_ns = hdd_bus_ns(hdd, nr_sectors);
-	u64 begin_ns = max_t(u64, from_ns, hdd->gap_begin_ns);
+	struct hdd_bus *bus = hdd->bus;
+	u64 took_ns, begin_ns = max_t(u64, from_ns, bus->gap_begin_ns);
 
-	if (begin_ns + took_ns <= hdd->gap_end_ns) {
-		hdd->gap_begin_ns = begin_ns + took_ns;
-		return hdd->gap_begin_ns;
+	if (cmd->internal)
+		return from_ns;
+	took_ns = hdd_bus_ns(hdd, cmd->nr_sectors);
+	if (begin_ns + took_ns <= bus->gap_end_ns) {
+		bus->gap_begin_ns = begin_ns + took_ns;
+		return bus->gap_begin_ns;
 	}
-	if (from_ns > hdd->bus_free_ns) {
-		hdd->gap_begin_ns = hdd->bus_free_ns;
-		hdd->gap_end_ns = from_ns;
+	if (from_ns > bus->free_ns) {
+		bus->gap_begin_ns = bus->free_ns;
+		bus->gap_end_ns = from_ns;
 	}
-	hdd->bus_free_ns = max_t(u64, from_ns, hdd->bus_free_ns) + took_ns;
-	return hdd->bus_free_ns;
+	bus->free_ns = max_t(u64, from_ns, bus->free_ns) + took_ns;
+	return bus->free_ns;
 }
 
 static void hdd_finish_at(struct hdd *hdd, struct hdd_cmd *cmd, u64 done_ns)
@@ -276,7 +281,7 @@ static void hdd_finish_at(struct hdd *hdd, struct hdd_cmd *cmd, u64 done_ns)
 static void hdd_finish_bus(struct hdd *hdd, struct hdd_cmd *cmd, u64 start_ns)
 {
 	cmd->start_ns = start_ns;
-	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd->nr_sectors, start_ns));
+	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd, start_ns));
 }
 
 /*
@@ -288,7 +293,8 @@ static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 first_ns,
 {
 	u64 bus_ns = hdd_bus_ns(hdd, cmd->nr_sectors);
 
-	if (hdd->params.interface_order == HDD_INTERFACE_SERIES)
+	if (cmd->internal ||
+	    hdd->params.interface_order == HDD_INTERFACE_SERIES)
 		first_ns = medium_ns;
 	else
 		/* As late as it may, so that others can go before. */
@@ -296,7 +302,7 @@ static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 first_ns,
 				 medium_ns + hdd->tail_ns -
 					 min_t(u64, bus_ns,
 					       medium_ns + hdd->tail_ns));
-	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd->nr_sectors, first_ns));
+	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd, first_ns));
 }
 
 /* A write past the cache, whose data came until @bus_ns. */
@@ -554,7 +560,7 @@ static void hdd_start_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 	u64 bus_ns;
 
 	if (!hdd_cacheable(hdd, cmd)) {
-		bus_ns = hdd_bus_carry(hdd, cmd->nr_sectors, at_ns);
+		bus_ns = hdd_bus_carry(hdd, cmd, at_ns);
 		if (hdd->params.interface_order == HDD_INTERFACE_SERIES)
 			at_ns = bus_ns;
 		cmd->position_ns = hdd_transfer(hdd, cmd->sector, &cmd->place,
@@ -862,10 +868,10 @@ static void hdd_flat_submit(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	medium_ns = cmd->start_ns + cmd->position_ns;
 	*channel = medium_ns;
 	bus_ps = max_t(u64, hdd->interface_ps, hdd->flat_ps[cmd->op]);
-	done_ns = max_t(u64, medium_ns, hdd->bus_free_ns) +
+	done_ns = max_t(u64, medium_ns, hdd->bus->free_ns) +
 		  p->command_overhead_ns +
 		  div_u64(cmd->nr_sectors * bus_ps, 1000);
-	hdd->bus_free_ns = done_ns;
+	hdd->bus->free_ns = done_ns;
 	hdd_finish(hdd, cmd, done_ns);
 }
 
@@ -939,4 +945,14 @@ struct hdd_cmd *hdd_pop(struct hdd *hdd, u64 now_ns)
 		hdd->done_last = NULL;
 	hdd->in_flight--;
 	return cmd;
+}
+
+bool hdd_volatile(const struct hdd *hdd, u64 sector, u64 nr, u64 now_ns)
+{
+	if (hdd->params.kind == HDD_KIND_FLAT)
+		return true;
+	if (hdd->params.write_cache_durable)
+		return false;
+	/* What has left the cache may be on its way still. */
+	return now_ns < hdd->free_ns || hdd_dirty_touches(hdd, sector, nr);
 }

@@ -49,6 +49,7 @@ struct hdd_cmd {
 	u32 nr_sectors; /* at least 1; ignored by a flush */
 	u8 op; /* HDD_READ, HDD_WRITE, HDD_FLUSH */
 	bool fua; /* a write is done only when on the medium */
+	bool internal; /* the drive's own: not over the interface */
 
 	/* Out, valid when popped. */
 	u64 submit_ns;
@@ -92,6 +93,13 @@ struct hdd_dirty {
 	u32 head;
 };
 
+/* The interface: when it is free, and a gap in what it is to carry. */
+struct hdd_bus {
+	u64 gap_begin_ns;
+	u64 gap_end_ns;
+	u64 free_ns;
+};
+
 /* The disk. Fixed size; fields are the model's own. */
 struct hdd {
 	struct hdd_params params;
@@ -116,10 +124,8 @@ struct hdd {
 	struct hdd_place head; /* ... where that is, ... */
 	u64 head_ns; /* ... and since when; used by reading ahead */
 	bool head_wrote; /* the head is settled for writing */
-	/* The interface: a gap in what it is to carry, and when it is free. */
-	u64 gap_begin_ns;
-	u64 gap_end_ns;
-	u64 bus_free_ns;
+	struct hdd_bus *bus; /* its own, unless it shares a drive's */
+	struct hdd_bus own_bus;
 	bool last_wrote; /* the last command was a write */
 
 	/* The read cache. Reading ahead goes on at the head. */
@@ -194,6 +200,12 @@ u64 hdd_next_ns(const struct hdd *hdd);
  * when there is none.
  */
 struct hdd_cmd *hdd_pop(struct hdd *hdd, u64 now_ns);
+
+/*
+ * Would a power cut at @now_ns lose a sector of [sector, sector + nr) that the
+ * host believes written? On a flat disk what was written may be lost.
+ */
+bool hdd_volatile(const struct hdd *hdd, u64 sector, u64 nr, u64 now_ns);
 
 /*
  * The mapping from sectors to the mechanics, for tests and pictures:

@@ -104,6 +104,13 @@ bool hdd_dirty_holds(const struct hdd *hdd, u64 sector, u64 nr_sectors)
 	       hdd_dirty_end(dirty) >= sector + nr_sectors;
 }
 
+bool hdd_dirty_touches(const struct hdd *hdd, u64 sector, u64 nr_sectors)
+{
+	const struct hdd_dirty *dirty = hdd_dirty_find(hdd, sector);
+
+	return dirty && dirty->sector < sector + nr_sectors;
+}
+
 bool hdd_dirty_add(struct hdd *hdd, u64 sector, u64 nr_sectors)
 {
 	const struct hdd_params *p = &hdd->params;

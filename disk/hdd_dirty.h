@@ -15,6 +15,9 @@ void hdd_dirty_init(struct hdd *hdd);
 /* Does the cache hold all of [sector, sector + nr_sectors)? */
 bool hdd_dirty_holds(const struct hdd *hdd, u64 sector, u64 nr_sectors);
 
+/* Does the cache hold some of [sector, sector + nr_sectors)? */
+bool hdd_dirty_touches(const struct hdd *hdd, u64 sector, u64 nr_sectors);
+
 /*
  * Put [sector, sector + nr_sectors) into the cache, joined with what it
  * overlaps or touches. False, and no change, when there is no room.

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Measuring a disk of the model the way a real one is measured: from outside,
- * by the times of its commands. Each call starts with a disk of its own, in
- * @scratch, and leaves it in any state.
+ * by the times of its commands. Each call starts with a drive of its own, in
+ * @scratch, hdd_drive_bytes() of memory, and leaves it in any state.
  */
 #ifndef HDD_MEASURE_H
 #define HDD_MEASURE_H
 
 #include <linux/types.h>
 
-#include "hdd.h"
+#include "hdd_drive.h"
 
 #define HDD_MAX_CURVE_POINTS 40
 
@@ -22,9 +22,9 @@
  * where the last command ended. Gives the number of points, or -EINVAL with
  * *@why.
  */
-int hdd_measure_curve(struct hdd *scratch, const struct hdd_params *params,
-		      u32 max_points, u64 *distance_sectors, u64 *time_ns,
-		      const char **why);
+int hdd_measure_curve(struct hdd_drive *scratch,
+		      const struct hdd_params *params, u32 max_points,
+		      u64 *distance_sectors, u64 *time_ns, const char **why);
 
 /* What data sheets and reviews give. */
 struct hdd_figures {
@@ -49,7 +49,7 @@ struct hdd_figures {
  * Measure @figures with HDD_MAX_DEPTH commands in @cmds, too large for a
  * kernel stack. 0, or -EINVAL with *@why.
  */
-int hdd_measure_figures(struct hdd *scratch, struct hdd_cmd *cmds,
+int hdd_measure_figures(struct hdd_drive *scratch, struct hdd_cmd *cmds,
 			const struct hdd_params *params,
 			struct hdd_figures *figures, const char **why);
 

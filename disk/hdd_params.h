@@ -17,6 +17,7 @@
 #define HDD_MAX_DIRTY 32768
 #define HDD_MAX_DEPTH 254
 #define HDD_MAX_CHANNELS 32
+#define HDD_MAX_MEDIA_EXTENTS 262144
 
 enum hdd_kind {
 	HDD_KIND_MECHANICAL, /* platters and an arm */
@@ -85,6 +86,12 @@ struct hdd_params {
 	u64 queue_age_limit_ns;
 
 	/*
+	 * Arms that move independently, each with its half of the capacity:
+	 * 1 or 2. What follows describes one of them.
+	 */
+	u32 actuators;
+
+	/*
 	 * Zones from the outer edge inwards. A zone is whole cylinders with
 	 * one number of sectors per track; sectors are numbered along a
 	 * track, then over the surfaces of a cylinder, then inwards. All
@@ -134,6 +141,15 @@ struct hdd_params {
 	/* Of the time beside reads, once it is half full: 0..900. */
 	u32 write_share_permille;
 	u64 write_idle_ns; /* idle this long before writing it out */
+
+	/*
+	 * Drive-managed shingled recording (hdd_media.h): 0 sectors: none.
+	 * The medium has these sectors beside the capacity, in front of it.
+	 */
+	u64 media_sectors; /* of the log: 0, or 8192..2^32 - 1 */
+	u32 media_extents; /* that its map can hold, 16..262144 */
+	u32 band_sectors; /* 4096..2^24 */
+	u64 media_idle_ns; /* idle this long before cleaning */
 
 	/* Flat only. */
 	u32 flat_channels; /* commands served side by side, 1..32 */

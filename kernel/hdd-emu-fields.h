@@ -5,8 +5,9 @@
  * incomplete without it; how many values it may have (1: a number, not a
  * list); range of each value.
  *
- * The ranges of parameters are those of hdd_init(), which also looks at how
- * they agree. This file is included with HDD_EMU_FIELD defined, several times.
+ * The ranges of parameters are those of hdd_drive_init(), which also looks at
+ * how they agree. This file is included with HDD_EMU_FIELD defined, several
+ * times.
  */
 HDD_EMU_FIELD(capacity_sectors, params, BOTH, 1, 1, (1ULL << 48) - 1)
 HDD_EMU_FIELD(kind, params, BOTH, 1, 0, HDD_KIND_FLAT)
@@ -20,6 +21,7 @@ HDD_EMU_FIELD(overhead_ns, params, MECHANICAL, 2 * HDD_CLASSES, 0, 99999999)
 HDD_EMU_FIELD(queue_order, params, MECHANICAL, 1, 0, HDD_ORDER_SPTF)
 HDD_EMU_FIELD(queue_age_permille, params, MECHANICAL, 1, 0, 1000)
 HDD_EMU_FIELD(queue_age_limit_ns, params, MECHANICAL, 1, 0, U64_MAX)
+HDD_EMU_FIELD(actuators, params, MECHANICAL, 1, 1, HDD_MAX_ACTUATORS)
 HDD_EMU_FIELD(rotation_ns, params, MECHANICAL, 1, 1000000, 50000000)
 HDD_EMU_FIELD(surfaces, params, MECHANICAL, 1, 1, 64)
 HDD_EMU_FIELD(nr_zones, params, MECHANICAL, 1, 1, HDD_MAX_ZONES)
@@ -48,6 +50,10 @@ HDD_EMU_FIELD(write_cache_durable, params, MECHANICAL, 1, 0, 1)
 HDD_EMU_FIELD(write_order, params, MECHANICAL, 1, 0, HDD_WRITE_SPTF)
 HDD_EMU_FIELD(write_share_permille, params, MECHANICAL, 1, 0, 900)
 HDD_EMU_FIELD(write_idle_ns, params, MECHANICAL, 1, 0, 9999999999ULL)
+HDD_EMU_FIELD(media_sectors, params, MECHANICAL, 1, 0, U32_MAX)
+HDD_EMU_FIELD(media_extents, params, MECHANICAL, 1, 0, HDD_MAX_MEDIA_EXTENTS)
+HDD_EMU_FIELD(band_sectors, params, MECHANICAL, 1, 0, 1 << 24)
+HDD_EMU_FIELD(media_idle_ns, params, MECHANICAL, 1, 0, 9999999999ULL)
 HDD_EMU_FIELD(flat_channels, params, FLAT, 1, 1, HDD_MAX_CHANNELS)
 HDD_EMU_FIELD(flat_read_ns, params, FLAT, 1, 0, 999999999)
 HDD_EMU_FIELD(flat_write_ns, params, FLAT, 1, 0, 999999999)

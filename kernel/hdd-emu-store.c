@@ -186,37 +186,22 @@ static void block_settle(struct hdd_emu_store *store,
 	block_uncache(store, block);
 }
 
-/* Does the model's write cache hold a sector of it? */
+/* May the model's write cache hold a sector of it at @now_ns? */
 static bool block_dirty(const struct hdd_emu_block *block,
-			const struct hdd *hdd)
+			const struct hdd_drive *drive, u64 now_ns)
 {
-	u64 sector = block->index * HDD_EMU_BLOCK_SECTORS;
-	u32 low = 0, high = hdd->nr_dirty;
-
-	if (hdd->params.kind == HDD_KIND_FLAT)
-		return true;
-	/* The first piece that ends behind the block's first sector. */
-	while (low < high) {
-		u32 middle = (low + high) / 2;
-		const struct hdd_dirty *dirty = &hdd->dirty[middle];
-
-		if (dirty->sector + dirty->nr_sectors <= sector)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < hdd->nr_dirty &&
-	       hdd->dirty[low].sector < sector + HDD_EMU_BLOCK_SECTORS;
+	return hdd_drive_volatile(drive, block->index * HDD_EMU_BLOCK_SECTORS,
+				  HDD_EMU_BLOCK_SECTORS, now_ns);
 }
 
 /* Is what the write cache has of it on the medium at @now_ns, for certain? */
 static bool block_settled(const struct hdd_emu_store *store,
 			  const struct hdd_emu_block *block,
-			  const struct hdd *hdd, u64 now_ns)
+			  const struct hdd_drive *drive, u64 now_ns)
 {
 	if (block->leaving)
 		return now_ns >= store->leaving_ns;
-	return now_ns >= hdd->free_ns && !block_dirty(block, hdd);
+	return !block_dirty(block, drive, now_ns);
 }
 
 /* A write on its way. */
@@ -418,21 +403,23 @@ void hdd_emu_store_sync(struct hdd_emu_store *store)
 		block_settle(store, block);
 }
 
-void hdd_emu_store_drain(struct hdd_emu_store *store, const struct hdd *hdd,
-			 u64 now_ns)
+void hdd_emu_store_drain(struct hdd_emu_store *store,
+			 const struct hdd_drive *drive, u64 now_ns)
 {
 	struct hdd_emu_block *block, *next;
-	u64 held;
+	u64 held, sectors;
+	u32 extents;
 
 	if (!store->nr_cached)
 		return;
-	if (hdd->params.kind == HDD_KIND_FLAT) {
+	if (drive->params.kind == HDD_KIND_FLAT) {
 		if (store->nr_cached > FLAT_CACHE_BLOCKS)
 			hdd_emu_store_sync(store);
 		return;
 	}
 	/* Worth the walk only when a fifth or more has gone. */
-	held = hdd->dirty_sectors / HDD_EMU_BLOCK_SECTORS + 2 * hdd->nr_dirty;
+	hdd_drive_dirty(drive, &sectors, &extents);
+	held = sectors / HDD_EMU_BLOCK_SECTORS + 2 * extents;
 	if (store->nr_cached <= held + held / 4 + 256)
 		return;
 	if (!list_empty(&store->leaving) && now_ns < store->leaving_ns)
@@ -440,16 +427,17 @@ void hdd_emu_store_drain(struct hdd_emu_store *store, const struct hdd *hdd,
 	list_for_each_entry_safe(block, next, &store->leaving, node)
 		block_settle(store, block);
 	list_for_each_entry_safe(block, next, &store->cached, node) {
-		if (block_dirty(block, hdd))
+		if (block_dirty(block, drive, U64_MAX))
 			continue;
 		block->leaving = true;
 		list_move_tail(&block->node, &store->leaving);
 	}
-	store->leaving_ns = hdd->free_ns;
+	store->leaving_ns = hdd_drive_free_ns(drive);
 }
 
-void hdd_emu_store_settle(struct hdd_emu_store *store, const struct hdd *hdd,
-			  u64 sector, u32 nr, u64 now_ns)
+void hdd_emu_store_settle(struct hdd_emu_store *store,
+			  const struct hdd_drive *drive, u64 sector, u32 nr,
+			  u64 now_ns)
 {
 	struct hdd_emu_block *block;
 	struct piece piece;
@@ -460,34 +448,34 @@ void hdd_emu_store_settle(struct hdd_emu_store *store, const struct hdd *hdd,
 		piece = first_piece(sector, nr);
 		block = xa_load(&store->blocks, piece.index);
 		if (block && block->cached &&
-		    block_settled(store, block, hdd, now_ns))
+		    block_settled(store, block, drive, now_ns))
 			block_settle(store, block);
 	}
 }
 
-u64 hdd_emu_store_volatile(struct hdd_emu_store *store, const struct hdd *hdd,
-			   u64 now_ns)
+u64 hdd_emu_store_volatile(struct hdd_emu_store *store,
+			   const struct hdd_drive *drive, u64 now_ns)
 {
 	struct hdd_emu_block *block;
 	u64 nr = 0;
 
 	list_for_each_entry(block, &store->cached, node)
-		if (!block_settled(store, block, hdd, now_ns))
+		if (!block_settled(store, block, drive, now_ns))
 			nr += hweight8(block->cached);
 	list_for_each_entry(block, &store->leaving, node)
-		if (!block_settled(store, block, hdd, now_ns))
+		if (!block_settled(store, block, drive, now_ns))
 			nr += hweight8(block->cached);
 	return nr;
 }
 
-void hdd_emu_store_cut(struct hdd_emu_store *store, const struct hdd *hdd,
-		       u64 now_ns)
+void hdd_emu_store_cut(struct hdd_emu_store *store,
+		       const struct hdd_drive *drive, u64 now_ns)
 {
 	struct hdd_emu_block *block, *next;
 
 	list_splice_init(&store->leaving, &store->cached);
 	list_for_each_entry_safe(block, next, &store->cached, node) {
-		if (block_settled(store, block, hdd, now_ns))
+		if (block_settled(store, block, drive, now_ns))
 			block_settle(store, block);
 		else
 			block_uncache(store, block);

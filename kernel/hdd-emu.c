@@ -137,7 +137,7 @@ static void hdd_emu_reap(struct hdd_emu *disk, u64 now_ns,
 	struct hdd_emu_cmd *cmd, *next;
 	struct hdd_cmd *popped;
 
-	while ((popped = hdd_pop(disk->hdd, now_ns)) != NULL) {
+	while ((popped = hdd_drive_pop(disk->drive, now_ns)) != NULL) {
 		cmd = container_of(popped, struct hdd_emu_cmd, cmd);
 		if (cmd->delay_ns) {
 			cmd->state = HDD_EMU_HELD;
@@ -150,13 +150,13 @@ static void hdd_emu_reap(struct hdd_emu *disk, u64 now_ns,
 	list_for_each_entry_safe(cmd, next, &disk->held, node)
 		if (cmd->due_ns <= now_ns)
 			hdd_emu_finish(disk, cmd, now_ns, done);
-	hdd_emu_store_drain(&disk->store, disk->hdd, now_ns);
+	hdd_emu_store_drain(&disk->store, disk->drive, now_ns);
 }
 
 /* Set the timer to what is done next. */
 static void hdd_emu_arm(struct hdd_emu *disk)
 {
-	u64 next_ns = hdd_next_ns(disk->hdd);
+	u64 next_ns = hdd_drive_next_ns(disk->drive);
 	struct hdd_emu_cmd *cmd;
 
 	list_for_each_entry(cmd, &disk->held, node)
@@ -384,10 +384,10 @@ static void hdd_emu_take(struct hdd_emu *disk, struct request *rq, u64 now_ns)
 		cmd->state = HDD_EMU_IN_MODEL;
 		list_add_tail(&cmd->node, &disk->in_model);
 		if (cmd->cached)
-			hdd_emu_store_settle(&disk->store, disk->hdd,
+			hdd_emu_store_settle(&disk->store, disk->drive,
 					     blk_rq_pos(rq), blk_rq_sectors(rq),
 					     now_ns);
-		hdd_submit(disk->hdd, &cmd->cmd, now_ns);
+		hdd_drive_submit(disk->drive, &cmd->cmd, now_ns);
 	}
 	/* Last: from here on it may time out. */
 	blk_mq_start_request(rq);
@@ -475,14 +475,14 @@ void hdd_emu_power_cut(struct hdd_emu *disk)
 	}
 	now_ns = hdd_emu_now(disk);
 	hdd_emu_reap(disk, now_ns, &done);
-	lost = hdd_emu_store_volatile(&disk->store, disk->hdd, now_ns);
-	hdd_emu_store_cut(&disk->store, disk->hdd, now_ns);
+	lost = hdd_emu_store_volatile(&disk->store, disk->drive, now_ns);
+	hdd_emu_store_cut(&disk->store, disk->drive, now_ns);
 	failed = hdd_emu_fail_all(disk, &disk->in_model, now_ns, &done);
 	failed += hdd_emu_fail_all(disk, &disk->held, now_ns, &done);
 	failed += hdd_emu_fail_all(disk, &disk->hung, now_ns, &done);
 	disk->cut = true;
 	/* As it was when switched on; the parameters were right then. */
-	WARN_ON(hdd_init(disk->hdd, &disk->params, &why));
+	WARN_ON(hdd_drive_init(disk->drive, &disk->params, &why));
 	hdd_emu_arm(disk);
 	spin_unlock_bh(&disk->lock);
 	hdd_emu_complete_all(&done);
@@ -506,7 +506,7 @@ u64 hdd_emu_volatile_sectors(struct hdd_emu *disk)
 	now_ns = hdd_emu_now(disk);
 	hdd_emu_reap(disk, now_ns, &done);
 	hdd_emu_arm(disk);
-	nr = hdd_emu_store_volatile(&disk->store, disk->hdd, now_ns);
+	nr = hdd_emu_store_volatile(&disk->store, disk->drive, now_ns);
 	spin_unlock_bh(&disk->lock);
 	hdd_emu_complete_all(&done);
 	return nr;
@@ -533,7 +533,7 @@ static u64 hdd_emu_size(const struct hdd_emu *disk)
 	return disk->config.size_sectors ?: disk->params.capacity_sectors;
 }
 
-/* What hdd_init() does not look at. */
+/* What hdd_drive_init() does not look at. */
 static int hdd_emu_check(const struct hdd_emu *disk, const char **why)
 {
 	const struct hdd_emu_config *config = &disk->config;
@@ -571,6 +571,24 @@ static int hdd_emu_check(const struct hdd_emu *disk, const char **why)
 	return 0;
 }
 
+/* Tell the kernel of the actuators' ranges; without memory it is not told. */
+static void hdd_emu_tell_ranges(struct hdd_emu *disk)
+{
+	u64 size = hdd_emu_size(disk), half = disk->params.capacity_sectors / 2;
+	struct blk_independent_access_ranges *ranges;
+
+	if (disk->params.kind != HDD_KIND_MECHANICAL ||
+	    disk->params.actuators < 2 || size <= half)
+		return;
+	ranges = disk_alloc_independent_access_ranges(disk->gendisk, 2);
+	if (!ranges)
+		return;
+	ranges->ia_range[0].nr_sectors = half;
+	ranges->ia_range[1].sector = half;
+	ranges->ia_range[1].nr_sectors = size - half;
+	disk_set_independent_access_ranges(disk->gendisk, ranges);
+}
+
 static int hdd_emu_add_disk(struct hdd_emu *disk, const char **why)
 {
 	const struct hdd_emu_config *config = &disk->config;
@@ -599,6 +617,7 @@ static int hdd_emu_add_disk(struct hdd_emu *disk, const char **why)
 	strscpy(gendisk->disk_name, hdd_emu_name(disk), DISK_NAME_LEN);
 	set_capacity(gendisk, hdd_emu_size(disk));
 	disk->gendisk = gendisk;
+	hdd_emu_tell_ranges(disk);
 	disk->base_ns = ktime_get_ns();
 	err = add_disk(gendisk);
 	if (!err)
@@ -618,14 +637,14 @@ int hdd_emu_power_on(struct hdd_emu *disk, const char **why)
 	int err;
 
 	*why = "there is no memory";
-	disk->hdd = kvzalloc(sizeof(*disk->hdd), GFP_KERNEL);
-	if (!disk->hdd)
+	disk->drive = kvzalloc(hdd_drive_bytes(&disk->params), GFP_KERNEL);
+	if (!disk->drive)
 		return -ENOMEM;
-	err = hdd_init(disk->hdd, &disk->params, why);
+	err = hdd_drive_init(disk->drive, &disk->params, why);
 	if (!err)
 		err = hdd_emu_check(disk, why);
 	if (err)
-		goto free_hdd;
+		goto free_drive;
 	disk->going = false;
 	disk->cut = false;
 	disk->armed_ns = U64_MAX;
@@ -664,9 +683,9 @@ int hdd_emu_power_on(struct hdd_emu *disk, const char **why)
 	blk_mq_free_tag_set(&disk->tags);
 free_reserve:
 	hdd_emu_reserve_free(&disk->store);
-free_hdd:
-	kvfree(disk->hdd);
-	disk->hdd = NULL;
+free_drive:
+	kvfree(disk->drive);
+	disk->drive = NULL;
 	return err;
 }
 
@@ -698,8 +717,8 @@ int hdd_emu_power_off(struct hdd_emu *disk, bool unplug, const char **why)
 	hdd_emu_store_sync(&disk->store);
 	spin_unlock_bh(&disk->lock);
 	hdd_emu_reserve_free(&disk->store);
-	kvfree(disk->hdd);
-	disk->hdd = NULL;
+	kvfree(disk->drive);
+	disk->drive = NULL;
 	return 0;
 }
 

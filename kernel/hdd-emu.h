@@ -21,7 +21,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../disk/hdd.h"
+#include "../disk/hdd_drive.h"
 
 /* The store: see hdd-emu-store.c. */
 
@@ -90,17 +90,18 @@ void hdd_emu_store_zero(struct hdd_emu_store *store, u64 sector, u64 nr);
 /* All that is in the write cache is on the medium now. */
 void hdd_emu_store_sync(struct hdd_emu_store *store);
 /* What the model, brought up to @now_ns, has written out of its cache is. */
-void hdd_emu_store_drain(struct hdd_emu_store *store, const struct hdd *hdd,
-			 u64 now_ns);
+void hdd_emu_store_drain(struct hdd_emu_store *store,
+			 const struct hdd_drive *drive, u64 now_ns);
 /* The same at once, for the blocks of one range that is to be rewritten. */
-void hdd_emu_store_settle(struct hdd_emu_store *store, const struct hdd *hdd,
-			  u64 sector, u32 nr, u64 now_ns);
+void hdd_emu_store_settle(struct hdd_emu_store *store,
+			  const struct hdd_drive *drive, u64 sector, u32 nr,
+			  u64 now_ns);
 /* How many sectors hdd_emu_store_cut() would lose. */
-u64 hdd_emu_store_volatile(struct hdd_emu_store *store, const struct hdd *hdd,
-			   u64 now_ns);
+u64 hdd_emu_store_volatile(struct hdd_emu_store *store,
+			   const struct hdd_drive *drive, u64 now_ns);
 /* Power fails: the write cache forgets. */
-void hdd_emu_store_cut(struct hdd_emu_store *store, const struct hdd *hdd,
-		       u64 now_ns);
+void hdd_emu_store_cut(struct hdd_emu_store *store,
+		       const struct hdd_drive *drive, u64 now_ns);
 
 /* Faults: see hdd-emu-faults.c. */
 
@@ -177,7 +178,7 @@ struct hdd_emu {
 
 	/* All below, and the commands. Taken with bottom halves off. */
 	spinlock_t lock;
-	struct hdd *hdd;
+	struct hdd_drive *drive;
 	u64 base_ns; /* the kernel's clock at the model's time 0 */
 	struct hrtimer timer;
 	u64 armed_ns; /* model's time the timer is set to, U64_MAX for none */

@@ -48,6 +48,7 @@ static const struct field fields[] = {
 	ONE(queue_order),
 	ONE(queue_age_permille),
 	ONE(queue_age_limit_ns),
+	ONE(actuators),
 	ONE(rotation_ns),
 	ONE(surfaces),
 	ONE(nr_zones),
@@ -74,6 +75,10 @@ static const struct field fields[] = {
 	ONE(write_order),
 	ONE(write_share_permille),
 	ONE(write_idle_ns),
+	ONE(media_sectors),
+	ONE(media_extents),
+	ONE(band_sectors),
+	ONE(media_idle_ns),
 	ONE(flat_channels),
 	ONE(flat_read_ns),
 	ONE(flat_write_ns),
@@ -172,11 +177,11 @@ static int load_file(const char *name, struct hdd_params *params)
 
 static int check(const char *name, const struct hdd_params *params)
 {
-	struct hdd *hdd = calloc(1, sizeof(*hdd));
+	struct hdd_drive *drive = calloc(1, hdd_drive_bytes(params));
 	const char *reason = "no memory for it";
-	int error = hdd ? hdd_init(hdd, params, &reason) : -ENOMEM;
+	int error = drive ? hdd_drive_init(drive, params, &reason) : -ENOMEM;
 
-	free(hdd);
+	free(drive);
 	if (error)
 		nbdkit_error("emulate=%s: %s", name, reason);
 	return error ? -1 : 0;

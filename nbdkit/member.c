@@ -148,18 +148,18 @@ static void arrive(struct member *member, struct piece *piece, u64 now_ns)
 /* Flushes pass the scheduler by: nothing that they order is in it. */
 static void flush_model(struct member *member, u64 now_ns)
 {
-	while (member->flush_first && !hdd_full(member->hdd)) {
+	while (member->flush_first && !hdd_drive_full(member->drive)) {
 		struct flush *flush = member->flush_first;
 
 		member->flush_first = flush->next;
-		hdd_submit(member->hdd, &flush->cmd, now_ns);
+		hdd_drive_submit(member->drive, &flush->cmd, now_ns);
 	}
 }
 
 static bool disk_full(const struct member *member)
 {
 	return member->sched.nr_in_flight >= member->depth ||
-	       (member->hdd && hdd_full(member->hdd));
+	       (member->drive && hdd_drive_full(member->drive));
 }
 
 static void to_model(struct member *member, struct piece *leader, u64 now_ns)
@@ -168,7 +168,7 @@ static void to_model(struct member *member, struct piece *leader, u64 now_ns)
 	leader->cmd.nr_sectors = leader->rq.nr_sectors;
 	leader->cmd.op = leader->direction == SS_READ ? HDD_READ : HDD_WRITE;
 	leader->cmd.fua = leader->led_fua;
-	hdd_submit(member->hdd, &leader->cmd, now_ns);
+	hdd_drive_submit(member->drive, &leader->cmd, now_ns);
 }
 
 static void to_thread(struct member *member, struct transfer *transfer)
@@ -198,8 +198,8 @@ static u64 next_ns(const struct member *member)
 
 	if (member->ready_first)
 		return 0;
-	if (member->hdd && hdd_next_ns(member->hdd) < at)
-		at = hdd_next_ns(member->hdd);
+	if (member->drive && hdd_drive_next_ns(member->drive) < at)
+		at = hdd_drive_next_ns(member->drive);
 	return at;
 }
 
@@ -213,7 +213,7 @@ static struct piece *pump(struct member *member, const struct batch *batch,
 	struct piece *mine = NULL;
 
 	member->wake_ns = SS_FOREVER;
-	if (member->hdd)
+	if (member->drive)
 		flush_model(member, now_ns);
 	while (!disk_full(member)) {
 		struct ss_decision decision = ss_sched_choose(&member->sched,
@@ -227,7 +227,7 @@ static struct piece *pump(struct member *member, const struct batch *batch,
 		leader = piece_of(decision.rq);
 		ss_sched_dispatched(&member->sched, &leader->rq, now_ns);
 		note(member, "D", &leader->rq, leader->led_fua, now_ns);
-		if (member->hdd) {
+		if (member->drive) {
 			to_model(member, leader, now_ns);
 			continue;
 		}
@@ -372,7 +372,7 @@ int member_flush(struct member *member)
 {
 	int error;
 
-	if (member->hdd)
+	if (member->drive)
 		flush_disk(member);
 	pthread_mutex_lock(&member->lock);
 	error = flush_file(member);
@@ -492,7 +492,7 @@ static u32 pop(struct member *member, struct piece **finished, u64 now_ns)
 	struct hdd_cmd *cmd;
 	u32 nr = 0;
 
-	while (nr < MAX_DEPTH && (cmd = hdd_pop(member->hdd, now_ns))) {
+	while (nr < MAX_DEPTH && (cmd = hdd_drive_pop(member->drive, now_ns))) {
 		if (cmd->op == HDD_FLUSH) {
 			sem_post(&container_of(cmd, struct flush, cmd)->done);
 			continue;
@@ -590,12 +590,13 @@ int member_init(struct member *member)
 		return -1;
 	if (!server.config.emulate)
 		return make_transfers(member);
-	member->hdd = calloc(1, sizeof(*member->hdd));
-	if (!member->hdd)
+	member->drive = calloc(1, hdd_drive_bytes(&server.config.disk));
+	if (!member->drive)
 		return -1;
 	/* disk_load() has checked the description. */
-	return hdd_init(member->hdd, &server.config.disk, &reason) ||
-			       hdd_set_queue_depth(member->hdd, member->depth) ?
+	return hdd_drive_init(member->drive, &server.config.disk, &reason) ||
+			       hdd_drive_set_queue_depth(member->drive,
+							 member->depth) ?
 		       -1 :
 		       0;
 }
@@ -628,10 +629,10 @@ int member_start(struct member *member)
 {
 	int error;
 
-	if (member->hdd ? start_model(member) : start_engine(member))
+	if (member->drive ? start_model(member) : start_engine(member))
 		return -1;
 	error = pthread_create(&member->thread, NULL,
-			       member->hdd ? model_thread : file_thread,
+			       member->drive ? model_thread : file_thread,
 			       member);
 	if (error) {
 		nbdkit_error("cannot start a thread: %s", strerror(error));
@@ -661,7 +662,7 @@ void member_stop(struct member *member)
 		engine_free(member->engine);
 	if (member->kick_fd >= 0)
 		close(member->kick_fd);
-	free(member->hdd);
+	free(member->drive);
 	file_close(&member->file);
 	pthread_cond_destroy(&member->flush_ended);
 	pthread_mutex_destroy(&member->lock);

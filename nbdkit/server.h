@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 
 #include "../core/sched.h"
-#include "../disk/hdd.h"
+#include "../disk/hdd_drive.h"
 #include "engine.h"
 #include "faults.h"
 #include "file.h"
@@ -97,7 +97,7 @@ struct member {
 	struct file file;
 	u64 sectors; /* in use */
 	u32 depth; /* requests in the disk at once */
-	struct hdd *hdd; /* NULL: the file is the disk */
+	struct hdd_drive *drive; /* NULL: the file is the disk */
 	struct engine *engine; /* unless emulated */
 	int kick_fd; /* if emulated */
 	pthread_t thread;

@@ -452,7 +452,7 @@ struct sim_array *sim_array_new(struct sim *sim,
 	geometry->nr_members = sim->nr_disks;
 	for (i = 0; i < sim->nr_disks && i < SS_ARRAY_MEMBERS; i++)
 		geometry->member_sectors[i] =
-			sim->disk[i].hdd.params.capacity_sectors;
+			sim->disk[i].drive->params.capacity_sectors;
 	if (ss_array_geometry_init(geometry, why, why_bytes))
 		goto fail;
 	if (config->failed_member != NOBODY &&

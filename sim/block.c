@@ -233,7 +233,7 @@ static void to_disk(struct sim *sim, struct sim_disk *disk,
 	if (disk->busy_from_ns == U64_MAX)
 		disk->busy_from_ns = sim->now_ns;
 	sim->dispatches++;
-	hdd_submit(&disk->hdd, &request->cmd, sim->now_ns);
+	hdd_drive_submit(disk->drive, &request->cmd, sim->now_ns);
 }
 
 /* Fill the disk's queue with what the scheduler chooses. */
@@ -243,7 +243,7 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 	if (disk->sched.coordinator)
 		sim_array_place(sim, disk);
 	disk->ask = false;
-	while (!hdd_full(&disk->hdd)) {
+	while (!hdd_drive_full(disk->drive)) {
 		struct sim_request *request;
 		struct ss_decision decision;
 
@@ -379,7 +379,7 @@ static void change_when_drained(struct sim *sim, struct sim_disk *disk)
 	add_counters(&disk->past, &sched->counters);
 	sim_array_leave(sim, disk);
 	if (ss_sched_init(sched, disk->next_policy,
-			  disk->hdd.params.capacity_sectors, why,
+			  disk->drive->params.capacity_sectors, why,
 			  sizeof(why))) {
 		sim_fail(sim, "%s", why);
 		return;
@@ -418,7 +418,7 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 {
 	struct hdd_cmd *cmd;
 
-	while ((cmd = hdd_pop(&disk->hdd, sim->now_ns))) {
+	while ((cmd = hdd_drive_pop(disk->drive, sim->now_ns))) {
 		struct sim_request *request =
 			(struct sim_request *)((char *)cmd -
 					       offsetof(struct sim_request,
@@ -436,7 +436,7 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 		} else {
 			note_flush(sim, disk, cmd);
 		}
-		if (!disk->hdd.in_flight) {
+		if (!hdd_drive_in_flight(disk->drive)) {
 			sim->busy_ns += sim->now_ns - disk->busy_from_ns;
 			disk->busy_from_ns = U64_MAX;
 		}

@@ -14,7 +14,7 @@
 
 #include "../core/array.h"
 #include "../core/sched.h"
-#include "../disk/hdd.h"
+#include "../disk/hdd_drive.h"
 #include "histogram.h"
 #include "sim.h"
 
@@ -59,7 +59,7 @@ struct sim_request {
 /* A disk and its scheduler: all of the storage, or a member of the array. */
 struct sim_disk {
 	struct ss_sched sched;
-	struct hdd hdd;
+	struct hdd_drive *drive;
 	bool failed;
 	u64 wake_ns; /* ask the scheduler again then */
 	bool ask; /* something happened since it was asked */

@@ -102,7 +102,7 @@ int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
 	if (ss_curve_check(point, nr, why, why_bytes))
 		return -1;
 	return ss_curve_set(&one->sched.curve, point, nr,
-			    one->hdd.params.capacity_sectors);
+			    one->drive->params.capacity_sectors);
 }
 
 static int check_config(const struct sim_config *config, char *why,
@@ -115,13 +115,16 @@ static int check_config(const struct sim_config *config, char *why,
 			"nr_requests and max_request_sectors must be at least 1");
 		return -1;
 	}
-	if (config->queue_depth < 1 || config->queue_depth > 32) {
-		snprintf(why, why_bytes,
-			 "queue depth %u: a disk takes 1 to 32 commands",
-			 config->queue_depth);
-		return -1;
-	}
 	return 0;
+}
+
+static void free_disks(struct sim *sim)
+{
+	u32 i;
+
+	for (i = 0; i < sim->nr_disks; i++)
+		free(sim->disk[i].drive);
+	free(sim->disk);
 }
 
 static int disk_init(struct sim_disk *disk, const struct sim_config *config,
@@ -129,11 +132,17 @@ static int disk_init(struct sim_disk *disk, const struct sim_config *config,
 {
 	const char *reason;
 
-	if (hdd_init(&disk->hdd, params, &reason)) {
+	disk->drive = sim_alloc(hdd_drive_bytes(params));
+	if (hdd_drive_init(disk->drive, params, &reason)) {
 		snprintf(why, why_bytes, "disk: %s", reason);
 		return -1;
 	}
-	hdd_set_queue_depth(&disk->hdd, config->queue_depth);
+	if (hdd_drive_set_queue_depth(disk->drive, config->queue_depth)) {
+		snprintf(why, why_bytes,
+			 "queue depth %u: this disk takes 1 to %u commands",
+			 config->queue_depth, params->queue_depth);
+		return -1;
+	}
 	if (ss_sched_init(&disk->sched, config->policy,
 			  params->capacity_sectors, why, why_bytes))
 		return -1;
@@ -173,7 +182,7 @@ struct sim *sim_new(const struct sim_config *config,
 	sim->cache = sim_cache_new(sim);
 	return sim;
 fail:
-	free(sim->disk);
+	free_disks(sim);
 	free(sim);
 	return NULL;
 }
@@ -198,7 +207,7 @@ void sim_free(struct sim *sim)
 	}
 	free(sim->heap);
 	free(sim->log);
-	free(sim->disk);
+	free_disks(sim);
 	free(sim);
 }
 
@@ -363,7 +372,7 @@ static u64 next_time(const struct sim *sim)
 	u32 i;
 
 	for (i = 0; i < sim->nr_disks; i++) {
-		u64 done = hdd_next_ns(&sim->disk[i].hdd);
+		u64 done = hdd_drive_next_ns(sim->disk[i].drive);
 
 		at = min_t(u64, at, min_t(u64, done, sim->disk[i].wake_ns));
 	}
@@ -415,7 +424,7 @@ static void step(struct sim *sim)
 	u32 i;
 
 	for (i = 0; i < sim->nr_disks; i++)
-		if (hdd_next_ns(&sim->disk[i].hdd) <= sim->now_ns)
+		if (hdd_drive_next_ns(sim->disk[i].drive) <= sim->now_ns)
 			sim_block_completions(sim, &sim->disk[i]);
 	while (sim->nr_events && sim->heap[0].at_ns <= sim->now_ns) {
 		struct sim_event event = pop_event(sim);

@@ -28,6 +28,7 @@ QUEUE_ORDERS = ("fifo", "sptf")
 MAX_ZONES = 64
 MAX_SEEK_POINTS = 256
 MAX_DEPTH = 254
+ACTUATORS = (1, 2)
 INTERFACE_ORDERS = ("overlapped", "series")
 WRITE_ORDERS = ("sweep", "sptf")
 AHEAD_UNTIL = ("limit", "segment", "track")
@@ -69,6 +70,7 @@ class Disk:
     queue_order: int
     queue_age_permille: int
     queue_age_limit_ns: int
+    actuators: int
     rotation_ns: int
     surfaces: int
     nr_zones: int
@@ -95,6 +97,10 @@ class Disk:
     write_order: int
     write_share_permille: int
     write_idle_ns: int
+    media_sectors: int
+    media_extents: int
+    band_sectors: int
+    media_idle_ns: int
     flat_channels: int
     flat_read_ns: int
     flat_write_ns: int
@@ -173,6 +179,16 @@ MECHANICAL: dict[str, dict[str, Number]] = {
         "flush_ms": Number("flush_ns", MS, 0, 9_999),
     },
 }
+# A table that may be left out as a whole: drive-managed shingled recording.
+MEDIA = "media_cache"
+MEDIA_CACHE: dict[str, dict[str, Number]] = {
+    MEDIA: {
+        "log_mib": Number("media_sectors", 1024 * KIB, 4, (1 << 21) - 1),
+        "map_extents": Number("media_extents", 1, 16, 262_144),
+        "band_kib": Number("band_sectors", KIB, 2048, 1 << 23),
+        "idle_ms": Number("media_idle_ns", MS, 0, 9_999),
+    },
+}
 FLAT: dict[str, dict[str, Number]] = {
     "flat": {
         "channels": Number("flat_channels", 1, 1, 32),
@@ -190,7 +206,7 @@ OVERHEADS = ("read_miss_us", "read_hit_us", "write_miss_us", "write_hit_us")
 OPTIONAL: dict[str, dict[str, Any]] = {
     "interface": {"order": INTERFACE_ORDERS[0], "unit_sectors": 8},
     "overhead": dict.fromkeys(OVERHEADS),  # interface.command_overhead_us
-    "geometry": {"physical_sector_bytes": PHYSICAL_BYTES[0]},
+    "geometry": {"physical_sector_bytes": PHYSICAL_BYTES[0], "actuators": ACTUATORS[0]},
     "cache": {
         "keeps_read": True,
         "ahead_until": AHEAD_UNTIL[0],
@@ -206,7 +222,7 @@ SPECIAL_COMMON: dict[str, tuple[str, ...]] = {"": (*TEXTS, "kind", "published")}
 SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
     "interface": ("queue_order", "order", "unit_sectors"),
     "overhead": OVERHEADS,
-    "geometry": ("rotation_rpm", "zones", "physical_sector_bytes"),
+    "geometry": ("rotation_rpm", "zones", "physical_sector_bytes", "actuators"),
     "seek": ("curve",),
     "cache": (
         "keeps_read",
@@ -414,16 +430,21 @@ def _check_geometry(file: _File, fields: Mapping[str, Any]) -> None:
     ):
         before = sectors
         sectors += cylinders * fields["surfaces"] * per_track
-    capacity = fields["capacity_sectors"]
+    capacity = fields["capacity_sectors"] // fields["actuators"] + fields.get("media_sectors", 0)
+    what = "the capacity"
+    if fields["actuators"] > 1:
+        what = "half of the capacity"
+    elif fields.get("media_sectors"):
+        what = "the capacity and the media cache"
     if sectors < capacity:
         raise file.error(
-            "geometry.zones", f"hold {sectors} sectors but must hold the capacity of {capacity}"
+            "geometry.zones", f"hold {sectors} sectors but must hold {what}, {capacity} sectors"
         )
     if before >= capacity:
         raise file.error(
             "geometry.zones",
             f"the last zone begins at sector {before} but must begin within "
-            f"the capacity of {capacity} sectors",
+            f"{what}, {capacity} sectors",
         )
     if fields["head_switch_ns"] > fields["track_skew_ns"]:
         raise file.error(
@@ -477,6 +498,29 @@ def _overheads(file: _File, otherwise_ns: int) -> tuple[int, ...]:
     return (*after[0], *after[1])
 
 
+def _arms(file: _File, fields: dict[str, Any]) -> None:
+    """Actuators, and the media cache, which a disk of two has not."""
+    actuators = file.optional("geometry", "actuators")
+    if actuators not in ACTUATORS or isinstance(actuators, bool):
+        raise file.error("geometry.actuators", f"is {_shown(actuators)} but must be 1 or 2")
+    fields["actuators"] = int(actuators)
+    if actuators == 2 and fields["capacity_sectors"] % 16:
+        raise file.error(
+            "capacity_sectors",
+            f"is {fields['capacity_sectors']} but must be a multiple of 16 for two actuators",
+        )
+    if MEDIA not in file.data:
+        return
+    if actuators == 2:
+        raise file.error(f"[{MEDIA}]", "a disk with a media cache must have one actuator")
+    for key, number in MEDIA_CACHE[MEDIA].items():
+        fields[number.field] = file.number(MEDIA, key, number)
+    if fields["queue_depth"] >= MAX_DEPTH:
+        raise file.error(
+            "interface.queue_depth", f"must be at most {MAX_DEPTH - 1} with a media cache"
+        )
+
+
 def _features(file: _File, fields: dict[str, Any]) -> None:
     """What files may leave out."""
     fields["interface_order"] = file.choice("interface", "order", INTERFACE_ORDERS)
@@ -487,6 +531,7 @@ def _features(file: _File, fields: dict[str, Any]) -> None:
             "geometry.physical_sector_bytes", f"is {_shown(physical)} but must be 512 or 4096"
         )
     fields["physical_sectors"] = int(physical) // SECTOR_BYTES
+    _arms(file, fields)
     unit = Number("interface_unit_sectors", 1, 1, 65_535)
     fields["interface_unit_sectors"] = file.whole(
         "interface.unit_sectors", file.optional("interface", "unit_sectors"), unit
@@ -547,7 +592,8 @@ def parse_disk(text: str, name: str) -> Disk:
     kind = file.choice("", "kind", KINDS)
     mechanical = KINDS[kind] == "mechanical"
     numbers = [COMMON, MECHANICAL if mechanical else FLAT]
-    _check_keys(file, numbers, [SPECIAL_COMMON, SPECIAL_MECHANICAL if mechanical else {}])
+    tables = [*numbers, MEDIA_CACHE] if mechanical else numbers
+    _check_keys(file, tables, [SPECIAL_COMMON, SPECIAL_MECHANICAL if mechanical else {}])
     fields: dict[str, Any] = {key: file.text(key) for key in TEXTS}
     fields["kind"] = kind
     fields["published"] = tuple(_published(file))

@@ -223,13 +223,20 @@ def _said(why: Any) -> str:
     return str(ffi.string(why).decode(errors="backslashreplace"))
 
 
+def drive_memory(params: Any) -> Any:
+    """A struct hdd_drive for hdd_drive_init(), with all the memory that @params need."""
+    memory = ffi.new("char[]", lib.hdd_drive_bytes(params))
+    # What is cast does not keep its memory: the destructor does.
+    return ffi.gc(ffi.cast("struct hdd_drive *", memory), lambda _, kept=memory: None)
+
+
 @functools.lru_cache(maxsize=16)
 def measured_curve(disk: Disk) -> tuple[tuple[int, int], ...]:
     """The service-time curve of @disk, measured on the model as the paper measures a disk."""
-    scratch = ffi.new("struct hdd *")
+    params = disk_params(disk)
     distance, time = ffi.new("uint64_t[40]"), ffi.new("uint64_t[40]")
     why = ffi.new("char **")
-    nr = lib.hdd_measure_curve(scratch, disk_params(disk), 40, distance, time, why)
+    nr = lib.hdd_measure_curve(drive_memory(params), params, 40, distance, time, why)
     if nr < 0:
         raise UsageError(f"{disk.name}: {ffi.string(why[0]).decode()}")
     return tuple((distance[i], time[i]) for i in range(nr))

@@ -23,6 +23,7 @@ from streamsched._core import ffi, lib
 from streamsched.diskfile import KINDS, QUEUE_ORDERS, Disk, list_disks, load_disk
 from streamsched.errors import UsageError
 from streamsched.files import MOST_BYTES
+from streamsched.simulate import disk_params, drive_memory
 from streamsched.units import whole_number
 
 MS = 1e6
@@ -95,7 +96,12 @@ LIMITS = """\
   Zones are estimated as equally wide with linear density.
 - **Seeks.** One curve for both directions, by distance alone; a table of
   straight lines. Writes settle longer by a constant.
-- **Shingled recording** is not modelled: no disk here uses it.
+- **Shingled recording.** The drive's log takes a write for its transfer alone; a
+  real one writes what its map gained, too. Bands are cleaned one by one, the oldest
+  first, and only when the disk is idle or the log full. After a power cut the log is
+  empty.
+- **Two actuators** share nothing but interface and queue: neither waits for the
+  other's servo, and each half's cache is its own.
 - **Partial reads in passing.** A read starts at its first sector. Drives that
   take in a track from wherever they land save part of a revolution on long
   reads.
@@ -124,20 +130,21 @@ LIMITS = """\
 
 
 def new_disk(disk: Disk) -> Any:
-    """A struct hdd that is @disk, idle at time 0."""
-    hdd, why = ffi.new("struct hdd *"), ffi.new("const char **")
-    if lib.hdd_init(hdd, ffi.new("struct hdd_params *", disk.params()), why):
+    """A struct hdd_drive that is @disk, idle at time 0."""
+    params, why = disk_params(disk), ffi.new("const char **")
+    drive = drive_memory(params)
+    if lib.hdd_drive_init(drive, params, why):
         raise UsageError(f"{disk.name}: {ffi.string(why[0]).decode()}")
-    return hdd
+    return drive
 
 
 def figures(disk: Disk) -> Any:
     """The disk's struct hdd_figures."""
     out = ffi.new("struct hdd_figures *")
     why = ffi.new("const char **")
-    params = ffi.new("struct hdd_params *", disk.params())
-    hdd, commands = ffi.new("struct hdd *"), ffi.new("struct hdd_cmd[]", lib.HDD_MAX_DEPTH)
-    if lib.hdd_measure_figures(hdd, commands, params, out, why):
+    params = disk_params(disk)
+    commands = ffi.new("struct hdd_cmd[]", lib.HDD_MAX_DEPTH)
+    if lib.hdd_measure_figures(drive_memory(params), commands, params, out, why):
         raise UsageError(f"{disk.name}: {ffi.string(why[0]).decode()}")
     return out
 
@@ -188,7 +195,7 @@ def par_read(disk: Disk, streams: int, sectors: int, think_ns: int) -> tuple[flo
     Each reads on in its own region, 50 GB behind the next, one read at a time;
     every read goes to the drive at once.
     """
-    hdd = new_disk(disk)
+    drive = new_disk(disk)
     gap = 51 * 10**9 // 512
     commands = [ffi.new("struct hdd_cmd *") for _ in range(streams)]
     reader = {int(ffi.cast("uintptr_t", cmd)): i for i, cmd in enumerate(commands)}
@@ -196,14 +203,14 @@ def par_read(disk: Disk, streams: int, sectors: int, think_ns: int) -> tuple[flo
     thinking = [(0, i) for i in range(streams)]
     now = done = position_ns = 0
     while done < 4000:
-        if thinking and thinking[0][0] <= lib.hdd_next_ns(hdd):
+        if thinking and thinking[0][0] <= lib.hdd_drive_next_ns(drive):
             now, i = thinking.pop(0)
             commands[i].sector, commands[i].nr_sectors = place[i], sectors
             place[i] += sectors
-            lib.hdd_submit(hdd, commands[i], now)
+            lib.hdd_drive_submit(drive, commands[i], now)
         else:
-            now = lib.hdd_next_ns(hdd)
-            cmd = lib.hdd_pop(hdd, now)
+            now = lib.hdd_drive_next_ns(drive)
+            cmd = lib.hdd_drive_pop(drive, now)
             if cmd == ffi.NULL:
                 continue
             done += 1
@@ -352,7 +359,7 @@ def play(disk: Disk, requests: Sequence[Recorded]) -> list[int]:
 
     Raises UsageError when one lies beyond the disk.
     """
-    hdd, cmd = new_disk(disk), ffi.new("struct hdd_cmd *")
+    drive, cmd = new_disk(disk), ffi.new("struct hdd_cmd *")
     now = 0
     times = []
     for number, request in enumerate(requests, 1):
@@ -363,11 +370,11 @@ def play(disk: Disk, requests: Sequence[Recorded]) -> list[int]:
             )
         cmd.sector, cmd.nr_sectors = request.sector, request.nr_sectors
         cmd.op = lib.HDD_WRITE if request.write else lib.HDD_READ
-        lib.hdd_submit(hdd, cmd, now)
+        lib.hdd_drive_submit(drive, cmd, now)
         begin = now
         while True:
-            now = lib.hdd_next_ns(hdd)
-            if lib.hdd_pop(hdd, now) != ffi.NULL:
+            now = lib.hdd_drive_next_ns(drive)
+            if lib.hdd_drive_pop(drive, now) != ffi.NULL:
                 break
         times.append(now - begin)
         now += request.think_ns

@@ -46,6 +46,7 @@ RANGES = {
     "queue_order": (0, 1),
     "queue_age_permille": (0, 1000),
     "queue_age_limit_ns": (0, U64),
+    "actuators": (1, 2),
     "rotation_ns": (10**6, 5 * 10**7),
     "surfaces": (1, 64),
     "nr_zones": (1, 64),
@@ -72,6 +73,10 @@ RANGES = {
     "write_order": (0, 1),
     "write_share_permille": (0, 900),
     "write_idle_ns": (0, 10**10 - 1),
+    "media_sectors": (0, U32),
+    "media_extents": (0, 262_144),
+    "band_sectors": (0, 1 << 24),
+    "media_idle_ns": (0, 10**10 - 1),
     "flat_channels": (1, 32),
     "flat_read_ns": (0, 10**9 - 1),
     "flat_write_ns": (0, 10**9 - 1),
@@ -115,6 +120,14 @@ def small(**changes: Any) -> Disk:
         "write_cache_extents": 32,
     }
     return dataclasses.replace(disk, **(fields | changes))
+
+
+# Of drives: plain; two halves that meet where there is much to do; shingled, with small bands.
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"actuators": 2, "capacity_sectors": 3200},
+    {"media_sectors": 8192, "media_extents": 64, "band_sectors": 4096, "media_idle_ns": 10**7},
+]
 
 
 # What only guests use.
@@ -534,6 +547,29 @@ def times(name: str) -> dict[str, Any]:
     return {"commands": asked, "ends": ends}
 
 
+def access_ranges() -> None:
+    def ranges(name: str) -> list[tuple[int, int]]:
+        folders = sorted(Path(f"/sys/block/{name}/queue").glob("independent_access_ranges/*"))
+        return [
+            (int((one / "sector").read_text()), int((one / "nr_sectors").read_text()))
+            for one in folders
+        ]
+
+    two = small(actuators=2)
+    with Emu("d0", two) as emu:
+        expect(ranges("d0"), [(0, 1_000_000), (1_000_000, 1_000_000)])
+        data = bytes(range(256)) * 32
+        for sector in (8, 1_000_000 - 8, 1_999_984):
+            emu.write(sector, data)
+            expect(emu.read(sector, 16), data, str(sector))
+    with Emu("d0", two, size_sectors=1_200_000):
+        expect(ranges("d0"), [(0, 1_000_000), (1_000_000, 200_000)])
+    with Emu("d0", two, size_sectors=800_000):
+        expect(ranges("d0"), [])
+    with Emu("d0"):
+        expect(ranges("d0"), [])
+
+
 def fio_rates(disk: str, jobs: dict[str, str]) -> dict[str, float]:
     with Emu("d0", load_disk(disk)) as emu:
         emu.queue("scheduler", "none")
@@ -681,6 +717,12 @@ def cut() -> None:
         expect(emu.get("volatile_sectors"), "8")
         emu.cut()
         expect(emu.read(800, 8), block("old"), "unflushed")
+        # Each of several, in any order.
+        for i in (5, 0, 7, 2, 6, 1, 4, 3):
+            emu.write(8000 * i, block("many"))
+        expect(emu.get("volatile_sectors"), "64", "several")
+        emu.cut()
+        expect(emu.read(16000, 8), bytes(4096), "one of several")
         # Flushed: there.
         emu.write(800, block("flushed"))
         emu.flush()
@@ -764,7 +806,7 @@ def crashes(seed: int) -> dict[str, int]:
     """Writes, flushes and cuts at random; each sector must be one of those it may be."""
     rng = random.Random(seed)
     extents, cache = rng.choice([(4, 128), (32, 2048), (256, 512)])
-    disk = small(write_cache_sectors=cache, write_cache_extents=extents)
+    disk = small(write_cache_sectors=cache, write_cache_extents=extents, **KINDS[seed % 3])
     end = 3000
     may_be = [{0} for _ in range(end)]  # the medium's; versions are numbers
     now = [0] * end

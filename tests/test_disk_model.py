@@ -28,7 +28,7 @@ NEVER = (1 << 64) - 1
 EINVAL, EBUSY = 22, 16
 MS = 1_000_000
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ["disk/hdd_params.h", "disk/hdd.h", "disk/hdd_measure.h"]
+HEADERS = [f"disk/hdd{name}.h" for name in ("_params", "", "_drive", "_measure", "_media")]
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +69,7 @@ SMALL: dict[str, Any] = {
     "kind": 0,
     "capacity_sectors": 2 * (7 * 100 + 5 * 83 + 9 * 61) - 30,
     "queue_depth": 32,
+    "actuators": 1,
     "interface_bytes_per_s": 300_000_000,
     "command_overhead_ns": 50_000,
     "interface_unit_sectors": 8,
@@ -1223,13 +1224,20 @@ def test_flat_latency_and_parallelism(core: tuple[Any, Any]) -> None:
 # Measuring
 
 
+def drive_memory(core: tuple[Any, Any], params: Any) -> tuple[Any, Any]:
+    """A struct hdd_drive, and the memory it is in, which must be kept."""
+    ffi, lib = core
+    memory = ffi.new("char[]", lib.hdd_drive_bytes(params))
+    return ffi.cast("struct hdd_drive *", memory), memory
+
+
 def figures(core: tuple[Any, Any], disk: Disk) -> Any:
     ffi, lib = core
     out = ffi.new("struct hdd_figures *")
     params = ffi.new("struct hdd_params *", disk.params())
     why = ffi.new("const char **")
-    hdd, commands = ffi.new("struct hdd *"), ffi.new("struct hdd_cmd[32]")
-    assert lib.hdd_measure_figures(hdd, commands, params, out, why) == 0
+    memory, commands = drive_memory(core, params), ffi.new("struct hdd_cmd[254]")
+    assert lib.hdd_measure_figures(memory[0], commands, params, out, why) == 0
     return out
 
 
@@ -1237,7 +1245,8 @@ def curve(core: tuple[Any, Any], disk: Disk, most: int = 40) -> list[tuple[int, 
     ffi, lib = core
     params = ffi.new("struct hdd_params *", disk.params())
     distances, times, why = ffi.new("u64[40]"), ffi.new("u64[40]"), ffi.new("const char **")
-    nr = lib.hdd_measure_curve(ffi.new("struct hdd *"), params, most, distances, times, why)
+    memory = drive_memory(core, params)
+    nr = lib.hdd_measure_curve(memory[0], params, most, distances, times, why)
     assert 2 <= nr <= most
     return [(distances[i], times[i]) for i in range(nr)]
 
@@ -1256,6 +1265,9 @@ def test_the_curve_is_one(core: tuple[Any, Any], name: str) -> None:
         assert len({time for _, time in points}) == 1
         return
     assert points[0][1] == 0
+    if disk.actuators == 2:
+        # Its other arm rests where it was last: half of the far reads are random ones.
+        return
     # Long distances: the seek plus half a revolution, near enough.
     stroke = disk.seek_ns[-1] + disk.rotation_ns / 2
     assert points[-1][1] == pytest.approx(stroke, rel=0.05)
@@ -1360,7 +1372,8 @@ def test_bad_parameters_are_refused(
     ffi, lib = core
     why = ffi.new("const char **")
     struct = ffi.new("struct hdd_params *", params)
-    assert lib.hdd_init(ffi.new("struct hdd *"), struct, why) == -EINVAL
+    memory = drive_memory(core, struct)
+    assert lib.hdd_drive_init(memory[0], struct, why) == -EINVAL
     assert said in ffi.string(why[0]).decode()
 
 
@@ -1368,7 +1381,9 @@ def test_bad_parameters_are_refused(
 def test_shipped_disks_are_whole(core: tuple[Any, Any], name: str) -> None:
     disk = load_disk(name)
     assert disk.name == name
-    Drive(core, disk.params())
+    params, why = core[0].new("struct hdd_params *", disk.params()), core[0].new("const char **")
+    memory = drive_memory(core, params)
+    assert core[1].hdd_drive_init(memory[0], params, why) == 0, core[0].string(why[0])
     fields = {field for field, _ in core[0].typeof("struct hdd_params").fields}
     assert set(disk.params()) == fields
     assert disk.published
@@ -1556,7 +1571,7 @@ def test_names_that_are_not_disks(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no disk is called 'WD5000AAK', did you mean 'wd5000aa"):
         load_disk("WD5000AAK")
     with pytest.raises(
-        UsageError, match=r"no disk is called 'qqq'; there are deskstar-34gxp, exos-x18, "
+        UsageError, match=r"no disk is called 'qqq'; there are archive-8tb, deskstar-34gxp, "
     ):
         load_disk("qqq")
     missing = tmp_path / "none.toml"
