@@ -39,7 +39,8 @@ def test_a_depth_that_a_disk_has_not_is_refused() -> None:
 
 def test_a_queue_may_be_as_deep_as_the_drives() -> None:
     sas = dataclasses.replace(SSD, name="sas", queue_depth=254)
-    check_depth(254, [sas])
+    with Simulation(Setup(sas, "noop", queue_depth=254)) as simulation:
+        assert simulation.setup.queue_depth == 254
     with pytest.raises(UsageError, match="queue depth 255: sas takes 1 to 254 commands at once"):
         check_depth(255, [sas])
 
