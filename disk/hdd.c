@@ -678,6 +678,17 @@ static void hdd_start_next(struct hdd *hdd, u64 at_ns)
 	}
 }
 
+/* When reading ahead has come to its end. */
+static u64 hdd_ahead_end_ns(const struct hdd *hdd)
+{
+	struct hdd_place stop = hdd->head;
+
+	if (!hdd->ahead || hdd->ahead_limit <= hdd->head_sector)
+		return 0;
+	return hdd->head_ns +
+	       hdd_stream(hdd, &stop, hdd->ahead_limit - hdd->head_sector);
+}
+
 /* Idle at @now_ns: what of the write cache went to the medium until then? */
 static void hdd_advance_idle(struct hdd *hdd, u64 now_ns)
 {
@@ -686,6 +697,8 @@ static void hdd_advance_idle(struct hdd *hdd, u64 now_ns)
 	while (hdd->nr_dirty) {
 		/* What could start before the last look was done then. */
 		at_ns = max_t(u64, hdd->free_ns, hdd->clock_ns);
+		/* Else each pause between two reads would cost two seeks. */
+		at_ns = max_t(u64, at_ns, hdd_ahead_end_ns(hdd));
 		if (!hdd_dirty_presses(hdd))
 			at_ns = max_t(u64, at_ns,
 				      hdd->quiet_since_ns +

@@ -113,11 +113,11 @@ class _Stdout(io.TextIOWrapper):
 def _printing() -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # who reads has had enough
-        raise
     except OSError as error:
         # What is still held would be tried again at the end, with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):  # who reads has had enough
+            raise
         raise StreamschedError(f"standard output: {error.strerror}") from None
 
 
@@ -175,7 +175,6 @@ def main() -> None:
         print(f"streamsched: {said(error)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)

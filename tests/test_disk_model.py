@@ -967,6 +967,22 @@ def test_write_out_beside_reads_has_its_share(core: tuple[Any, Any]) -> None:
         assert 0.7 < fewer / (reads * (1 - share / 1000)) < 1.05
 
 
+@pytest.mark.parametrize("name", ["exos-x18", "st2000dm006"])
+def test_a_pause_between_reads_is_no_time_to_write_out(core: tuple[Any, Any], name: str) -> None:
+    """Reading ahead goes on first: a cache that presses costs a reader its share, not its rate."""
+    disk = dataclasses.replace(load_disk(name), write_cache_extents=100)
+    rates = []
+    for writes in (0, 90):
+        drive, draw, now = Drive(core, disk.params()), random.Random(7), 0
+        for _ in range(writes):
+            now = drive.one(WRITE, 8 * draw.randrange(disk.capacity_sectors // 8), 8, now).done_ns
+        began = now
+        for number in range(2000):
+            now = drive.one(READ, 128 * number, 128, now + 50_000).done_ns
+        rates.append(2000 / (now - began))
+    assert rates[1] > (0.9 - disk.write_share_permille / 1000) * rates[0]
+
+
 def test_a_durable_cache_needs_no_flush(core: tuple[Any, Any]) -> None:
     drive = Drive(core, SMALL | {"write_cache_durable": 1, "write_idle_ns": 9000 * MS})
     write = drive.one(WRITE, 1000, 8, 0, fua=True)

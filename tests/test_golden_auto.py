@@ -106,7 +106,9 @@ def test_the_log_has_changes() -> None:
     }
     assert len(found) == len(OWNERS) * len(RUNS)
     for owners in OWNERS:
-        assert found[f"{owners}, rule workload, goal throughput"] == ["stream:linus:"]
+        (first,) = found[f"{owners}, rule workload, goal throughput"]
+        assert first.startswith("stream:")
         changes = found[f"{owners}, rule workload, goal p99"]
         assert changes == ["noop:", "stream:linus:", "noop:", "stream:linus:"]
-        assert found[f"{owners}, rule size, goal throughput"] == ["deadline:", "cscan:"]
+        before, after = found[f"{owners}, rule size, goal throughput"]
+        assert before == "deadline:" != after
