@@ -493,12 +493,10 @@ static bool hdd_cacheable(const struct hdd *hdd, const struct hdd_cmd *cmd)
 static void hdd_write_owe(struct hdd *hdd, u64 took_ns)
 {
 	u64 share = hdd->params.write_share_permille;
-	s64 most_ns = (s64)hdd->params.rotation_ns * HDD_BURST_REVOLUTIONS;
 
 	if (!share || !hdd->nr_dirty || !hdd_dirty_presses(hdd))
 		return;
 	hdd->write_owed_ns += (s64)div64_u64(took_ns * share, 1000 - share);
-	hdd->write_owed_ns = min_t(s64, hdd->write_owed_ns, most_ns);
 }
 
 /* A burst of write-out from @at_ns, if it is due. Gives its end. */

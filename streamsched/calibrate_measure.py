@@ -51,7 +51,7 @@ SAME_ZONE = 0.006
 WRITE_OUT_DEPTH = 4
 # So many reads between two fillings of the write cache: less than half of a small one
 # is written out meanwhile.
-WRITE_OUT_READS = 12
+WRITE_OUT_READS = 20
 # A cache that takes more 4 KiB writes than this (256 MiB) does not fill.
 MOST_WRITES = 1 << 16
 GOLDEN = (math.sqrt(5) - 1) / 2

@@ -351,20 +351,24 @@ def write_out(
 
 EFFORTS = {"": measure.FULL, " `--fast`": measure.FAST}
 SHARES = (0, 15, 30, 60)
-# The model drops what is owed beyond a burst, which is more the higher the share is.
-WITHIN = {0: 2, 15: 3, 30: 3, 60: 5}
+WITHIN = {0: 2, 15: 3, 30: 3, 60: 3}
 
 
 def test_the_share_of_write_out(core: tuple[Any, Any]) -> None:
     """Also docs/results/calibrate-write-out.md, which has the figures."""
     rows = []
     for name, (label, effort) in itertools.product(
-        ("wd5000aaks", "st2000dm006", "exos-x18"), EFFORTS.items()
+        ("wd5000aaks", "st2000dm006", "exos-x18", "exos-x24"), EFFORTS.items()
     ):
         shares = []
         for wanted in SHARES:
             found, model = write_out(core, name, wanted, effort)
-            assert found.share is not None, (name, wanted, found.why)
+            if found.share is None:
+                # A cache of half a second of writing is half empty before that shows.
+                assert found.why == "the write cache holds only 117 writes", (name, wanted)
+                assert wanted == 60 and not name.startswith("exos")
+                shares.append("-")
+                continue
             shares.append(f"{found.share:.1%}".replace("%", " %"))
             least = WITHIN[wanted] if effort is measure.FULL else WITHIN[wanted] + 2
             assert 100 * found.share == pytest.approx(wanted, abs=least), (name, wanted)
