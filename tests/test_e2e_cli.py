@@ -1245,7 +1245,7 @@ def test_help_of_a_command(command: str) -> None:
                 "process",
                 "group",
                 "none",
-                "1 to 32",
+                "its queue_depth",
                 "stream_time_slice=200ms",
                 "table",
                 "json",
