@@ -52,7 +52,7 @@ POLICIES = {
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
 TARGET_S = 0.5
-RUN_S, RAMP_S = 8, 4
+RUN_S, RAMP_S = 24, 4
 LATER_NS = 20_000_000
 # The bounds of a light process: how much above the larger of this and its part, and p99 to that.
 LIGHT_MS, LIGHT_MEAN, LIGHT_P99 = 40, 1.2, 3

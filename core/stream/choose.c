@@ -14,8 +14,15 @@ static struct ss_decision send(const struct ss_policy *policy,
 
 	if (sched->nr_in_flight > party->nr_in_flight)
 		return ss_wait(SS_FOREVER);
-	if (party == &all->rest)
+	if (party == &all->rest) {
+		struct ss_decision decision = ss_nothing();
+
+		if (all->turn == party)
+			decision = ss_answer_choose(policy, now_ns);
+		if (decision.verdict != SS_NOTHING)
+			return decision;
 		return policy->inner->ops->choose(policy->inner, now_ns, NULL);
+	}
 	return ss_dispatch(ss_sorted_round(&party->sorted, sched->head_sector,
 					   NULL));
 }
@@ -58,6 +65,21 @@ static const struct party *oldest_party(const struct parties *all,
 	return best ? best : turn;
 }
 
+struct ss_decision ss_turn_instead(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct parties *all = policy->state;
+	const struct ss_policy *inner = policy->inner;
+	const struct party *next = oldest_party(all, all->turn);
+
+	if (all->turn == &all->rest)
+		next = all->turn;
+	if (!next || !next->nr_pending)
+		return ss_nothing();
+	if (next == &all->rest)
+		return inner->ops->choose(inner, now_ns, NULL);
+	return send(policy, next, now_ns);
+}
+
 struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
 				  const struct ss_request *skip)
 {
@@ -69,12 +91,15 @@ struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
 	if (light && light != turn)
 		return send(policy, light, now_ns);
 	if (turn && !ss_turn_is_over(policy, turn, now_ns)) {
-		u64 until_ns = ss_pause_until_ns(policy, turn);
+		u64 until_ns = max_t(u64, ss_pause_until_ns(policy, turn),
+				     ss_answer_until_ns(all));
 
 		if (turn->nr_pending)
 			return send(policy, turn, now_ns);
 		if (turn->nr_in_flight)
 			return ss_wait(SS_FOREVER);
+		if (all->answer.rq && ss_answer_pays(all))
+			return ss_dispatch(all->answer.rq);
 		if (now_ns < until_ns)
 			return ss_wait(until_ns);
 	}

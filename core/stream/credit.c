@@ -34,7 +34,7 @@ void ss_credit_arrived(const struct ss_policy *policy, struct party *party,
 	u64 paid_ns;
 
 	if (party == all->turn || party == &all->async ||
-	    (party->pause.nr && ss_pause_pays(party)))
+	    now_ns < ss_pause_until_ns(policy, party))
 		return;
 	pay(all, party, now_ns);
 	/* By when the head is there the debt is to be paid. */

@@ -164,7 +164,8 @@ static struct party *find_stream(const struct ss_policy *policy,
 }
 
 /* A candidate is long enough: what is pending of it is its own from now on. */
-static void establish(struct ss_policy *policy, struct party *s, u64 now_ns)
+static void establish(struct ss_policy *policy, struct party *s, u64 from,
+		      u64 now_ns)
 {
 	struct parties *all = policy->state;
 
@@ -178,8 +179,13 @@ static void establish(struct ss_policy *policy, struct party *s, u64 now_ns)
 	}
 	s->turn_ended_ns = now_ns;
 	/* It began in this turn, and the turn is its own from now on. */
-	if (all->turn == &all->rest && is_idle(&all->rest))
+	if (all->turn == &all->rest &&
+	    (is_idle(&all->rest) || ss_answer_expected(all, from))) {
+		/* Where parties wait their time counts, else the reader's. */
+		if (!others_wait(all, &all->rest))
+			all->began_ns = all->answer.began_ns;
 		all->turn = s;
+	}
 	ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED, s->end_sector,
 		      s->size);
 }
@@ -189,6 +195,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct parties *all = policy->state;
 	struct party *s;
+	u64 from;
 
 	rq->stream = NULL;
 	INIT_LIST_HEAD(&rq->member_node);
@@ -202,6 +209,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	if (!s->nr_open)
 		ss_pause_ends(policy, s, now_ns);
 	s->size += s->size < U32_MAX;
+	from = s->end_sector;
 	s->end_sector = ss_request_end(rq);
 	s->nr_open++;
 	rq->stream = s;
@@ -212,7 +220,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	}
 	list_add_tail(&s->node, &all->known);
 	if (s->size == policy->value[TURNS_THRESHOLD])
-		establish(policy, s, now_ns);
+		establish(policy, s, from, now_ns);
 	return s;
 }
 
@@ -256,6 +264,8 @@ void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 		inner->ops->dispatched(inner, rq, now_ns);
 	list_del_init(&rq->member_node);
 	list_del_init(&rq->age_node);
+	if (all->answer.rq == rq)
+		all->answer.rq = NULL;
 	if (!--party->nr_pending) {
 		list_del_init(&party->ready);
 		all->nr_ready--;

@@ -74,6 +74,19 @@ struct party {
 	bool contended; /* others were pending when it became idle */
 };
 
+/* The reader that was served last (answers.c). */
+struct answer {
+	struct pause pause;
+	const struct ss_request *last; /* the one sent last, in flight */
+	struct ss_request *rq; /* the answer, pending */
+	u64 sector; /* where the reader just served is, */
+	u64 since_ns; /* and since when */
+	u64 began_ns; /* its slice */
+	u64 instead_ns; /* what serving last instead costs */
+	bool open; /* there has been no arrival since */
+	bool goes_on; /* last was an answer, too */
+};
+
 /* All of the policy's run-time state; its settings are its tunables. */
 struct parties {
 	struct list_head free;
@@ -91,6 +104,7 @@ struct parties {
 	bool holding; /* the head waits for the turn's party */
 	u64 switch_ns; /* what the first request of a turn costs, mean */
 	u64 charged_ns; /* up to when head time is charged */
+	struct answer answer;
 	struct party rest;
 	struct party async;
 	struct party stream[NR_STREAMS];
@@ -184,8 +198,21 @@ static inline void ss_pause_begins(const struct parties *all,
 void ss_pause_ends(const struct ss_policy *policy, struct party *party,
 		   u64 now_ns);
 
-/* Does it pay to wait for @party? */
-bool ss_pause_pays(const struct party *party);
+/*
+ * A request came @pause_ns after what it was waited for, and serving it then
+ * saves @saves_ns: books what waiting won or lost. True if it won.
+ */
+bool ss_pause_note(const struct ss_policy *policy, struct pause *pause,
+		   u64 pause_ns, s64 saves_ns);
+
+/* Has it paid to wait? */
+static inline bool ss_pause_pays(const struct pause *pause)
+{
+	return pause->ledger_ns >= 0;
+}
+
+/* How long to wait at most. */
+u64 ss_pause_limit_ns(const struct parties *all, const struct pause *pause);
 
 /* Until when the head waits for the idle @party; 0: it does not. */
 u64 ss_pause_until_ns(const struct ss_policy *policy,
@@ -204,7 +231,37 @@ void ss_credit_arrived(const struct ss_policy *policy, struct party *party,
 /* It has the disk, or nothing pending: it interrupts no longer. */
 void ss_credit_clear(struct parties *all, struct party *party);
 
+/* ---- answers.c ---- */
+
+/* @rq comes to the rest, which has it not yet: is it the answer? */
+void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
+		       u64 now_ns);
+/* @rq, whose turn it is now, goes to the disk. */
+void ss_answer_dispatched(const struct ss_policy *policy,
+			  const struct ss_request *rq, u64 now_ns);
+/* @rq is done. */
+void ss_answer_completed(const struct ss_policy *policy,
+			 const struct ss_request *rq, u64 now_ns);
+/* The disk goes to another place. */
+void ss_answer_ends(struct parties *all, u64 now_ns);
+/* Is the next arrival the answer of the reader that was at @sector last? */
+static inline bool ss_answer_expected(const struct parties *all, u64 sector)
+{
+	return all->answer.open && !all->answer.last &&
+	       all->answer.sector == sector;
+}
+
+/* Have answers paid, and has somebody been served who may send one? */
+bool ss_answer_pays(const struct parties *all);
+/* Until when the head waits for one; 0: it does not. */
+u64 ss_answer_until_ns(const struct parties *all);
+/* What answers say of the rest's turn; SS_NOTHING: the inner policy chooses. */
+struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns);
+
 /* ---- slice.c ---- */
+
+/* How long a turn lasts while @others wait. */
+u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others);
 
 /* Is the turn of @party over? */
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
@@ -222,6 +279,9 @@ void ss_turn_completed(struct ss_policy *policy, struct party *party,
 void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns);
 
 /* ---- choose.c ---- */
+
+/* What would be done if nobody went on at the place that is served. */
+struct ss_decision ss_turn_instead(const struct ss_policy *policy, u64 now_ns);
 
 struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
 				  const struct ss_request *skip);

@@ -16,16 +16,14 @@ static void mean_add(u64 *mean, u64 value)
 	*mean += div_s64((s64)(value - *mean), MEMORY);
 }
 
-/* How long the turn of @party may last while others wait. */
-static u64 slice_ns(const struct ss_policy *policy, const struct party *party)
+u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others)
 {
 	const struct parties *all = policy->state;
 	u64 target_ns = policy->value[TURNS_WAIT_TARGET];
 	u64 slice = target_ns - min_t(u64, target_ns, all->switch_ns);
 
-	slice = div_u64(slice, max_t(u32, nr_parties(all) - 1, 1));
-	return max_t(u64, slice, LEAST_SWITCHES * all->switch_ns) *
-	       party->weight;
+	slice = div_u64(slice, max_t(u32, others, 1));
+	return max_t(u64, slice, LEAST_SWITCHES * all->switch_ns);
 }
 
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
@@ -35,7 +33,10 @@ bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 	u64 drains_ns = party->nr_in_flight * party->service_ns;
 
 	return others_wait(all, party) &&
-	       now_ns + drains_ns >= all->began_ns + slice_ns(policy, party);
+	       now_ns + drains_ns >=
+		       all->began_ns +
+			       ss_turn_slice_ns(policy, nr_parties(all) - 1) *
+				       party->weight;
 }
 
 /* The head goes there for a light party and will come back. */
@@ -67,13 +68,21 @@ static void pass(struct ss_policy *policy, struct party *party,
 		policy->sched->counters.timeouts++;
 		all->holding = false;
 	}
-	if (before && party->light_at_ns <= now_ns &&
-	    !ss_turn_is_over(policy, before, now_ns)) {
-		interrupts(policy, party, rq, now_ns);
-		all->began_ns = now_ns;
-	} else if (party == all->back) {
+	if (rq == all->answer.rq) {
+		/* The turn's place is served on. */
+		all->turn = party;
+		if (party == all->back)
+			all->back = NULL;
+		return;
+	}
+	ss_answer_ends(all, now_ns);
+	if (party == all->back) {
 		all->began_ns = now_ns - all->back_used_ns;
 		all->back = NULL;
+	} else if (before && party->light_at_ns <= now_ns &&
+		   !ss_turn_is_over(policy, before, now_ns)) {
+		interrupts(policy, party, rq, now_ns);
+		all->began_ns = now_ns;
 	} else {
 		all->began_ns = now_ns;
 		if (all->back)
@@ -129,7 +138,9 @@ void ss_turn_completed(struct ss_policy *policy, struct party *party,
 	struct parties *all = policy->state;
 	u64 since_ns = max_t(u64, all->charged_ns, rq->dispatch_ns);
 
-	mean_add(&party->service_ns, now_ns - since_ns);
+	/* What an answer took says nothing of the inner policy's choices. */
+	if (party != &all->rest || !all->answer.goes_on)
+		mean_add(&party->service_ns, now_ns - since_ns);
 	ss_credit_charge(policy, party, now_ns - since_ns, now_ns);
 	all->charged_ns = now_ns;
 	if (rq == all->first)

@@ -57,6 +57,10 @@ static void turns_arrived(struct ss_policy *policy, struct ss_request *rq,
 		ss_pause_ends(policy, party, now_ns);
 	if (idle && others_work(policy, party))
 		ss_credit_arrived(policy, party, now_ns);
+	if (party == all->turn && party != &all->rest)
+		all->answer.open = false; /* it goes on by itself */
+	else if (party == &all->rest)
+		ss_answer_arrived(policy, rq, now_ns);
 	ss_party_add(policy, party, rq, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
@@ -77,6 +81,7 @@ static void turns_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct party *party = party_of(all, rq);
 
 	ss_turn_dispatched(policy, party, rq, now_ns);
+	ss_answer_dispatched(policy, rq, now_ns);
 	ss_party_take(policy, rq, false, now_ns);
 	party->nr_in_flight++;
 	ss_party_becomes_parent(policy, rq);
@@ -92,6 +97,7 @@ static void turns_completed(struct ss_policy *policy, struct ss_request *rq,
 		policy->inner->ops->completed(policy->inner, rq, now_ns);
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
+	ss_answer_completed(policy, rq, now_ns);
 	ss_party_closes(all, rq, now_ns);
 	if (party == &all->rest && is_idle(party))
 		ss_pause_begins(all, party, now_ns);

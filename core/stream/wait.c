@@ -24,7 +24,7 @@ static u64 longest_ns(const struct parties *all)
 	return all->switch_ns + all->switch_ns / 2;
 }
 
-static u64 limit_ns(const struct parties *all, const struct pause *pause)
+u64 ss_pause_limit_ns(const struct parties *all, const struct pause *pause)
 {
 	if (pause->nr < PAUSE_FEW)
 		return all->switch_ns;
@@ -47,36 +47,47 @@ static void note(struct pause *pause, u64 pause_ns)
 	pause->nr += pause->nr < PAUSE_FEW;
 }
 
+static void book(const struct parties *all, struct pause *pause, s64 won_ns)
+{
+	s64 most_ns = (s64)(LEDGER_SWITCHES * all->switch_ns);
+
+	pause->ledger_ns += won_ns;
+	pause->ledger_ns = min_t(s64, most_ns, pause->ledger_ns);
+	pause->ledger_ns = max_t(s64, -most_ns, pause->ledger_ns);
+}
+
+bool ss_pause_note(const struct ss_policy *policy, struct pause *pause,
+		   u64 pause_ns, s64 saves_ns)
+{
+	const struct parties *all = policy->state;
+	u64 limit = ss_pause_limit_ns(all, pause);
+	s64 won_ns = -(s64)limit;
+
+	if (pause_ns <= limit)
+		won_ns = saves_ns - (s64)pause_ns;
+	book(all, pause, won_ns);
+	note(pause, min_t(u64, pause_ns, 2 * longest_ns(all)));
+	return won_ns > 0;
+}
+
 void ss_pause_ends(const struct ss_policy *policy, struct party *party,
 		   u64 now_ns)
 {
 	const struct parties *all = policy->state;
-	struct pause *pause = &party->pause;
-	s64 most_ns = (s64)(LEDGER_SWITCHES * all->switch_ns);
-	u64 pause_ns = now_ns - party->idle_since_ns, limit;
+	u64 pause_ns = now_ns - party->idle_since_ns;
 
-	if (party->contended || others_work(policy, party)) {
-		limit = limit_ns(all, pause);
-		if (pause_ns <= limit)
-			pause->ledger_ns += (s64)all->switch_ns - (s64)pause_ns;
-		else
-			pause->ledger_ns -= (s64)limit;
-		pause->ledger_ns = min_t(s64, most_ns, pause->ledger_ns);
-		pause->ledger_ns = max_t(s64, -most_ns, pause->ledger_ns);
-	}
-	note(pause, min_t(u64, pause_ns, 2 * longest_ns(all)));
-}
-
-bool ss_pause_pays(const struct party *party)
-{
-	return party->pause.ledger_ns >= 0;
+	if (party->contended || others_work(policy, party))
+		ss_pause_note(policy, &party->pause, pause_ns,
+			      (s64)all->switch_ns);
+	else
+		note(&party->pause, min_t(u64, pause_ns, 2 * longest_ns(all)));
 }
 
 u64 ss_pause_until_ns(const struct ss_policy *policy, const struct party *party)
 {
 	const struct parties *all = policy->state;
 
-	if (!ss_pause_pays(party) || party == &all->async)
+	if (!ss_pause_pays(&party->pause) || party == &all->async)
 		return 0;
-	return party->idle_since_ns + limit_ns(all, &party->pause);
+	return party->idle_since_ns + ss_pause_limit_ns(all, &party->pause);
 }
