@@ -11,18 +11,13 @@
  */
 #include "party.h"
 
-/* What serving @rq instead costs from where the reader just served was. */
-static u64 instead_ns(const struct ss_policy *policy,
-		      const struct ss_request *rq)
+/* What serving @rq costs from where the reader just served was. */
+static u64 cost_ns(const struct ss_policy *policy, const struct ss_request *rq)
 {
 	const struct parties *all = policy->state;
-	u64 cost_ns = ss_curve_between(&policy->sched->curve,
-				       all->answer.sector, rq->sector);
 
-	/* A drive that orders many requests does better than the curve. */
-	if (all->turn == &all->rest && all->rest.service_ns)
-		cost_ns = min_t(u64, cost_ns, all->rest.service_ns);
-	return cost_ns;
+	return ss_curve_between(&policy->sched->curve, all->answer.sector,
+				rq->sector);
 }
 
 void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
@@ -30,7 +25,8 @@ void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
 {
 	struct parties *all = policy->state;
 	struct answer *answer = &all->answer;
-	u64 cost_ns = answer->instead_ns;
+	u64 instead_ns = answer->instead_ns;
+	bool won;
 
 	if (!answer->open)
 		return;
@@ -41,13 +37,12 @@ void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
 
 		if (choice.verdict != SS_DISPATCH)
 			return;
-		cost_ns = instead_ns(policy, choice.rq);
+		instead_ns = cost_ns(policy, choice.rq);
 	}
-	if (ss_pause_note(policy, &answer->pause, now_ns - answer->since_ns,
-			  (s64)cost_ns - (s64)ss_curve_between(
-						 &policy->sched->curve,
-						 answer->sector, rq->sector)) &&
-	    !answer->last)
+	won = ss_pause_note(policy, &answer->pause, now_ns - answer->since_ns,
+			    (s64)instead_ns - (s64)cost_ns(policy, rq));
+	/* On the whole they pay: a reader of the rest has its slice. */
+	if (!answer->last && (won || all->turn == &all->rest))
 		answer->rq = rq;
 }
 
@@ -61,7 +56,7 @@ void ss_answer_dispatched(const struct ss_policy *policy,
 	if (!answer->goes_on && all->turn == &all->rest)
 		answer->began_ns = now_ns;
 	if (answer->open)
-		answer->instead_ns = instead_ns(policy, rq);
+		answer->instead_ns = cost_ns(policy, rq);
 	answer->rq = NULL;
 	answer->last = rq;
 }
@@ -128,7 +123,8 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns)
 	const struct answer *answer = &all->answer;
 	struct ss_request *oldest;
 
-	if (!ss_answer_pays(all) || list_empty(&all->rest.age))
+	if (all->trial.alone || all->trial.nr_probed < PROBES ||
+	    !ss_answer_pays(all) || list_empty(&all->rest.age))
 		return ss_nothing();
 	oldest = list_first_entry(&all->rest.age, struct ss_request, age_node);
 	if (all->rest.nr_in_flight)

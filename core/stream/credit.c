@@ -10,9 +10,16 @@
  */
 #include "party.h"
 
+/* How many share the disk with @party, itself included. */
+static u32 nr_sharing(const struct parties *all, const struct party *party)
+{
+	return nr_parties(all) + (!party->nr_pending && party != all->turn);
+}
+
 static void pay(const struct parties *all, struct party *party, u64 now_ns)
 {
-	u64 paid_ns = div_u64(now_ns - party->debt_at_ns, nr_parties(all)) *
+	u64 paid_ns = div_u64(now_ns - party->debt_at_ns,
+			      nr_sharing(all, party)) *
 		      party->weight;
 
 	party->debt_at_ns = now_ns;
@@ -38,7 +45,7 @@ void ss_credit_arrived(const struct ss_policy *policy, struct party *party,
 		return;
 	pay(all, party, now_ns);
 	/* By when the head is there the debt is to be paid. */
-	paid_ns = div_u64(party->debt_ns * (nr_parties(all) + 1),
+	paid_ns = div_u64(party->debt_ns * nr_sharing(all, party),
 			  party->weight);
 	party->light_at_ns = now_ns + paid_ns -
 			     min_t(u64, paid_ns, all->switch_ns);

@@ -138,9 +138,7 @@ void ss_turn_completed(struct ss_policy *policy, struct party *party,
 	struct parties *all = policy->state;
 	u64 since_ns = max_t(u64, all->charged_ns, rq->dispatch_ns);
 
-	/* What an answer took says nothing of the inner policy's choices. */
-	if (party != &all->rest || !all->answer.goes_on)
-		mean_add(&party->service_ns, now_ns - since_ns);
+	mean_add(&party->service_ns, now_ns - since_ns);
 	ss_credit_charge(policy, party, now_ns - since_ns, now_ns);
 	all->charged_ns = now_ns;
 	if (rq == all->first)
