@@ -128,6 +128,8 @@ static void note_switch(struct ss_policy *policy, const struct ss_request *rq,
 	moving_ns = div_u64(rq->nr_sectors * curve->transfer_ps, 1000);
 	took_ns = now_ns - rq->dispatch_ns;
 	took_ns -= min_t(u64, took_ns, moving_ns);
+	/* Who is farther away than others has no shorter slice for it. */
+	all->began_ns += min_t(u64, took_ns, most_ns) - all->switch_ns;
 	took_ns = max_t(u64, took_ns, curve->mean_random_ns / 2);
 	mean_add(&all->switch_ns, min_t(u64, took_ns, most_ns));
 }
