@@ -99,7 +99,9 @@ static bool slice_is_over(const struct ss_policy *policy, u64 now_ns)
 	return others &&
 	       now_ns >= all->answer.began_ns +
 				 ss_turn_slice_ns(policy,
-						  nr_parties(all) - 1 + others);
+						  weight_sum(all) -
+							  all->rest.weight +
+							  others);
 }
 
 bool ss_answer_pays(const struct parties *all)

@@ -13,7 +13,9 @@
 /* How many share the disk with @party, itself included. */
 static u32 nr_sharing(const struct parties *all, const struct party *party)
 {
-	return nr_parties(all) + (!party->nr_pending && party != all->turn);
+	if (party->nr_pending || party == all->turn)
+		return weight_sum(all);
+	return weight_sum(all) + party->weight;
 }
 
 static void pay(const struct parties *all, struct party *party, u64 now_ns)

@@ -246,6 +246,7 @@ void ss_party_add(struct ss_policy *policy, struct party *party,
 	if (!party->nr_pending++) {
 		list_add_tail(&party->ready, &all->ready);
 		all->nr_ready++;
+		all->ready_weight += party->weight;
 	}
 }
 
@@ -269,6 +270,7 @@ void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 	if (!--party->nr_pending) {
 		list_del_init(&party->ready);
 		all->nr_ready--;
+		all->ready_weight -= party->weight;
 		ss_credit_clear(all, party);
 	}
 }

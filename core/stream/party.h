@@ -109,6 +109,7 @@ struct parties {
 	struct list_head known; /* established streams, oldest first */
 	struct list_head ready; /* parties with something pending */
 	u32 nr_ready;
+	u32 ready_weight; /* the sum of their weights */
 	u32 nr_light; /* of those: with a light_at_ns */
 	struct party *turn; /* whose turn it is, or NULL */
 	u64 began_ns; /* when it began */
@@ -149,12 +150,14 @@ static inline bool is_flat(const struct ss_policy *policy)
 	return policy->sched->curve.flat;
 }
 
-/* Parties that want the disk, the one whose turn it is included. */
-static inline u32 nr_parties(const struct parties *all)
+/* Of the parties that want the disk, and of the one whose turn it is. */
+static inline u32 weight_sum(const struct parties *all)
 {
-	u32 nr = all->nr_ready + (all->turn && !all->turn->nr_pending);
+	u32 sum = all->ready_weight;
 
-	return max_t(u32, nr, 1);
+	if (all->turn && !all->turn->nr_pending)
+		sum += all->turn->weight;
+	return max_t(u32, sum, 1);
 }
 
 /* Is somebody else pending? */

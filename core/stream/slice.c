@@ -35,7 +35,7 @@ bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 	return others_wait(all, party) &&
 	       now_ns + drains_ns >=
 		       all->began_ns +
-			       ss_turn_slice_ns(policy, nr_parties(all) - 1) *
+			       ss_turn_slice_ns(policy, weight_sum(all) - 1) *
 				       party->weight;
 }
 
