@@ -12,7 +12,7 @@
 
 /* A comparison may lose this part of the time. Half: slow to see a change. */
 #define LOST_PART 50
-/* Answers are to serve more by this part: a reader's slice favours quick ones. */
+/* Answers are to serve more by this part: a slice favours quick readers. */
 #define MORE_PART 16
 /* After so many requests at half the rate it is clear. */
 #define CLEAR 16
