@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, DecimalException
@@ -36,6 +37,7 @@ PHYSICAL_BYTES = (512, 4096)
 # Of a time in a seek table, that a longer distance may take less.
 SEEK_FALLS = Decimal("0.1")
 SECTOR_BYTES = 512
+REQUEST_SECTORS = 8  # the least that a file system asks for
 NS_PER_MINUTE = 60_000_000_000
 
 
@@ -171,7 +173,7 @@ MECHANICAL: dict[str, dict[str, Number]] = {
     },
     "cache": {
         "segments": Number("segments", 1, 1, 64),
-        "segment_kib": Number("segment_sectors", KIB, 1, 1 << 20),
+        "segment_kib": Number("segment_sectors", KIB, 4, 1 << 20),
         "readahead_kib": Number("readahead_sectors", KIB, 0, 1 << 20),
         "write_kib": Number("write_cache_sectors", KIB, 0, 1 << 20),
         "write_extents": Number("write_cache_extents", 1, 1, 32_768),
@@ -255,12 +257,32 @@ FIGURES = (
 class _File:
     """One file while it is being read: knows how to name what is wrong with it."""
 
-    def __init__(self, name: str, data: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, text: str, data: Mapping[str, Any]) -> None:
         self.name = name
+        self.source = text
         self.data = data
 
     def error(self, key: str, what: str) -> UsageError:
-        return UsageError(f"{self.name}: {key}: {what}")
+        line = self.line(key)
+        where = f" (line {line})" if line else ""
+        return UsageError(f"{self.name}: {key}: {what}{where}")
+
+    def line(self, path: str) -> int:
+        """The line of a key, of its table where the key is missing; 0: neither is there."""
+        table, _, key = re.sub(r"\[\d+\]", "", path).strip("[]").rpartition(".")
+        number = re.match(r"published\[(\d+)\]", path)
+        header, published, found = "", -1, 0
+        for at, line in enumerate(self.source.splitlines(), 1):
+            if match := re.match(r"\s*\[+\s*([\w-]+)\s*\]+", line):
+                header = match[1]
+                published += header == "published"
+            if header not in (table, key) or (number and published != int(number[1])):
+                continue
+            if match:
+                found = at
+            elif header == table and re.match(rf"\s*{re.escape(key)}\s*=", line):
+                return at
+        return found
 
     def table(self, table: str) -> Mapping[str, Any]:
         if not table:
@@ -571,6 +593,8 @@ def _mechanics(file: _File, fields: dict[str, Any]) -> None:
     )
     fields["nr_seek_points"] = len(fields["seek_cylinders"])
     _check_geometry(file, fields)
+    if 0 < fields["write_cache_sectors"] < REQUEST_SECTORS:
+        raise file.error("cache.write_kib", "must be 0, for none, or at least a request's 4")
     if fields["readahead_sectors"] > fields["segment_sectors"]:
         raise file.error("cache.readahead_kib", "must not be larger than cache.segment_kib")
 
@@ -588,7 +612,7 @@ def parse_disk(text: str, name: str) -> Disk:
         raise UsageError(f"{name}: not a TOML file: a number has thousands of digits") from None
     except RecursionError:
         raise UsageError(f"{name}: not a TOML file: too many lists within lists") from None
-    file = _File(name, data)
+    file = _File(name, text, data)
     kind = file.choice("", "kind", KINDS)
     mechanical = KINDS[kind] == "mechanical"
     numbers = [COMMON, MECHANICAL if mechanical else FLAT]

@@ -1510,6 +1510,8 @@ flush_ms = 1
             "geometrie: no such table for this kind of disk, did yo",
         ),
         (DISK, "[cache]", "[cash]", "cash: no such table for this kind of disk, did you mean 'cac"),
+        (DISK, "segment_kib = 1536", "segment_kib = 3", "cache.segment_kib: is 3 but must"),
+        (DISK, "write_kib = 4096", "write_kib = 2", "cache.write_kib: must be 0, for none, or at"),
         (DISK, "[1, 2.0]", "[2, 2.0]", "seek.curve[0]: is for 2 cylinders but must be for 1"),
         (
             DISK,
@@ -1581,6 +1583,25 @@ def test_a_bad_file_is_refused_in_one_sentence(text: str, old: str, new: str, sa
     assert message.startswith("my.toml: ")
     assert said in message
     assert "\n" not in message
+
+
+def test_what_is_wrong_is_named_with_its_line() -> None:
+    def line(text: str) -> int:
+        with pytest.raises(UsageError) as caught:
+            diskfile.parse_disk(text, "my.toml")
+        found = re.search(r" \(line (\d+)\)$", str(caught.value))
+        return int(found[1]) if found else 0
+
+    def at(text: str) -> int:
+        return DISK[: DISK.index(text)].count("\n") + 1
+
+    assert line(DISK.replace("surfaces = 4", "surfaces = 0")) == at("surfaces")
+    assert line(DISK.replace("[1, 2.0]", "[2, 2.0]")) == at("curve =")
+    assert line(DISK.replace("surfaces = 4\n", "")) == at("[geometry]")
+    assert line(DISK.replace('name = "mine"\n', "")) == 0
+    assert line(DISK.replace('figure = "inner_mb_s"', 'figure = "inner"')) == at(
+        'figure = "inner_mb_s"'
+    )
 
 
 def test_names_that_are_not_disks(tmp_path: Path) -> None:
