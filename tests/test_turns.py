@@ -5,6 +5,7 @@ policy by test_invariants.py.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 import sys
@@ -17,6 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_driver import FAR, Driver
 from test_invariants import PLAIN, POINTS, TURNS, Host, Step, steps, tunables
+
+from streamsched.diskfile import load_disk
+from streamsched.jobfile import load_jobs
+from streamsched.simulate import Setup, run_jobs
 
 Core = tuple[Any, Any]
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,6 +101,28 @@ def test_a_lone_reader_has_no_slice(core: Core) -> None:
     d = driver(core)
     log = run(d, [Reader(d, 0)], 3000)
     assert turns_of(log) == [] and d.count("waits") == 0
+
+
+def shares(setup: Setup, job: str) -> tuple[float, float]:
+    """(sum of shares, least share times their number) of the processes of a job."""
+    processes = load_jobs(ROOT / "jobs" / job, capacity_bytes=setup.disk.capacity_sectors * 512)
+    together = run_jobs(setup, list(processes))
+    alone = [run_jobs(setup, [each]) for each in processes]
+    rates = [run.bytes / run.duration_ns for run in alone]
+    found = [
+        job.bytes / together.duration_ns / rate
+        for job, rate in zip(together.jobs, rates, strict=True)
+    ]
+    return sum(found), min(found) * len(found)
+
+
+def test_readers_at_random_in_places_of_their_own_have_slices() -> None:
+    """Each within 1 GB, one request at a time: the one just served is waited for."""
+    setup = Setup(load_disk("wd5000aaks"), SPEC, owners="none")
+    total, least = shares(setup, "random-regions.fio")
+    assert total > 0.9 and least > 0.85
+    total, _ = shares(dataclasses.replace(setup, policy="deadline"), "random-regions.fio")
+    assert total < 0.7
 
 
 def test_a_light_request_interrupts_and_the_turn_goes_on(core: Core) -> None:

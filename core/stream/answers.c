@@ -52,8 +52,7 @@ void ss_answer_dispatched(const struct ss_policy *policy,
 	struct parties *all = policy->state;
 	struct answer *answer = &all->answer;
 
-	answer->goes_on = rq == answer->rq;
-	if (!answer->goes_on && all->turn == &all->rest)
+	if (rq != answer->rq && all->turn == &all->rest)
 		answer->began_ns = now_ns;
 	if (answer->open)
 		answer->instead_ns = cost_ns(policy, rq);
@@ -125,8 +124,7 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns)
 	const struct answer *answer = &all->answer;
 	struct ss_request *oldest;
 
-	if (all->trial.alone || all->trial.nr_probed < PROBES ||
-	    !ss_answer_pays(all) || list_empty(&all->rest.age))
+	if (!ss_answer_pays(all) || list_empty(&all->rest.age))
 		return ss_nothing();
 	oldest = list_first_entry(&all->rest.age, struct ss_request, age_node);
 	if (all->rest.nr_in_flight)

@@ -84,22 +84,6 @@ struct answer {
 	u64 began_ns; /* its slice */
 	u64 instead_ns; /* what serving last instead costs */
 	bool open; /* there has been no arrival since */
-	bool goes_on; /* last was an answer, too */
-};
-
-/* With one request of the rest in it the drive could have had another. */
-#define PROBES 4
-
-/* Whether the drive does better by itself (compare.c). */
-struct trial {
-	u64 time_ns[2]; /* of the rest's turns: with answers, by itself */
-	u32 nr[2]; /* requests that were done in it */
-	u64 done_ns; /* the last one in this turn; 0: none */
-	u64 next_ns; /* no comparison before */
-	bool alone; /* the inner policy has all of the rest */
-	bool trying; /* ... or has it not, for a while only */
-	bool several; /* the drive takes more than one of the rest */
-	u32 nr_probed; /* requests that would have shown it, up to PROBES */
 };
 
 /* All of the policy's run-time state; its settings are its tunables. */
@@ -121,7 +105,6 @@ struct parties {
 	u64 switch_ns; /* what the first request of a turn costs, mean */
 	u64 charged_ns; /* up to when head time is charged */
 	struct answer answer;
-	struct trial trial;
 	struct party rest;
 	struct party async;
 	struct party stream[NR_STREAMS];
@@ -276,11 +259,6 @@ bool ss_answer_pays(const struct parties *all);
 u64 ss_answer_until_ns(const struct parties *all);
 /* What answers say of the rest's turn; SS_NOTHING: the inner policy chooses. */
 struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns);
-
-/* ---- compare.c ---- */
-
-/* A request of the rest is done. */
-void ss_trial_done(const struct ss_policy *policy, u64 now_ns);
 
 /* ---- slice.c ---- */
 

@@ -83,10 +83,7 @@ static void turns_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	ss_turn_dispatched(policy, party, rq, now_ns);
 	ss_answer_dispatched(policy, rq, now_ns);
 	ss_party_take(policy, rq, false, now_ns);
-	if (party->nr_in_flight++ && party == &all->rest) {
-		all->trial.several = true;
-		all->trial.nr_probed = PROBES;
-	}
+	party->nr_in_flight++;
 	ss_party_becomes_parent(policy, rq);
 }
 
@@ -101,8 +98,6 @@ static void turns_completed(struct ss_policy *policy, struct ss_request *rq,
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
 	ss_answer_completed(policy, rq, now_ns);
-	if (party == &all->rest)
-		ss_trial_done(policy, now_ns);
 	ss_party_closes(all, rq, now_ns);
 	if (party == &all->rest && is_idle(party))
 		ss_pause_begins(all, party, now_ns);
