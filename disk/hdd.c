@@ -92,6 +92,9 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 	*why = "ahead_until is not one of enum hdd_ahead";
 	if (p->ahead_until > HDD_AHEAD_TRACK)
 		return -EINVAL;
+	*why = "read_behind must be 0 or 1";
+	if (p->read_behind > 1)
+		return -EINVAL;
 	*why = "segment_keeps_read, write_empties and write_cache_durable must be 0 or 1";
 	if (p->segment_keeps_read > 1 || p->write_empties > 1 ||
 	    p->write_cache_durable > 1)
@@ -516,6 +519,30 @@ static u64 hdd_write_burst(struct hdd *hdd, u64 at_ns)
 
 /* Commands on the mechanism. */
 
+/*
+ * Sectors before @cmd's first one on its track that pass the head while it
+ * waits for that, when it starts at @at_ns.
+ */
+static u64 hdd_behind(const struct hdd *hdd, const struct hdd_cmd *cmd,
+		      u64 at_ns)
+{
+	const struct hdd_zone *zone = &hdd->zone[cmd->place.zone];
+	u64 wait_ns, passed;
+
+	if (!hdd->params.read_behind || cmd->sector == hdd->head_sector)
+		return 0;
+	wait_ns = hdd_position_ns(hdd, cmd->sector, &cmd->place, cmd->angle_ns,
+				  false, at_ns);
+	wait_ns -= hdd_move_ns(hdd, hdd_cylinder(hdd, &cmd->place),
+			       cmd->place.head, false);
+	passed = min_t(u64, div64_u64(wait_ns << 20, zone->sector_ns_20),
+		       cmd->place.sector);
+	return min_t(u64, passed,
+		     hdd->params.segment_sectors -
+			     min_t(u64, cmd->nr_sectors,
+				   hdd->params.segment_sectors));
+}
+
 static void hdd_start_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 {
 	u64 end = cmd->sector + cmd->nr_sectors;
@@ -524,8 +551,8 @@ static void hdd_start_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 
 	if (i < 0) {
 		i = hdd->segment_oldest;
-		hdd->segment_first[i] = from;
-		hdd->segment_length[i] = 0;
+		hdd->segment_length[i] = hdd_behind(hdd, cmd, at_ns);
+		hdd->segment_first[i] = from - hdd->segment_length[i];
 	}
 	hdd_segment_use(hdd, (u32)i);
 	hdd->segment_filled = (u8)i;

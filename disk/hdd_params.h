@@ -131,6 +131,7 @@ struct hdd_params {
 	u32 readahead_sectors; /* beyond the last one read; <= a segment */
 	u32 segment_keeps_read; /* 1: what the host has had stays */
 	u32 ahead_until; /* enum hdd_ahead */
+	u32 read_behind; /* 1: what passes before a read stays, too */
 	u32 write_empties; /* 1: a write empties segments it touches, 0: none */
 
 	/* The write cache; write_cache_sectors 0 turns it off. */

@@ -68,6 +68,7 @@ static const struct field fields[] = {
 	ONE(readahead_sectors),
 	ONE(segment_keeps_read),
 	ONE(ahead_until),
+	ONE(read_behind),
 	ONE(write_empties),
 	ONE(write_cache_sectors),
 	ONE(write_cache_extents),

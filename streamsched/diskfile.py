@@ -92,6 +92,7 @@ class Disk:
     readahead_sectors: int
     segment_keeps_read: int
     ahead_until: int
+    read_behind: int
     write_empties: int
     write_cache_sectors: int
     write_cache_extents: int
@@ -212,6 +213,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
     "cache": {
         "keeps_read": True,
         "ahead_until": AHEAD_UNTIL[0],
+        "read_behind": False,
         "write_empties": False,
         "durable": False,
         "write_order": WRITE_ORDERS[0],
@@ -229,6 +231,7 @@ SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
     "cache": (
         "keeps_read",
         "ahead_until",
+        "read_behind",
         "write_empties",
         "durable",
         "write_order",
@@ -560,6 +563,7 @@ def _features(file: _File, fields: dict[str, Any]) -> None:
     )
     fields["segment_keeps_read"] = file.switch("cache", "keeps_read")
     fields["ahead_until"] = file.choice("cache", "ahead_until", AHEAD_UNTIL)
+    fields["read_behind"] = file.switch("cache", "read_behind")
     fields["write_empties"] = file.switch("cache", "write_empties")
     fields["write_cache_durable"] = file.switch("cache", "durable")
     fields["write_order"] = file.choice("cache", "write_order", WRITE_ORDERS)

@@ -67,6 +67,7 @@ RANGES = {
     "write_cache_sectors": (0, U32),
     "segment_keeps_read": (0, 1),
     "ahead_until": (0, 2),
+    "read_behind": (0, 1),
     "write_empties": (0, 1),
     "write_cache_extents": (1, 32768),
     "write_cache_durable": (0, 1),

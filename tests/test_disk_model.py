@@ -983,6 +983,27 @@ def test_a_pause_between_reads_is_no_time_to_write_out(core: tuple[Any, Any], na
     assert rates[1] > (0.9 - disk.write_share_permille / 1000) * rates[0]
 
 
+def test_what_passes_before_a_read_is_kept_by_some(core: tuple[Any, Any]) -> None:
+    """Once the arm is there; the sectors before it on its track, no more."""
+    kept = 0
+    for behind in (0, 1):
+        drive = Drive(core, SMALL | {"read_behind": behind, "segment_sectors": 128})
+        for sector in (350, 1250, 2050):
+            read = drive.one(READ, sector, 8, 7 * MS)
+            track = next(s for s in range(sector, 0, -1) if not same_track(drive, s - 1, sector))
+            first = sector
+            while first > track:
+                again = drive.one(READ, first - 1, 1, read.done_ns + 300 * MS)
+                if again.done_ns - again.submit_ns > MS:
+                    break
+                first -= 1
+            passed = passing_ns(drive, first, sector)
+            assert passed <= read.position_ns
+            assert first == sector or behind
+            kept += sector - first
+    assert kept > 30
+
+
 def test_a_durable_cache_needs_no_flush(core: tuple[Any, Any]) -> None:
     drive = Drive(core, SMALL | {"write_cache_durable": 1, "write_idle_ns": 9000 * MS})
     write = drive.one(WRITE, 1000, 8, 0, fua=True)
