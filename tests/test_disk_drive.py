@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_disk_model import BARE, FLAT, FLUSH, MS, NEVER, READ, SMALL, WRITE, Drive
+from test_disk_model import BARE, FLAT, FLUSH, MS, NEVER, READ, SMALL, WRITE, Drive, drive_memory
 from test_disk_model import core as core  # the fixture
 
 Core = tuple[Any, Any]
@@ -38,31 +38,16 @@ TWO = ROOMY | {"actuators": 2, "capacity_sectors": 320_000}
 class Whole(Drive):
     """A drive; what Drive does, through hdd_drive_*()."""
 
+    calls = "hdd_drive_"
+
     def __init__(self, core: Core, params: dict[str, Any]) -> None:
         self.ffi, self.lib = core
         self.params = self.ffi.new("struct hdd_params *", params)
-        self.memory = self.ffi.new("char[]", self.lib.hdd_drive_bytes(self.params))
-        self.drive = self.ffi.cast("struct hdd_drive *", self.memory)
+        self.hdd, self.memory = drive_memory(core, self.params)
         why = self.ffi.new("const char **")
-        error = self.lib.hdd_drive_init(self.drive, self.params, why)
+        error = self.call("init", self.params, why)
         assert error == 0, self.ffi.string(why[0])
         self.inside: dict[int, Any] = {}
-
-    def submit(self, op: int, sector: int, nr: int, now: int, fua: bool = False) -> Any:
-        cmd = self.ffi.new("struct hdd_cmd *")
-        cmd.op, cmd.sector, cmd.nr_sectors, cmd.fua = op, sector, nr, fua
-        self.inside[int(self.ffi.cast("uintptr_t", cmd))] = cmd
-        self.lib.hdd_drive_submit(self.drive, cmd, now)
-        return cmd
-
-    def next(self) -> int:
-        return int(self.lib.hdd_drive_next_ns(self.drive))
-
-    def pop(self, now: int) -> Any:
-        cmd = self.lib.hdd_drive_pop(self.drive, now)
-        if cmd == self.ffi.NULL:
-            return None
-        return self.inside.pop(int(self.ffi.cast("uintptr_t", cmd)))
 
     def wait(self) -> Any:
         """The next command that is done; there may be something of the drive's own before."""
@@ -77,16 +62,17 @@ class Whole(Drive):
         return cmd
 
     def volatile(self, sector: int, nr: int, now: int) -> bool:
-        return bool(self.lib.hdd_drive_volatile(self.drive, sector, nr, now))
+        return bool(self.lib.hdd_drive_volatile(self.hdd, sector, nr, now))
 
     def find(self, sector: int) -> tuple[int, int]:
         """Where a sector is on the medium, and how far it is together from there."""
         nr = self.ffi.new("u64 *", int(self.params.capacity_sectors) - sector)
-        return int(self.lib.hdd_media_find(self.drive, sector, nr)), int(nr[0])
+        return int(self.lib.hdd_media_find(self.hdd, sector, nr)), int(nr[0])
 
     def in_log(self) -> dict[int, int]:
         """Each of the host's sectors that the log has, and where."""
-        found, sector = {}, 0
+        found: dict[int, int] = {}
+        sector = 0
         while sector < self.params.capacity_sectors:
             place, nr = self.find(sector)
             if place < self.params.media_sectors:
@@ -159,7 +145,7 @@ def test_actuators_share_interface_and_queue(core: Core) -> None:
     drive = Whole(core, TWO | {"interface_bytes_per_s": 4_000_000, "queue_depth": 4})
     places, now = [0, 160_000, 80, 160_080], 0
     commands = {place: drive.submit(READ, place, 80, 0) for place in places}
-    assert drive.lib.hdd_drive_full(drive.drive)
+    assert drive.lib.hdd_drive_full(drive.hdd)
     ends = []
     for _ in range(60):
         cmd = drive.wait()
@@ -223,7 +209,7 @@ def test_sequential_writes_go_past_the_log(core: Core) -> None:
         now = int(drive.one(WRITE, 100 + 128 * i, 128, now).done_ns)
     # 2,048 sectors until it is a run, and on to the next band.
     assert sorted(drive.in_log()) == list(range(100, 4096))
-    assert not drive.drive.media.save_sectors
+    assert not drive.hdd.media.save_sectors
     drive.one(WRITE, 100_000, 8, now)
     saved = sorted(set(drive.in_log()) - set(range(100, 4096)) - set(range(100_000, 100_008)))
     assert saved == list(range(100 + 12_800, 100 + 12_800 + 100))
@@ -268,7 +254,7 @@ def test_any_writes_keep_the_log_whole(
         now = max(now, drive.next())
         drive.pop(now)
     end = int(drive.one(FLUSH, 0, 0, now).done_ns)
-    if not drive.drive.media.cleaning:
+    if not drive.hdd.media.cleaning:
         assert not drive.volatile(0, 131_072, end)
 
 

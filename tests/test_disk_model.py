@@ -119,6 +119,8 @@ BARE = SMALL | {"readahead_sectors": 0, "write_cache_sectors": 0, "segments": 1}
 class Drive:
     """A disk of the model and the commands in it, which C must not lose."""
 
+    calls = "hdd_"  # what its functions begin with
+
     def __init__(self, core: tuple[Any, Any], params: dict[str, Any]) -> None:
         self.ffi, self.lib = core
         self.params = self.ffi.new("struct hdd_params *", params)
@@ -127,19 +129,22 @@ class Drive:
         assert self.lib.hdd_init(self.hdd, self.params, why) == 0, self.ffi.string(why[0])
         self.inside: dict[int, Any] = {}
 
+    def call(self, name: str, *arguments: Any) -> Any:
+        return getattr(self.lib, self.calls + name)(self.hdd, *arguments)
+
     def submit(self, op: int, sector: int, nr: int, now: int, fua: bool = False) -> Any:
         cmd = self.ffi.new("struct hdd_cmd *")
         cmd.op, cmd.sector, cmd.nr_sectors, cmd.fua = op, sector, nr, fua
         self.inside[int(self.ffi.cast("uintptr_t", cmd))] = cmd
-        self.lib.hdd_submit(self.hdd, cmd, now)
+        self.call("submit", cmd, now)
         return cmd
 
     def next(self) -> int:
-        return int(self.lib.hdd_next_ns(self.hdd))
+        return int(self.call("next_ns"))
 
     def pop(self, now: int) -> Any:
         """A command that is done, or None; it must be one of those inside."""
-        cmd = self.lib.hdd_pop(self.hdd, now)
+        cmd = self.call("pop", now)
         if cmd == self.ffi.NULL:
             return None
         return self.inside.pop(int(self.ffi.cast("uintptr_t", cmd)))
