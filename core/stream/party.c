@@ -281,11 +281,9 @@ void ss_party_becomes_parent(struct ss_policy *policy, struct ss_request *rq)
 		new_candidate(policy->state, rq);
 }
 
-void ss_party_closes(const struct parties *all, struct ss_request *rq,
-		     u64 now_ns)
+bool ss_party_closes(struct ss_request *rq)
 {
 	struct party *s = rq->stream;
 
-	if (s && s->nr_open && !--s->nr_open)
-		ss_pause_begins(all, s, now_ns);
+	return s && s->nr_open && !--s->nr_open;
 }

@@ -182,9 +182,8 @@ void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 /* @rq is dispatched: others may go on from it. */
 void ss_party_becomes_parent(struct ss_policy *policy, struct ss_request *rq);
 
-/* @rq, dispatched or removed, is done: its stream has one less open. */
-void ss_party_closes(const struct parties *all, struct ss_request *rq,
-		     u64 now_ns);
+/* @rq is done or removed. True if nothing of its stream is open any more. */
+bool ss_party_closes(struct ss_request *rq);
 
 /* ---- wait.c ---- */
 

@@ -98,7 +98,8 @@ static void turns_completed(struct ss_policy *policy, struct ss_request *rq,
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
 	ss_answer_completed(policy, rq, now_ns);
-	ss_party_closes(all, rq, now_ns);
+	if (ss_party_closes(rq))
+		ss_pause_begins(all, rq->stream, now_ns);
 	if (party == &all->rest && is_idle(party))
 		ss_pause_begins(all, party, now_ns);
 	ss_turn_note_holding(policy, now_ns);
@@ -154,7 +155,8 @@ static void turns_removed(struct ss_policy *policy, struct ss_request *rq,
 			  u64 now_ns)
 {
 	ss_party_take(policy, rq, true, now_ns);
-	ss_party_closes(policy->state, rq, now_ns);
+	/* Its reader's pause goes on: nothing of it has been served. */
+	ss_party_closes(rq);
 	ss_turn_note_holding(policy, now_ns);
 }
 
