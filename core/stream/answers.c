@@ -129,8 +129,6 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns)
 	oldest = list_first_entry(&all->rest.age, struct ss_request, age_node);
 	if (all->rest.nr_in_flight)
 		return ss_wait(SS_FOREVER);
-	if (oldest->expires_ns <= now_ns)
-		return ss_nothing();
 	if (slice_is_over(policy, now_ns)) {
 		if (oldest == answer->rq)
 			oldest = list_next_entry(oldest, age_node);

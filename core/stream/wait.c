@@ -26,10 +26,15 @@ static u64 longest_ns(const struct parties *all)
 
 u64 ss_pause_limit_ns(const struct parties *all, const struct pause *pause)
 {
+	u64 deviation_ns;
+
 	if (pause->nr < PAUSE_FEW)
 		return all->switch_ns;
+	/* Pauses that have not differed yet will. */
+	deviation_ns = max_t(u64, pause->deviation_ns,
+			     pause->mean_ns / PAUSE_DEVIATIONS);
 	return min_t(u64, longest_ns(all),
-		     pause->mean_ns + PAUSE_DEVIATIONS * pause->deviation_ns);
+		     pause->mean_ns + PAUSE_DEVIATIONS * deviation_ns);
 }
 
 static void note(struct pause *pause, u64 pause_ns)
