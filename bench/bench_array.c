@@ -7,7 +7,7 @@
  *
  *	bench_array MEMBERS COORDINATED REQUESTS
  */
-#include "../core/array.h"
+#include "../core/array/array.h"
 
 #include <linux/minmax.h>
 
@@ -98,7 +98,8 @@ int main(int argc, char **argv)
 				until_ns[i] = now_ns + FAR_NS;
 				if (busy[i]->sector == sched[i].head_sector)
 					until_ns[i] = now_ns + NEAR_NS;
-				ss_sched_dispatched(&sched[i], busy[i], now_ns);
+				ss_sched_dispatched(&sched[i], busy[i],
+						    decision.why, now_ns);
 			}
 			next_ns = min_t(u64, next_ns, until_ns[i]);
 		}

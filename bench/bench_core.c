@@ -104,14 +104,14 @@ static void send(struct bench *b, struct client *client)
 }
 
 /* The scheduler's next request, whatever waiting that takes. */
-static struct ss_request *next_request(struct bench *b)
+static struct ss_decision next_request(struct bench *b)
 {
 	struct ss_decision decision;
 
 	for (;;) {
 		decision = ss_sched_choose(&b->sched, b->now_ns);
 		if (decision.verdict == SS_DISPATCH)
-			return decision.rq;
+			return decision;
 		if (decision.verdict != SS_WAIT ||
 		    decision.until_ns == SS_FOREVER ||
 		    decision.until_ns <= b->now_ns) {
@@ -141,9 +141,10 @@ static void serve_one(struct bench *b)
 		rq->dispatch_ns = b->now_ns;
 		b->now_ns += OVERHEAD_NS;
 	} else {
-		rq = next_request(b);
+		decision = next_request(b);
+		rq = decision.rq;
 		service_ns = position_ns(b->sched.head_sector, rq->sector);
-		ss_sched_dispatched(&b->sched, rq, b->now_ns);
+		ss_sched_dispatched(&b->sched, rq, decision.why, b->now_ns);
 		b->now_ns += OVERHEAD_NS + service_ns +
 			     b->sched.curve.transfer_ps * rq->nr_sectors / 1000;
 		ss_sched_completed(&b->sched, rq, b->now_ns);

@@ -26,7 +26,7 @@ from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import exit_code_of, named
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO
-from streamsched.profile import TUNABLES, Profile
+from streamsched.profile import Profile
 from streamsched.simulate import Run, Setup, run_jobs
 from streamsched.workloads import WORKLOADS, job_path
 
@@ -60,7 +60,7 @@ def line(profile: Profile, work: str, *, hidden: bool) -> str:
     owners = "none" if hidden else plain.owners
     plain = dataclasses.replace(plain, owners=owners, stop_ns=LIMIT_NS)
     runs = {
-        spec: run_jobs(dataclasses.replace(plain, policy=spec, tunables=TUNABLES), processes)
+        spec: run_jobs(dataclasses.replace(plain, policy=spec), processes)
         for spec in profile.policies
     }
     selection = Selection(profile, "none" if hidden else "process")

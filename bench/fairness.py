@@ -5,7 +5,7 @@
     python bench/fairness.py --seed 7 --mixes 40  the same mixes each time
     python bench/fairness.py --kind light scan    these kinds of mixes only
 
-Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq, stream and turns.
+Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq and stream.
 A process's share is its rate divided by its rate alone. A policy's line has, each with its noise
 (half of the range over the same work begun up to 20 ms otherwise):
 
@@ -47,8 +47,7 @@ POLICIES = {
     "none": ("noop", ()),
     "deadline": ("deadline", ()),
     "cfq": ("cfq", ()),
-    "stream": ("stream:deadline", (("stream_time_slice", 0),)),
-    "turns": ("turns:deadline", ()),
+    "stream": ("stream:deadline", ()),
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
 TARGET_S = 0.5

@@ -39,49 +39,45 @@ def flat_device(seed: int) -> Disk:
     )
 
 
-def ratio(seed: int, slice_auto: bool, on_disks: bool) -> float:
+def ratio(seed: int, on_disks: bool) -> float:
     """Throughput under stream over that of the inner policy, with a learned curve."""
     jobs.LASTS_NS = 20_000_000_000 if on_disks else 3_000_000_000
     if not on_disks:
         jobs._disks.update(dict.fromkeys(jobs.MECHANICAL, load_disk("wd5000aaks")))
     one = jobs.workload(seed)
     disk = jobs.disk_of(one.disk) if on_disks else flat_device(seed)
-    tunables = (("stream_time_slice", 0),) if slice_auto else ()
 
     class Work(jobs.Workload):
         def run(self, policy: str, **_: int) -> Run:
             setup = Setup(disk, policy, owners=self.owners, queue_depth=self.depth, curve="learned")
-            if policy.startswith("stream"):
-                setup = dataclasses.replace(setup, tunables=tunables)
             return run_jobs(setup, list(self.processes))
 
     fields = {f.name: getattr(one, f.name) for f in dataclasses.fields(one)}
     return Work(**fields).lasting().ratio()  # type: ignore[no-any-return]
 
 
-def task(args: tuple[int, bool, bool]) -> tuple[int, bool, float]:
+def task(args: tuple[int, bool]) -> tuple[int, float]:
     """One seed, for a process of the pool."""
-    seed, auto, on_disks = args
-    return seed, auto, ratio(seed, auto, on_disks)
+    seed, on_disks = args
+    return seed, ratio(seed, on_disks)
 
 
 def main() -> None:
     """Print the shares that are below, and the worst seeds."""
     first, nr = int(sys.argv[1]), int(sys.argv[2])
     on_disks = sys.argv[3:4] == ["disks"]
-    for auto in (False, True):
-        tasks = [(seed, auto, on_disks) for seed in range(first, first + nr)]
-        with multiprocessing.Pool(2) as pool:
-            found = {seed: kept for seed, _, kept in pool.map(task, tasks, chunksize=4)}
-        ratios = list(found.values())
-        worst = sorted(found, key=lambda seed: found[seed])[:8]
-        print(
-            f"stream_time_slice={'auto' if auto else '124 ms'}: {nr} jobs, "
-            f"{sum(r < 0.97 for r in ratios) / nr:.1%} below 0.97, "
-            f"{sum(r < 0.9 for r in ratios) / nr:.1%} below 0.9, "
-            f"least {min(ratios):.3f}, geometric mean {statistics.geometric_mean(ratios):.4f}"
-        )
-        print("  " + ", ".join(f"{seed}: {found[seed]:.3f}" for seed in worst), flush=True)
+    tasks = [(seed, on_disks) for seed in range(first, first + nr)]
+    with multiprocessing.Pool(2) as pool:
+        found = dict(pool.map(task, tasks, chunksize=4))
+    ratios = list(found.values())
+    worst = sorted(found, key=lambda seed: found[seed])[:8]
+    print(
+        f"{nr} jobs, "
+        f"{sum(r < 0.97 for r in ratios) / nr:.1%} below 0.97, "
+        f"{sum(r < 0.9 for r in ratios) / nr:.1%} below 0.9, "
+        f"least {min(ratios):.3f}, geometric mean {statistics.geometric_mean(ratios):.4f}"
+    )
+    print("  " + ", ".join(f"{seed}: {found[seed]:.3f}" for seed in worst), flush=True)
 
 
 if __name__ == "__main__":

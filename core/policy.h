@@ -27,9 +27,25 @@ enum ss_verdict {
 /* With SS_WAIT: no time set, only an event can change the answer. */
 #define SS_FOREVER U64_MAX
 
+/* Why: each decision carries its reason, which the host hands back. */
+enum ss_why {
+	SS_WHY_ORDER, /* the policy's order, or that of what it wraps */
+	SS_WHY_OWN, /* the party whose turn it is goes on */
+	SS_WHY_ANSWER, /* the reader just served goes on at its place */
+	SS_WHY_OLDEST, /* the party, or reader, that has waited longest */
+	SS_WHY_LIGHT, /* a party that uses little interrupts */
+	SS_WHY_BACK, /* ... and the interrupted turn goes on */
+	SS_WHY_INNER, /* the inner policy has everything */
+	SS_WHY_PAUSE, /* waits for who has nothing pending in its turn */
+	SS_WHY_DRAIN, /* waits for what others have in the drive */
+	SS_WHY_ARRAY, /* the array's turn; the last one */
+};
+#define SS_WHYS 10 /* so many there are */
+
 /* Small enough to be returned in two registers. */
 struct ss_decision {
 	enum ss_verdict verdict;
+	enum ss_why why;
 	union {
 		struct ss_request *rq; /* SS_DISPATCH; else not to be read */
 		u64 until_ns; /* SS_WAIT */
@@ -45,13 +61,12 @@ struct ss_decision {
 /* What a policy that knows streams tells of one of them. */
 struct ss_stream_info {
 	u64 end_sector; /* where its last member ends */
-	u64 waited_ns; /* for a child, since the last member's completion */
-	u64 patience_ns; /* how long it may wait at most */
+	u64 paused_ns; /* since nothing of it is pending or in flight */
+	u64 limit_ns; /* how long the head waits for it at most, in its turn */
 	u32 size; /* members so far; 0: the place is free */
 	u32 nr_pending;
 	bool established;
-	bool held; /* it is this stream's turn */
-	bool pending; /* its last member is not yet dispatched */
+	bool turn; /* it is this stream's */
 };
 
 struct ss_policy_ops {
@@ -61,6 +76,8 @@ struct ss_policy_ops {
 	u32 state_bytes;
 	const struct ss_tunable *tunables;
 	u32 nr_tunables;
+	/* Tunables of former versions, up to one without a name. Optional. */
+	const struct ss_replaced *replaced;
 
 	/* State is zeroed and tunables are set before init. */
 	void (*init)(struct ss_policy *policy);
@@ -153,9 +170,26 @@ struct ss_policy {
 extern const struct ss_policy_ops *const ss_policies[];
 extern const u32 ss_nr_policies;
 
+/* The reasons in one word each, by enum ss_why. */
+extern const char *const ss_why_name[SS_WHYS];
+
+/*
+ * What replaces a tunable that a former version of @ops had, as the end of a
+ * sentence; NULL: it never had one of this name.
+ */
+const char *ss_policy_replaced(const struct ss_policy_ops *ops,
+			       const char *name);
+
 static inline struct ss_decision ss_nothing(void)
 {
 	return (struct ss_decision){ .verdict = SS_NOTHING };
+}
+
+static inline struct ss_decision ss_because(struct ss_decision decision,
+					    enum ss_why why)
+{
+	decision.why = why;
+	return decision;
 }
 
 static inline bool ss_dispatches(const struct ss_decision *decision,

@@ -23,7 +23,7 @@
 #define SS_SYNC 0x01
 /* File system metadata; CFQ lets it preempt data. */
 #define SS_META 0x02
-/* Nobody wants its data: it is to bring the head there (core/array.h). */
+/* Nobody wants its data: it is to bring the head there (core/array/array.h). */
 #define SS_PLACING 0x04
 
 /* Metadata that nobody needs soon, read ahead: nobody waits for it. */
@@ -53,7 +53,8 @@ struct ss_request {
 
 	/* The core's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
-	u32 stream_size; /* stream: its place in its stream, from 1 */
+	u32 stream_size; /* ss: its place in its stream, from 1 */
+	bool in_party; /* stream: in its party's queue, not the inner one */
 	struct hlist_node start_hash; /* merge index: by first sector */
 	struct hlist_node end_hash; /* merge index: by the sector behind it */
 
@@ -66,7 +67,6 @@ struct ss_request {
 	struct list_head member_node; /* stream: pending ones of one stream */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
-	u32 stream_life; /* stream: of its stream, when dispatched */
 
 	struct list_head array_age_node; /* array: all pending of a member */
 	struct list_head array_node; /* array: pending ones of one stream */
@@ -139,13 +139,6 @@ static inline bool ss_request_is_awaited(const struct ss_request *rq)
 	u32 flag = rq->direction == SS_READ ? SS_AHEAD : SS_SYNC;
 
 	return (rq->flags ^ SS_AHEAD) & flag;
-}
-
-/* The same of writes alone, and so 0 or 1 without any comparison. */
-static inline u32 ss_request_is_awaited_write(const struct ss_request *rq)
-{
-	_Static_assert(SS_WRITE == 1 && SS_SYNC == 1, "both are bit 0");
-	return rq->direction & rq->flags & SS_SYNC;
 }
 
 #endif

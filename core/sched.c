@@ -132,6 +132,7 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		  u64 now_ns, char *why, size_t why_bytes)
 {
 	bool found = false;
+	const char *by;
 	u32 i, t;
 
 	for (i = 0; i < sched->nr_policies; i++) {
@@ -143,8 +144,7 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 
 			if (strcmp(row->name, name))
 				continue;
-			if (!(row->word && value == row->word_value) &&
-			    (value < row->min || value > row->max)) {
+			if (value < row->min || value > row->max) {
 				why[0] = 0;
 				ss_say(why, why_bytes, name);
 				ss_say(why, why_bytes, " is ");
@@ -153,10 +153,6 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 				ss_say_number(why, why_bytes, row->min);
 				ss_say(why, why_bytes, " to ");
 				ss_say_number(why, why_bytes, row->max);
-				if (row->word) {
-					ss_say(why, why_bytes, ", or ");
-					ss_say(why, why_bytes, row->word);
-				}
 				return -ERANGE;
 			}
 			policy->value[t] = value;
@@ -165,7 +161,14 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 			found = true;
 		}
 	}
-	return found ? 0 : -ENOENT;
+	if (found)
+		return 0;
+	why[0] = 0;
+	ss_say(why, why_bytes, name);
+	by = ss_policy_replaced(sched->policy[0].ops, name);
+	ss_say(why, why_bytes, by ? " is gone: " : " is no setting of ");
+	ss_say(why, why_bytes, by ? by : sched->policy[0].ops->name);
+	return -ENOENT;
 }
 
 int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight)
@@ -278,7 +281,7 @@ struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns)
 	if (sched->coordinator &&
 	    sched->coordinator->ops->choose(sched->coordinator, now_ns,
 					    &decision))
-		return decision;
+		return ss_because(decision, SS_WHY_ARRAY);
 	return policy->ops->choose(policy, now_ns, NULL);
 }
 
@@ -334,7 +337,7 @@ static bool came_from_cache(const struct ss_sched *sched,
 }
 
 void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
-			 u64 now_ns)
+			 enum ss_why why, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];
 
@@ -343,6 +346,9 @@ void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
 	rq->from_sector = sched->head_sector;
 	leaves(sched, rq);
 	sched->counters.dispatches++;
+	sched->dispatched_by[why]++;
+	if (sched->chosen)
+		sched->chosen(sched, rq, why);
 	sched->counters.seeks += rq->sector != sched->head_sector;
 	sched->alone = NULL;
 	if (sched->curve.learning) {

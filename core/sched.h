@@ -50,6 +50,9 @@ enum ss_event {
 };
 
 struct ss_sched {
+	/* Optional: @rq is about to go to the disk, and why. */
+	void (*chosen)(struct ss_sched *sched, const struct ss_request *rq,
+		       enum ss_why why);
 	/* Optional: @sector and @size are the stream's end and length. */
 	void (*tell)(struct ss_sched *sched, enum ss_event event, u64 sector,
 		     u32 size);
@@ -65,8 +68,6 @@ struct ss_sched {
 	u64 head_sector; /* where the last dispatched request ends */
 	bool head_known; /* by learning: there was one that left it there */
 	u64 now_ns; /* of the last event */
-	u64 wait_target_ns; /* that a framework aims at for its inner, or 0 */
-	u32 nr_awaited_writes; /* pending, as a framework counts them */
 	u64 busy_since_ns; /* on a flat curve: the last completion */
 	u64 idle_since_ns; /* SS_FOREVER unless idle with requests pending */
 	struct ss_request
@@ -77,6 +78,7 @@ struct ss_sched {
 	u8 recent_in[SS_RECENT_PARTS]; /* how many, by part of the disk */
 	struct ss_curve curve;
 	struct ss_counters counters;
+	u64 dispatched_by[SS_WHYS]; /* as the counters: by reason */
 	struct hlist_head start_hash[1 << SS_HASH_BITS];
 	struct hlist_head end_hash[1 << SS_HASH_BITS];
 	u64 value[SS_MAX_DEPTH][SS_MAX_TUNABLES];
@@ -94,7 +96,7 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 /*
  * Set a tunable of any policy of the spec. @value is in the tunable's unit.
  * -ENOENT when no policy of the spec has it, -ERANGE when out of range: then
- * nothing is changed and @why (at least 160 bytes) names the range.
+ * nothing is changed and @why (at least 160 bytes) says what would be right.
  */
 int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		  u64 now_ns, char *why, size_t why_bytes);
@@ -118,8 +120,9 @@ void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
 void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 			 u64 now_ns);
 struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns);
+/* With the reason that ss_sched_choose() gave for @rq. */
 void ss_sched_dispatched(struct ss_sched *sched, struct ss_request *rq,
-			 u64 now_ns);
+			 enum ss_why why, u64 now_ns);
 void ss_sched_completed(struct ss_sched *sched, struct ss_request *rq,
 			u64 now_ns);
 /*

@@ -22,22 +22,14 @@ struct ss_tunable {
 	u64 initial; /* the default */
 	u64 min;
 	u64 max;
-	/* A word that stands for a value, such as "auto"; NULL if none. */
-	const char *word;
-	u64 word_value;
-	bool word_serves; /* it is the default where programs wait; see below */
 	const char *help; /* one sentence, with the source */
 };
 
-/*
- * The default of a host that serves programs, as the kernel and the block
- * server do. Not the paper's slice: how long programs may wait is what
- * wait_target says. The simulator has the paper's (.initial).
- */
-static inline u64 ss_tunable_serving(const struct ss_tunable *row)
-{
-	return row->word_serves ? row->word_value : row->initial;
-}
+/* A tunable of former versions, and what is to be set instead of it. */
+struct ss_replaced {
+	const char *name;
+	const char *by; /* the rest of a sentence: "... is gone: BY" */
+};
 
 #define SS_USEC 1000ULL
 #define SS_MSEC 1000000ULL

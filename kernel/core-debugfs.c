@@ -2,8 +2,8 @@
 /*
  * What a scheduler is doing, in debugfs, /sys/kernel/debug/block/DISK/sched/.
  *
- * counters, streams, parents (to be), waits; for people, not for programs:
- * the layout may change.
+ * counters, reasons, streams, parents (to be), waits; for people, not for
+ * programs: the layout may change.
  */
 #include "core-iosched.h"
 
@@ -76,13 +76,30 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 				continue;
 			seq_printf(
 				m,
-				"%s: end %llu members %u pending %u waited_us %llu patience_us %llu%s%s\n",
+				"%s: end %llu members %u pending %u paused_us %llu limit_us %llu%s\n",
 				class_name[i], info.end_sector, info.size,
-				info.nr_pending, info.waited_ns / 1000,
-				info.patience_ns / 1000,
-				info.held ? " held" : "",
-				info.pending ? " to_be_sent" : "");
+				info.nr_pending, info.paused_ns / 1000,
+				info.limit_ns / 1000, info.turn ? " turn" : "");
 		}
+}
+
+/* How many requests went for which reason, one line for each class. */
+static void show_reasons(struct iosched_data *sd, struct seq_file *m)
+{
+	u64 by[SS_WHYS];
+	int i, why;
+
+	for (i = 0; i < IOSCHED_CLASSES; i++) {
+		unsigned long irq;
+
+		spin_lock_irqsave(&sd->lock, irq);
+		memcpy(by, sd->class[i].sched->dispatched_by, sizeof(by));
+		spin_unlock_irqrestore(&sd->lock, irq);
+		seq_printf(m, "%s:", class_name[i]);
+		for (why = 0; why < SS_WHYS; why++)
+			seq_printf(m, " %s %llu", ss_why_name[why], by[why]);
+		seq_putc(m, '\n');
+	}
 }
 
 static void show_established(struct iosched_data *sd, struct seq_file *m)
@@ -137,16 +154,15 @@ static int show(struct request_queue *q, struct seq_file *m,
 		return show(queue, m, of);                                     \
 	}
 SHOW(counters, show_counters)
+SHOW(reasons, show_reasons)
 SHOW(streams, show_established)
 SHOW(parents, show_parents)
 SHOW(waits, show_waits)
 
 const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
-	{ "counters", 0400, counters_show },
-	{ "streams", 0400, streams_show },
-	{ "parents", 0400, parents_show },
-	{ "waits", 0400, waits_show },
-	{},
+	{ "counters", 0400, counters_show }, { "reasons", 0400, reasons_show },
+	{ "streams", 0400, streams_show },   { "parents", 0400, parents_show },
+	{ "waits", 0400, waits_show },	     {},
 };
 
 #endif

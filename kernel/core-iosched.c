@@ -303,9 +303,9 @@ static void count_wait(struct iosched_data *sd, const struct ss_request *ss)
 			  [min_t(u32, fls64(steps), IOSCHED_WAITS - 1)]++;
 }
 
-/* @slot's request goes to the driver. */
+/* @slot's request goes to the driver, and why. */
 static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
-			    u64 now_ns)
+			    enum ss_why why, u64 now_ns)
 {
 	int i;
 
@@ -314,7 +314,7 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 	slot->state = IOSCHED_RQ_IN_FLIGHT;
 	if (sd->queue->nr_hw_queues > 1)
 		sd->sent = slot->rq;
-	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, now_ns);
+	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, why, now_ns);
 	count_wait(sd, &slot->ss);
 	for (i = 0; i < IOSCHED_CLASSES; i++)
 		if (i != slot->class)
@@ -365,7 +365,7 @@ static struct request *iosched_dispatch_request(struct blk_mq_hw_ctx *hctx)
 				decision.rq, struct iosched_rq, ss);
 
 			if (!ends_batch(sd, slot->rq))
-				rq = take(sd, slot, now_ns);
+				rq = take(sd, slot, decision.why, now_ns);
 		} else {
 			wait_until(sd, decision.until_ns);
 		}

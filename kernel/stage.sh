@@ -14,9 +14,10 @@ set -eu
 dest=$1
 root=$(dirname "$(realpath "$0")")/..
 
-mkdir -p "$dest/core/policy" "$dest/core/stream" "$dest/disk" "$dest/kernel"
+mkdir -p "$dest/core/array" "$dest/core/policy" "$dest/core/stream" "$dest/disk" "$dest/kernel"
 cp -p "$root/kernel/Kbuild" "$dest/Kbuild"
 cp -p "$root"/core/*.[ch] "$dest/core/"
+cp -p "$root"/core/array/*.[ch] "$dest/core/array/"
 cp -p "$root"/core/policy/*.[ch] "$dest/core/policy/"
 cp -p "$root"/core/stream/*.[ch] "$dest/core/stream/"
 cp -p "$root"/disk/*.[ch] "$dest/disk/"

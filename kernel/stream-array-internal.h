@@ -8,7 +8,7 @@
 
 #include "stream-array.h"
 
-#include "array.h"
+#include "array/array.h"
 
 #include <linux/configfs.h>
 #include <linux/mutex.h>

@@ -5,9 +5,9 @@
  * Somebody else drives the array (md, device mapper); of it only its layout is
  * known, and which part of which disk each member is (stream-array-configfs.c).
  * While it is attached, those of its members that stream schedules are
- * coordinated (core/array.h); md knows nothing of it, and no request takes
- * another way. A member whose scheduler goes (another one is chosen, the disk
- * is removed) leaves; when there is a scheduler stream for a disk of that
+ * coordinated (core/array/array.h); md knows nothing of it, and no request
+ * takes another way. A member whose scheduler goes (another one is chosen, the
+ * disk is removed) leaves; when there is a scheduler stream for a disk of that
  * number again, it returns.
  *
  * Only best-effort requests take part. The locks are told in stream-array.h.

@@ -8,7 +8,7 @@
  *	stream_members	a mutex: which disks are scheduled by stream, which
  *			arrays there are, and which disk is which one's member
  *	sd->io.lock	one scheduler's
- *	array->lock	what the members of one array share; core/array.h
+ *	array->lock	what the members of one array share; core/array/array.h
  *
  * The first is taken with a queue frozen, when its scheduler comes or goes: so
  * no memory is asked for under it, and nothing is waited for. sd->array

@@ -42,12 +42,23 @@ static void tell(struct ss_sched *sched, enum ss_event event, u64 sector,
 	}
 }
 
+static void chosen(struct ss_sched *sched, const struct ss_request *rq,
+		   enum ss_why why)
+{
+	const struct iosched_data *io = sched->host;
+	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
+
+	trace_stream_choose(dev, rq->sector, rq->nr_sectors,
+			    rq->dispatch_ns - rq->arrival_ns, ss_why_name[why]);
+}
+
 static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 			 u64 now_ns)
 {
 	struct stream_data *sd = container_of(io, struct stream_data, io);
 
 	sched->tell = tell;
+	sched->chosen = chosen;
 	sched->host = io;
 	/* The inner policy alone: positioning is free, nothing to learn. */
 	io->seeks_free = sched->nr_policies == 1;

@@ -20,12 +20,8 @@
 
 #define SETTINGS(X)                                                            \
 	X(stream_threshold)                                                    \
-	X(stream_time_slice)                                                   \
 	X(wait_target)                                                         \
-	X(tolerance_factor)                                                    \
 	X(backward_cost)                                                       \
-	X(answer_time)                                                         \
-	X(trials)                                                              \
 	X(read_expire)                                                         \
 	X(write_expire)                                                        \
 	X(writes_starved)                                                      \
@@ -88,7 +84,7 @@ void stream_settings_default(struct stream_data *sd)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
-		sd->setting[i] = ss_tunable_serving(setting_row[i]);
+		sd->setting[i] = setting_row[i]->initial;
 }
 
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
@@ -176,10 +172,6 @@ static int parse_time(const char *text, u64 *ns)
 static int parse_value(const struct ss_tunable *row, const char *text,
 		       u64 *value)
 {
-	if (row->word && !strcmp(text, row->word)) {
-		*value = row->word_value;
-		return 0;
-	}
 	if (row->unit == SS_UNIT_NS)
 		return parse_time(text, value);
 	if (parse_number(&text, value))
@@ -223,8 +215,6 @@ static ssize_t setting_show(struct elevator_queue *eq, char *page, int i)
 	const struct ss_tunable *row = setting_row[i];
 	u64 value = READ_ONCE(sd->setting[i]);
 
-	if (row->word && value == row->word_value)
-		return sysfs_emit(page, "%s\n", row->word);
 	if (row->unit == SS_UNIT_NS)
 		return show_time(page, value);
 	return sysfs_emit(page, "%llu\n", value);
@@ -242,17 +232,14 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 
 	if (copy_word(word, sizeof(word), page, count) ||
 	    parse_value(row, word, &value)) {
-		refuse(sd, row->name, "what was written is not %s%s%s",
-		       unit_wanted(row), row->word ? " or " : "",
-		       row->word ? row->word : "");
+		refuse(sd, row->name, "what was written is not %s",
+		       unit_wanted(row));
 		return -EINVAL;
 	}
-	if (!(row->word && value == row->word_value) &&
-	    (value < row->min || value > row->max)) {
-		refuse(sd, row->name, "%llu is not within %llu to %llu%s%s%s",
+	if (value < row->min || value > row->max) {
+		refuse(sd, row->name, "%llu is not within %llu to %llu%s",
 		       value, row->min, row->max,
-		       row->unit == SS_UNIT_NS ? " (ns)" : "",
-		       row->word ? ", or " : "", row->word ? row->word : "");
+		       row->unit == SS_UNIT_NS ? " (ns)" : "");
 		return -EINVAL;
 	}
 	spin_lock_irqsave(&sd->io.lock, irq);
@@ -276,6 +263,32 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 		return setting_store(eq, page, count, SETTING_##name);         \
 	}
 SETTINGS(SETTING_FUNCTIONS)
+
+/*
+ * Settings of former versions, so that a udev rule which sets one is told what
+ * replaces it. They cannot be read.
+ */
+#define REPLACED(X)                                                            \
+	X(stream_time_slice)                                                   \
+	X(tolerance_factor)                                                    \
+	X(answer_time)                                                         \
+	X(trials)
+
+static ssize_t refuse_replaced(struct elevator_queue *eq, const char *name)
+{
+	refuse(stream_data_of(eq), name, "is gone: %s",
+	       ss_policy_replaced(&ss_stream_ops, name) ?:
+							  "nothing replaces it");
+	return -EINVAL;
+}
+
+#define REPLACED_FUNCTION(name)                                                \
+	static ssize_t name##_store(struct elevator_queue *eq,                 \
+				    const char *page, size_t count)            \
+	{                                                                      \
+		return refuse_replaced(eq, #name);                             \
+	}
+REPLACED(REPLACED_FUNCTION)
 
 /* ---- what is the host's own ---- */
 
@@ -466,10 +479,11 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 	return count;
 }
 
+#define REPLACED_ATTR(name) __ATTR(name, 0200, NULL, name##_store),
 #define SETTING_ATTR(name) __ATTR(name, 0644, name##_show, name##_store),
 
 const struct elv_fs_entry stream_attrs[] = {
-	SETTINGS(SETTING_ATTR)
+	SETTINGS(SETTING_ATTR) REPLACED(REPLACED_ATTR)
 		__ATTR(prio_aging_expire, 0644, prio_aging_expire_show,
 		       prio_aging_expire_store),
 	__ATTR(inner, 0644, inner_show, inner_store),

@@ -52,6 +52,31 @@ DEFINE_EVENT(stream_event, stream_slice_ended,
 	TP_PROTO(dev_t dev, u64 sector, u32 size),
 	TP_ARGS(dev, sector, size));
 
+/* A request goes to the driver: how long it has waited, and why it is next. */
+TRACE_EVENT(stream_choose,
+	TP_PROTO(dev_t dev, u64 sector, u32 nr_sectors, u64 waited_ns,
+		 const char *why),
+	TP_ARGS(dev, sector, nr_sectors, waited_ns, why),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u64, sector)
+		__field(u32, nr_sectors)
+		__field(u64, waited_ns)
+		__array(char, why, 8)
+	),
+	TP_fast_assign(
+		__entry->dev = dev;
+		__entry->sector = sector;
+		__entry->nr_sectors = nr_sectors;
+		__entry->waited_ns = waited_ns;
+		strscpy(__entry->why, why, sizeof(__entry->why));
+	),
+	TP_printk("%d,%d sector=%llu sectors=%u waited_us=%llu why=%s",
+		  MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->sector, __entry->nr_sectors,
+		  __entry->waited_ns / 1000, __entry->why)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The schedulers of a stripe set's members, coordinated (core/array.h).
+ * The schedulers of a stripe set's members, coordinated (core/array/array.h).
  *
  * What the members share is behind one mutex, taken with a member's lock held.
  * A member that is to be asked again has its disk thread woken, which takes
  * the member's lock itself.
  */
 #include "server.h"
-#include "../core/array.h"
+#include "../core/array/array.h"
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>

@@ -353,5 +353,13 @@ int config_set(const char *key, const char *value)
 				return set_tunable(ss_policies[i],
 						   &ss_policies[i]->tunables[t],
 						   value);
+	for (i = 0; i < ss_nr_policies; i++) {
+		const char *by = ss_policy_replaced(ss_policies[i], key);
+
+		if (by) {
+			nbdkit_error("%s is gone: %s", key, by);
+			return -1;
+		}
+	}
 	return refuse_name(key);
 }

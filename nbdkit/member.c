@@ -225,7 +225,8 @@ static struct piece *pump(struct member *member, const struct batch *batch,
 		if (decision.verdict != SS_DISPATCH)
 			break;
 		leader = piece_of(decision.rq);
-		ss_sched_dispatched(&member->sched, &leader->rq, now_ns);
+		ss_sched_dispatched(&member->sched, &leader->rq, decision.why,
+				    now_ns);
 		note(member, "D", &leader->rq, leader->led_fua, now_ns);
 		if (member->drive) {
 			to_model(member, leader, now_ns);

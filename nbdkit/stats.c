@@ -5,7 +5,7 @@
  * that nobody reads a half of one.
  */
 #include "server.h"
-#include "../core/array.h"
+#include "../core/array/array.h"
 
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>

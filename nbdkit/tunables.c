@@ -60,10 +60,6 @@ static bool parse_value(const struct ss_tunable *row, const char *text,
 	char *end;
 	u32 i;
 
-	if (row->word && !strcmp(text, row->word)) {
-		*value = row->word_value;
-		return true;
-	}
 	if (row->unit == SS_UNIT_BOOL) {
 		*value = !strcmp(text, "on") || !strcmp(text, "1");
 		return *value || !strcmp(text, "off") || !strcmp(text, "0");
@@ -112,11 +108,9 @@ int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 		show_value(row, row->max, most, sizeof(most));
 		/* 500 is within 10ms to 60s, some would say. */
 		show_units(row, text, wanted, sizeof(wanted));
-		nbdkit_error("%s=%s: %s%s%smust be within %s to %s%s%s",
-			     row->name, text, *wanted ? "has no unit (" : "",
-			     wanted, *wanted ? "); " : "", least, most,
-			     row->word ? " or " : "",
-			     row->word ? row->word : "");
+		nbdkit_error("%s=%s: %s%s%smust be within %s to %s", row->name,
+			     text, *wanted ? "has no unit (" : "", wanted,
+			     *wanted ? "); " : "", least, most);
 		return -1;
 	}
 	if (nr_tuned == MAX_TUNED) {
@@ -129,45 +123,18 @@ int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 	return 0;
 }
 
-/* Where the server's default is not the core's. */
-static int tune_defaults(struct ss_sched *sched, char *why, size_t size)
-{
-	const struct ss_policy_ops *ops;
-	u32 i, t;
-
-	for (i = 0; i < ss_nr_policies; i++) {
-		ops = ss_policies[i];
-		for (t = 0; t < ops->nr_tunables; t++) {
-			const struct ss_tunable *row = &ops->tunables[t];
-			u64 value = ss_tunable_serving(row);
-			int error = 0;
-
-			if (value != row->initial)
-				error = ss_sched_tune(sched, row->name, value,
-						      0, why, size);
-			/* -ENOENT: a policy that is not used here. */
-			if (error && error != -ENOENT)
-				return error;
-		}
-	}
-	return 0;
-}
-
 int config_tune(struct ss_sched *sched)
 {
 	char why[160];
 	u32 i;
 
-	if (tune_defaults(sched, why, sizeof(why))) {
-		nbdkit_error("%s", why);
-		return -1;
-	}
 	for (i = 0; i < nr_tuned; i++) {
 		const char *name = tuned[i].row->name;
 		int error = ss_sched_tune(sched, name, tuned[i].value, 0, why,
 					  sizeof(why));
 
-		if (error == -ENOENT)
+		if (error == -ENOENT &&
+		    !ss_policy_replaced(sched->policy[0].ops, name))
 			nbdkit_error(
 				"%s: a tunable of %s, which policy=%s does not use",
 				name, tuned[i].ops->name, server.config.policy);
@@ -191,18 +158,12 @@ void config_dump(void)
 		for (t = 0; t < ops->nr_tunables; t++) {
 			const struct ss_tunable *row = &ops->tunables[t];
 
-			if (row->word &&
-			    ss_tunable_serving(row) == row->word_value)
-				snprintf(text, sizeof(text), "%s", row->word);
-			else
-				show_value(row, ss_tunable_serving(row), text,
-					   sizeof(text));
+			show_value(row, row->initial, text, sizeof(text));
 			show_value(row, row->min, least, sizeof(least));
 			show_value(row, row->max, most, sizeof(most));
-			printf("streamsched_tunable_%s_%s=%s (%s to %s%s%s): %s\n",
+			printf("streamsched_tunable_%s_%s=%s (%s to %s): %s\n",
 			       ops->name, row->name, text, least, most,
-			       row->word ? " or " : "",
-			       row->word ? row->word : "", row->help);
+			       row->help);
 		}
 	}
 }

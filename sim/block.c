@@ -266,7 +266,8 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 			return;
 		request = request_of(decision.rq);
 		list_del_init(&request->pending_node);
-		ss_sched_dispatched(&disk->sched, decision.rq, sim->now_ns);
+		ss_sched_dispatched(&disk->sched, decision.rq, decision.why,
+				    sim->now_ns);
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :

@@ -12,7 +12,7 @@
 #ifndef SIM_INTERNAL_H
 #define SIM_INTERNAL_H
 
-#include "../core/array.h"
+#include "../core/array/array.h"
 #include "../core/sched.h"
 #include "../disk/hdd_drive.h"
 #include "histogram.h"

@@ -176,7 +176,7 @@ struct sim_config {
 
 #define SIM_NO_MEMBER 0xffffffffU
 
-/* How disks are put together; see core/array_geometry.h. */
+/* How disks are put together; see core/array/geometry.h. */
 struct sim_array_config {
 	u32 level; /* enum ss_array_level */
 	u32 layout; /* enum ss_array_layout, of RAID 5 */

@@ -3,7 +3,7 @@
 
 raid0:5:64k, raid5:5:64k:right-symmetric, raid10:4, linear:2. More words are
 uncoordinated, and failed=N or failed=N@TIME for a member that is missing from
-the start or fails at that time. Geometry is core/array_geometry.h.
+the start or fails at that time. Geometry is core/array/geometry.h.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from streamsched.errors import Interrupted
 from streamsched.experiment import PAPER_DISK
 from streamsched.jobfile import Process, load_jobs
 from streamsched.policies import AUTO
-from streamsched.profile import OWNERS, TUNABLES, Profile
+from streamsched.profile import OWNERS, Profile
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
 from streamsched.workloads import job_path
@@ -118,7 +118,7 @@ Runs = dict[tuple[str, str, str], Run]  # owners, work, policy
 def _setup(profile: Profile, disk: Disk, owners: str, spec: str) -> Setup:
     setup = Setup(disk, spec, owners=owners, queue_depth=profile.queue_depth)
     if spec not in (AUTO, BY_SIZE):
-        return dataclasses.replace(setup, tunables=TUNABLES)
+        return setup
     rule = "size" if spec == BY_SIZE else "workload"
     return dataclasses.replace(setup, policy=AUTO, selection=Selection(profile, owners, rule=rule))
 

@@ -90,8 +90,6 @@ def tunables() -> None:
     table.add_column("what it is")
     for one in all_policies().values():
         for row in one.tunables:
-            most = row.show(row.maximum) + (f" or {row.word}" if row.word else "")
-            table.add_row(
-                one.name, row.name, row.show(row.initial), row.show(row.minimum), most, row.help
-            )
+            shown = map(row.show, (row.initial, row.minimum, row.maximum))
+            table.add_row(one.name, row.name, *shown, row.help)
     wide_console().print(table)

@@ -120,9 +120,7 @@ DepthOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in stream_time_slice=200ms."
-    ),
+    typer.Option("--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in wait_target=200ms."),
 ]
 WeightOption = Annotated[
     list[str] | None,
@@ -259,12 +257,10 @@ def setups_of(
     depth: int,
     settings: Sequence[str],
     curve: str,
-    *,
-    slice_is_fixed: bool = True,
 ) -> list[Setup]:
     """One simulation for each policy, as the options have it."""
     specs = specs_of(policy)
-    values = parse_settings(list(settings), specs, slice_is_fixed=slice_is_fixed)
+    values = parse_settings(list(settings), specs)
     tunables = tuple(sorted(values.items()))
     return [
         Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)

@@ -316,7 +316,7 @@ def _run_on_nbd(
     specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
     if AUTO in specs_of(specs):
         raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
-    setups = setups_of(disk, specs, "process", depth, settings, "learned", slice_is_fixed=False)
+    setups = setups_of(disk, specs, "process", depth, settings, "learned")
     file = _load_for_fio(job, disk, "nbd")
     comparison = nbdhost.compare_on_nbd(file, setups)
     name = file.name

@@ -18,18 +18,16 @@ from rich.console import Console
 
 from streamsched.compare import Comparison, Task, alone_tasks, run_tasks
 from streamsched.errors import Interrupted, unknown
-from streamsched.experiment import STREAM, Case, case_task, work_case
+from streamsched.experiment import PAPER_STREAM, STREAM, Case, case_task, work_case
 from streamsched.policies import WRAPPER, all_policies
 from streamsched.simulate import NS
 from streamsched.workloads import WORKLOADS, shipped_jobs
 
 # nwcs over a policy for throughput and over one for shares.
 WRAPPED = ("nwcs:sptf", "nwcs:wfq")
-# As the kernel's scheduler and the block server begin: slices follow from wait_target, 500 ms.
-AUTO = f"{STREAM}, auto"
 # How far behind the best stream may be: the aim.
 AIM = 0.03
-# Where it is farther with auto: what it does over these and with these for wait_target.
+# Where it is farther: what it does over these and with these for wait_target.
 INNERS = ("deadline", "cscan", "sptf")
 TARGETS_MS = (500, 1000, 2000, 4000, 8000)
 # Where processes wait for each other it is a matter of microseconds who meets whom, and one run
@@ -43,7 +41,7 @@ LIMIT_S = 3600
 def policies() -> list[str]:
     """All that are compared, those that they are compared with last."""
     plain = [one.name for one in all_policies().values() if not one.flags & WRAPPER]
-    return [*plain, *WRAPPED, STREAM, AUTO]
+    return [*plain, *WRAPPED, PAPER_STREAM, STREAM]
 
 
 def workloads() -> list[str]:
@@ -68,13 +66,11 @@ Table = dict[str, dict[str, Cell]]  # by workload, by policy, or as setting_name
 
 
 def setting_name(inner: str, target_ms: int) -> str:
-    """Stream over @inner with stream_time_slice=auto and this wait_target."""
+    """Stream over @inner with this wait_target."""
     return f"stream:{inner}, {target_ms / 1000:g} s"
 
 
 def _case(work: str, policy: str) -> Case:
-    if policy == AUTO:
-        return dataclasses.replace(_case(work, STREAM), tunables=(("stream_time_slice", 0),))
     if work in WORKLOADS:
         return work_case(work, policy)
     return Case(work, policy, owners="process")
@@ -102,7 +98,7 @@ def _beginnings(task: Task) -> list[Task]:
 
 
 def _setting(work: str, inner: str, target_ms: int) -> Task:
-    tunables = (("stream_time_slice", 0), ("wait_target", target_ms * 1_000_000))
+    tunables = (("wait_target", target_ms * 1_000_000),)
     case = dataclasses.replace(_case(work, f"stream:{inner}"), tunables=tunables)
     return _limited(case)
 
@@ -149,11 +145,11 @@ def measure(works: Sequence[str], jobs: int, console: Console) -> Table:
 
 
 def measure_settings(table: Table, jobs: int, console: Console) -> Table:
-    """What other settings do on the workloads of @table where stream with auto is far behind."""
+    """What other settings do on the workloads of @table where stream is far behind."""
     tasks = {
         (work, setting_name(inner, target_ms)): _setting(work, inner, target_ms)
         for work, row in table.items()
-        if behind(row, AUTO) > AIM
+        if behind(row) > AIM
         for target_ms in TARGETS_MS
         for inner in INNERS
     }
@@ -162,14 +158,14 @@ def measure_settings(table: Table, jobs: int, console: Console) -> Table:
 
 def best_other(row: dict[str, Cell]) -> str:
     """The most efficient of the others."""
-    others = [spec for spec in row if spec not in (STREAM, AUTO)]
+    others = [spec for spec in row if spec != STREAM]
     return max(others, key=lambda spec: row[spec].efficiency)
 
 
-def behind(row: dict[str, Cell], spec: str) -> float:
-    """By which part @spec's efficiency is below the best other's; negative: above."""
+def behind(row: dict[str, Cell]) -> float:
+    """By which part stream's efficiency is below the best other's; negative: above."""
     best = row[best_other(row)].efficiency
-    return 1 - row[spec].efficiency / best if best else 0.0
+    return 1 - row[STREAM].efficiency / best if best else 0.0
 
 
 def mean(table: Table, spec: str) -> float:
@@ -192,31 +188,26 @@ def markdown(table: Table) -> str:
     lines += [table_row(work, row) for work, row in table.items()]
     means = " | ".join(f"{mean(table, spec):.3f}" if mean(table, spec) else "-" for spec in specs)
     lines += [f"| geometric mean | {means} |", ""]
-    for spec in (STREAM, AUTO):
-        lost = [behind(row, spec) for row in table.values()]
-        near = sum(0 < each <= AIM for each in lost)
-        far = sum(each > AIM for each in lost)
-        lines += [
-            f"{spec}: the most efficient or as good on {len(lost) - near - far} of {len(lost)} "
-            f"workloads, at most {100 * AIM:.0f} % behind the best other on {near} more, and "
-            f"further behind on {far}.",
-            "",
-        ]
+    lost = [behind(row) for row in table.values()]
+    near = sum(0 < each <= AIM for each in lost)
+    far = sum(each > AIM for each in lost)
+    lines += [
+        f"{STREAM}: the most efficient or as good on {len(lost) - near - far} of {len(lost)} "
+        f"workloads, at most {100 * AIM:.0f} % behind the best other on {near} more, and "
+        f"further behind on {far}.",
+        "",
+    ]
     first = max(specs, key=lambda spec: mean(table, spec))
     lines += [f"The highest mean is that of {first}.", ""]
-    worse = {
-        work: row for work, row in table.items() if max(behind(row, STREAM), behind(row, AUTO)) > 0
-    }
+    worse = {work: row for work, row in table.items() if behind(row) > 0}
     if worse:
         lines += [
-            f"| workload | most efficient other | that | {STREAM} | behind by | auto | behind by |",
-            "|---" * 7 + "|",
+            f"| workload | most efficient other | that | {STREAM} | behind by |",
+            "|---" * 5 + "|",
         ]
-    for work, row in sorted(worse.items(), key=lambda item: -behind(item[1], AUTO)):
+    for work, row in sorted(worse.items(), key=lambda item: -behind(item[1])):
         best = best_other(row)
-        own = " | ".join(
-            f"{row[spec]} | {100 * behind(row, spec):.1f} %" for spec in (STREAM, AUTO)
-        )
+        own = f"{row[STREAM]} | {100 * behind(row):.1f} %"
         lines.append(f"| `{work}` | {best} | {row[best]} | {own} |")
     return "\n".join(lines) + "\n"
 
@@ -237,8 +228,7 @@ def settings_markdown(table: Table, settings: Table) -> str:
     lines = [
         "## With other settings",
         "",
-        f"Where {AUTO}, is more than {part} behind: stream with `stream_time_slice=auto` over "
-        f"{', '.join(INNERS[:-1])} and",
+        f"Where {STREAM} is more than {part} behind: stream over {', '.join(INNERS[:-1])} and",
         f"{INNERS[-1]}, with a `wait_target` of "
         f"{', '.join(f'{ms / 1000:g}' for ms in TARGETS_MS)} s. Of the settings that are at most "
         f"{part} behind the one with",
@@ -289,25 +279,23 @@ another has read. The highest of a line is bold. A policy that lets somebody wai
 efficient: look at the wait. One that "starves" was not done after {LIMIT_S} s of virtual time.
 
 One command in the disk at a time. Owners are visible, each process or (`-1vm`, `-2vm`) each VM;
-{STREAM} does not look at them; as "auto" it has `stream_time_slice=auto`, as the kernel's
-scheduler and the block server have by default. The workloads of job files are in `jobs/`
-([JOBS.md](JOBS.md)) and run on `wd5000aaks`; `streamsched workloads` lists the others, with
-their disks. Where processes wait for each other (`multi-threads`, `pvfs`) microseconds decide who
-meets whom: there it is the mean of {BEGINNINGS} runs, whose processes begin up to 20 ms later,
-and the longest wait of all.
+{STREAM} does not look at them, and {PAPER_STREAM}, the paper's algorithm, does not either. The
+workloads of job files are in `jobs/` ([JOBS.md](JOBS.md)) and run on `wd5000aaks`;
+`streamsched workloads` lists the others, with their disks. Where processes wait for each other
+(`multi-threads`, `pvfs`) microseconds decide who meets whom: there it is the mean of
+{BEGINNINGS} runs, whose processes begin up to 20 ms later, and the longest wait of all.
 
 Not every wrapped policy is here: of nwcs one over a policy for throughput and one for shares. What
-is left out matters: nwcs:cscan serves one reader to his end while all others wait, up to 44 s, and
-is then 4 to 7 % more efficient than stream:deadline, auto, on `par-read`, `direct-readers`,
-`tpc-h`, `mixed` and `adversary`, and much more on `many-readers`. The policy `auto`, which chooses
-one of these, is another thing than the column of that name: [AUTO.md](AUTO.md).
+is left out matters: nwcs:cscan serves one reader to its end while all others wait, and is more
+efficient so where many read. The policy `auto`, which chooses one of these, is in
+[AUTO.md](AUTO.md).
 
 """
 
 
-LEGEND = f"""\
+LEGEND = """\
 Efficiency (1.0: as one after the other, alone) / longest wait of a request in s. The highest
-efficiency of a line is bold; "auto" is {STREAM} with stream_time_slice=auto.
+efficiency of a line is bold.
 
 """
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
@@ -16,8 +17,6 @@ WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
 # Not of the core: chooses one of them (streamsched/choose.py).
 AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
-# The word auto as a value of stream_time_slice (core/stream.h).
-SLICE_AUTO = 0
 
 # Schedulers of a kernel, under whose names many know what the core has too.
 LISTED = "`streamsched policies` lists those that are here"
@@ -38,28 +37,23 @@ class Tunable:
     initial: int
     minimum: int
     maximum: int
-    word: str | None
-    word_value: int
     help: str
 
     def show(self, value: int) -> str:
         """A value as it is written, with its unit."""
-        return format_tunable(value, self.unit, self.word, self.word_value)
+        return format_tunable(value, self.unit)
 
     @property
     def _range(self) -> Range:
-        example = self.initial if self.initial <= self.maximum else self.maximum  # not the word
-        return Range(self.minimum, self.maximum, self.show(example).replace(" ", ""))
+        return Range(self.minimum, self.maximum, self.show(self.initial).replace(" ", ""))
 
     def parse(self, text: str) -> int:
         """The value of @text; UsageError when it is no such value or out of range."""
-        value = parse_tunable(text, self.unit, self.word, self.word_value, self._range)
-        special = self.word is not None and text.strip() == self.word
-        if not special and not self.minimum <= value <= self.maximum:
-            word = f", or {self.word}" if self.word else ""
+        value = parse_tunable(text, self.unit, self._range)
+        if not self.minimum <= value <= self.maximum:
             raise UsageError(
                 f"{self.name}={text}: must be within "
-                f"{self.show(self.minimum)} to {self.show(self.maximum)}{word}"
+                f"{self.show(self.minimum)} to {self.show(self.maximum)}"
             )
         return value
 
@@ -73,10 +67,18 @@ class Policy:
     flags: int
     tunables: tuple[Tunable, ...]
     weighs: bool  # gives shares by weight
+    replaced: Mapping[str, str]  # tunables of former versions, and what is to be set instead
 
 
 def _text(pointer: object) -> str:
     return ffi.string(pointer).decode() if pointer else ""
+
+
+def _replacements(old: Any) -> Iterator[tuple[str, str]]:
+    at = 0
+    while old and old[at].name:
+        yield _text(old[at].name), _text(old[at].by)
+        at += 1
 
 
 def _policy(ops: object) -> Policy:
@@ -90,8 +92,6 @@ def _policy(ops: object) -> Policy:
                 row.initial,
                 row.min,
                 row.max,
-                _text(row.word) or None,
-                row.word_value,
                 _text(row.help),
             )
         )
@@ -101,6 +101,7 @@ def _policy(ops: object) -> Policy:
         ops.flags,  # type: ignore[attr-defined]
         tuple(rows),
         bool(ops.weigh),  # type: ignore[attr-defined]
+        dict(_replacements(ops.replaced)),  # type: ignore[attr-defined]
     )
 
 
@@ -219,14 +220,17 @@ def _none_has(specs: list[str], what: str) -> str:
     return f"none of {', '.join(specs)} has {what}"
 
 
-def parse_settings(
-    settings: list[str], specs: list[str], *, slice_is_fixed: bool = True
-) -> dict[str, int]:
-    """The values of NAME=VALUE settings; each must be a tunable of one of @specs.
+def _replaced(specs: list[str], name: str) -> str:
+    """What replaces a tunable that a former version had, as the end of a sentence; or nothing."""
+    for spec in specs:
+        for policy in check_spec(spec):
+            if name in policy.replaced:
+                return policy.replaced[name]
+    return ""
 
-    Whether the slice is fixed where no setting says so is the host's to know: who names a target
-    for waits there wants the slice that follows from it.
-    """
+
+def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
+    """The values of NAME=VALUE settings; each must be a tunable of one of @specs."""
     rows = {
         row.name: row for spec in specs for policy in check_spec(spec) for row in policy.tunables
     }
@@ -237,6 +241,8 @@ def parse_settings(
         if not equals or not name:
             raise UsageError(f"--set {setting}: write TUNABLE=VALUE, as in wait_target=500ms")
         if name not in rows:
+            if by := _replaced(specs, name):
+                raise UsageError(f"--set {name}: it is gone: {by}")
             if not rows:
                 raise UsageError(f"--set {name}: {_none_has(specs, 'tunables')}")
             policies = all_policies().values()
@@ -254,12 +260,4 @@ def parse_settings(
         except UsageError as error:
             message = str(error)
             raise UsageError(message if name in message else f"{name}: {message}") from None
-    if "wait_target" in values:
-        if slice_is_fixed:
-            values.setdefault("stream_time_slice", SLICE_AUTO)
-        if values.get("stream_time_slice", SLICE_AUTO) != SLICE_AUTO:
-            raise UsageError(
-                "wait_target does nothing while the slice is fixed; leave one of the two out, "
-                "or set stream_time_slice=auto"
-            )
     return values

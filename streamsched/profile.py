@@ -45,10 +45,6 @@ POLICIES = (
     "stream:cscan",
     "stream:sptf",
 )
-# With these every policy is measured, and begins where auto chooses it; all else is its default.
-# Slices follow from wait_target, as in the kernel's scheduler and the block server: that is what a
-# choice is between there. The simulator's own default is the paper's fixed slice.
-TUNABLES = (("stream_time_slice", 0),)
 
 
 # ---- what is known ----

@@ -16,7 +16,7 @@ from streamsched.errors import Interrupted
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.looks import between
 from streamsched.policies import USES_OWNER, check_spec
-from streamsched.profile import OWNERS, POLICIES, TUNABLES, Known, Outcome, Profile, fingerprint
+from streamsched.profile import OWNERS, POLICIES, Known, Outcome, Profile, fingerprint
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
 from streamsched.units import format_bytes
@@ -242,7 +242,7 @@ def measure(
     tasks = [
         Task(
             f"{spec} {name_of(cell)}",
-            Setup(disk, spec, owners=whose, queue_depth=queue_depth, tunables=TUNABLES),
+            Setup(disk, spec, owners=whose, queue_depth=queue_depth),
             work[cell],
         )
         for cell, whose, spec in keys

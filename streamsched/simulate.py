@@ -15,7 +15,6 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process
 from streamsched.looks import SAMPLE_S, Observation
-from streamsched.profile import TUNABLES
 
 if TYPE_CHECKING:
     from streamsched.choose import Choice, Chooser, Selection
@@ -187,7 +186,7 @@ COUNTERS = (
 )
 # Distributions of the disks' requests: enum sim_histogram, in its order.
 HISTOGRAMS = ("wait", "service", "response")
-# Of a coordinated array: core/array.h.
+# Of a coordinated array: core/array/array.h.
 ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
 
 
@@ -299,8 +298,7 @@ class Simulation:
                 self._set_curve(index, measured_curve(disk))
         self._began, self._ramped_ns = self.observe(), 0
         if self.chooser:
-            # As the profile was measured; settings are for the other policies of a comparison.
-            self._tune(TUNABLES)
+            # Settings are for the other policies of a comparison.
             lib.sim_pause_at(self.sim, int(SAMPLE_S * NS))
             return
         self._tune(setup.tunables)

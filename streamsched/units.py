@@ -256,22 +256,13 @@ TUNABLE_PARSERS: dict[Unit, Callable[..., int]] = {
 }
 
 
-def parse_tunable(
-    text: str, unit: int, word: str | None = None, word_value: int = 0, within: Range | None = None
-) -> int:
-    """The value of a tunable; @unit is one of enum ss_unit, @word stands for @word_value.
+def parse_tunable(text: str, unit: int, within: Range | None = None) -> int:
+    """The value of a tunable; @unit is one of enum ss_unit.
 
     What is written instead of a value is to be @within; whether a value is, is not looked at.
     """
-    if word is not None and text.strip() == word:
-        return word_value
     parser = TUNABLE_PARSERS[Unit(unit)]
-    try:
-        return parser(text) if within is None else parser(text, within)
-    except UsageError as error:
-        if word is None:
-            raise
-        raise UsageError(f"{error}, or {word}") from None
+    return parser(text) if within is None else parser(text, within)
 
 
 def format_time_ns(value: int) -> str:
@@ -290,10 +281,8 @@ def format_bytes(value: int) -> str:
     return str(value)
 
 
-def format_tunable(value: int, unit: int, word: str | None = None, word_value: int = 0) -> str:
+def format_tunable(value: int, unit: int) -> str:
     """What parse_tunable() reads back as @value."""
-    if word is not None and value == word_value:
-        return word
     match Unit(unit):
         case Unit.NS:
             return format_time_ns(value)

@@ -396,9 +396,9 @@ class Chaos:
                 ("inner", "deadline"),
                 ("service_curve", POINTS),
                 ("service_curve", "learn"),
-                ("stream_time_slice", "10ms"),
-                ("stream_time_slice", "auto"),
-                ("stream_threshold", "1"),
+                ("wait_target", "10ms"),
+                ("wait_target", "500ms"),
+                ("stream_threshold", "2"),
             ]
         )
         expect(error_of(write_once, iosched(disk.name, name), value) in ("", "ENOENT"), True, name)

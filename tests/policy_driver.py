@@ -110,10 +110,17 @@ class Driver:
         assert verdict == "dispatch", (verdict, rest)
         rq = rest[0]
         assert expected is None or rq == expected, f"sector {rq.sector}, not {expected.sector}"
+        self.reason = self.lib.ss_sched_choose(self.sched, self.now_ns).why
         self.pending.remove(rq)
-        self.lib.ss_sched_dispatched(self.sched, rq, self.now_ns)
+        self.lib.ss_sched_dispatched(self.sched, rq, self.reason, self.now_ns)
         self.at_disk.append(rq)
         return rq
+
+    def wait(self) -> Driver:
+        """Move the clock to when the disk is to take something."""
+        while (decision := self.choose())[0] == "wait":
+            self.at(decision[1])
+        return self
 
     def complete(self, rq: Any = None) -> Any:
         rq = self.at_disk[0] if rq is None else rq
@@ -129,9 +136,7 @@ class Driver:
 
     def serve_when_chosen(self, next_ms: float, far_ms: float) -> Any:
         """The disk waits as long as it is told to; what goes on where it is takes @next_ms."""
-        while (decision := self.choose())[0] == "wait":
-            self.at(decision[1])
-        rq = self.dispatch()
+        rq = self.wait().dispatch()
         self.later(next_ms if rq.sector == self.head else far_ms)
         self.head = rq.sector + rq.nr_sectors
         return self.complete(rq)

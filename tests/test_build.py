@@ -87,7 +87,7 @@ def test_a_request_goes_through_the_core(core: Core) -> None:
     decision = lib.ss_sched_choose(sched, 1000)
     assert decision.verdict == lib.SS_DISPATCH
     assert decision.rq == rq
-    lib.ss_sched_dispatched(sched, rq, 1000)
+    lib.ss_sched_dispatched(sched, rq, decision.why, 1000)
     assert sched.head_sector == lib.ss_request_end(rq) == 16
     lib.ss_sched_completed(sched, rq, 2000)
     assert lib.ss_sched_choose(sched, 2000).verdict == lib.SS_NOTHING

@@ -50,5 +50,5 @@ def test_all_are_counted_and_served(core: tuple[Any, Any]) -> None:
     fresh = hand_over(core, d.at(50), "stream:sptf")
     assert [rq.arrival_ns for rq in fresh.pending] == [i * MS for i in range(10)]
     while fresh.pending:
-        fresh.serve()
+        fresh.wait().serve()
     assert fresh.count("arrivals") == fresh.count("completions") == 10

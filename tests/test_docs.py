@@ -210,7 +210,7 @@ def test_the_example_policy_compiles(tmp_path: Path) -> None:
     compiler = os.environ.get("CC", "cc")
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     subprocess.run(
-        [compiler, *flags, f"-I{ROOT / 'compat'}", f"-I{ROOT / 'core'}", str(source)],
+        [compiler, *flags, f"-I{ROOT / 'compat'}", f"-I{ROOT / 'core' / 'policy'}", str(source)],
         check=True,
         timeout=SECONDS,
     )

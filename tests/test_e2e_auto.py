@@ -65,17 +65,6 @@ def test_auto_is_as_good_as_the_best(small: Path) -> None:
     assert found["alone_mb_s"]["0"] > 0
 
 
-def test_the_papers_rule_does_not_see_sequences(small: Path) -> None:
-    """At 128 KiB at random cscan is best; of four readers it makes a quarter of stream's."""
-    found = document(
-        *("run", ROOT / "jobs/par-read.fio", "--owners", "none", "--profile", small),
-        *("--policy", "stream:linus,auto", "--rule", "size"),
-    )
-    stream, auto = found["runs"]
-    assert auto["choices"][-1]["policy"] == "cscan"
-    assert auto["throughput_mb_s"] < 0.3 * stream["throughput_mb_s"]
-
-
 def test_the_table_says_what_was_chosen_and_why(small: Path) -> None:
     done = streamsched("run", RANDOM, "--profile", small, "--policy", "auto", "--rule", "size")
     assert done.returncode == 0

@@ -30,7 +30,7 @@ PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8
 PAPERS_LAST_SECTOR = 976_773_167
 
 WRAPPING = (
-    "write nwcs:POLICY or ss:POLICY or stream:POLICY or turns:POLICY "
+    "write nwcs:POLICY or ss:POLICY or stream:POLICY "
     "with one of noop, deadline, cscan, sptf, linus, stride, wfq"
 )
 
@@ -111,7 +111,7 @@ def endless(tmp_path: Path) -> Path:
         (
             ["--policy", "nwcs:noop:x"],
             "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
-            "anticipatory, cooperative, cfq, nwcs, ss, stream, turns, auto",
+            "anticipatory, cooperative, cfq, nwcs, ss, stream, auto",
         ),
         (
             ["--policy", "nwcs:noop:sptf"],
@@ -204,33 +204,33 @@ def endless(tmp_path: Path) -> Path:
         ([*USB, "--on", "nbd"], WHY_USB),
         (["--disk", "ssd,usb2-2tb", "--array", "raid0:2:64k", *USB[2:]], WHY_USB),
         (
-            ["--set", "stream_time_slic=1s"],
-            "unknown tunable 'stream_time_slic'; did you mean 'stream_time_slice'?",
+            ["--set", "wait_targt=1s"],
+            "unknown tunable 'wait_targt'; did you mean 'wait_target'?",
         ),
         (
-            ["--set", "stream_time_slice=100s"],
-            "stream_time_slice=100s: must be within 1ms to 60s, or auto",
+            ["--set", "wait_target=100s"],
+            "wait_target=100s: must be within 10ms to 60s",
         ),
         (
-            ["--set", "stream_time_slice=999us"],
-            "stream_time_slice=999us: must be within 1ms to 60s, or auto",
+            ["--set", "wait_target=999us"],
+            "wait_target=999us: must be within 10ms to 60s",
         ),
-        (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
+        (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 2 to 1000"),
         (
-            ["--set", "stream_time_slice=100kb"],
-            'stream_time_slice: "kb" is not a unit of time here; write ns, us, ms or s, or auto',
-        ),
-        (
-            ["--set", "stream_time_slice=fast"],
-            'stream_time_slice: "fast" is not a value; write a number such as 124ms, or auto',
+            ["--set", "wait_target=100kb"],
+            'wait_target: "kb" is not a unit of time here; write ns, us, ms or s',
         ),
         (
-            ["--set", "stream_time_slice"],
-            "--set stream_time_slice: write TUNABLE=VALUE, as in wait_target=500ms",
+            ["--set", "wait_target=fast"],
+            'wait_target: "fast" is not a value; write a number such as 500ms',
         ),
         (
-            ["--set", "stream_time_slice="],
-            'stream_time_slice: "" is not a value; write a number such as 124ms, or auto',
+            ["--set", "wait_target"],
+            "--set wait_target: write TUNABLE=VALUE, as in wait_target=500ms",
+        ),
+        (
+            ["--set", "wait_target="],
+            'wait_target: "" is not a value; write a number such as 500ms',
         ),
         # What is said to write instead is not refused in its turn.
         (
@@ -242,12 +242,13 @@ def endless(tmp_path: Path) -> Path:
             'wait_target: "0.0001" has no unit; write a time such as 500ms',
         ),
         (
-            ["--set", "answer_time=fast"],
-            'answer_time: "fast" is not a value; write a number such as 10ms, or auto',
+            ["--set", "answer_time=10ms"],
+            "--set answer_time: it is gone: how long the head waits is learned",
         ),
         (
-            ["--set", "tolerance_factor=50"],
-            'tolerance_factor: "50" has no unit; write a percentage such as 50%',
+            ["--set", "stream_time_slice=auto"],
+            "--set stream_time_slice: it is gone: "
+            "slices follow from wait_target, which is to be set instead",
         ),
         (
             ["--set", "backward_cost=2"],
@@ -264,11 +265,6 @@ def endless(tmp_path: Path) -> Path:
         (["--set", "=5"], "--set =5: write TUNABLE=VALUE, as in wait_target=500ms"),
         (["--disk", "ssd,"], "--disk ssd,: a name is missing beside a comma"),
         (
-            ["--set", "wait_target=1s", "--set", "stream_time_slice=100ms"],
-            "wait_target does nothing while the slice is fixed; leave one of the two out, "
-            "or set stream_time_slice=auto",
-        ),
-        (
             ["--policy", "noop", "--set", "wait_target=1s"],
             "--set wait_target: noop has no tunables",
         ),
@@ -281,21 +277,6 @@ def endless(tmp_path: Path) -> Path:
 )
 def test_bad_option(options: list[str], why: str, to: Path) -> None:
     assert why_refused("run", JOB, *options, to=to) == why
-
-
-def test_a_wait_target_is_enough(tmp_path: Path) -> None:
-    """The slice follows from it, as if that had been said; other policies take no part."""
-    options = ("--policy", "deadline,stream:deadline", "--output", "json")
-    alone, both = (
-        json.loads(streamsched("run", JOB, *options, *settings).stdout)
-        for settings in (
-            ("--set", "wait_target=1000ms"),
-            ("--set", "wait_target=1s", "--set", "stream_time_slice=auto"),
-        )
-    )
-    assert alone == both
-    tunables = alone["runs"][1]["tunables"]
-    assert (tunables["wait_target"], tunables["stream_time_slice"]) == (1_000_000_000, 0)
 
 
 def test_bad_option_of_a_replay(tmp_path: Path, to: Path) -> None:
@@ -1246,7 +1227,7 @@ def test_help_of_a_command(command: str) -> None:
                 "group",
                 "none",
                 "its queue_depth",
-                "stream_time_slice=200ms",
+                "wait_target=200ms",
                 "table",
                 "json",
                 "csv",
@@ -1322,7 +1303,6 @@ def test_lists() -> None:
         "nwcs:POLICY",
         "ss:POLICY",
         "stream:POLICY",
-        "turns:POLICY",
     ):
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
@@ -1342,4 +1322,4 @@ def test_lists() -> None:
         "disksim",
     ):
         assert name in lists["formats"].stdout
-    assert re.search(r"stream_time_slice\s+124ms\s+1ms\s+60s or auto", lists["tunables"].stdout)
+    assert re.search(r"wait_target\s+500ms\s+10ms\s+60s", lists["tunables"].stdout)

@@ -57,14 +57,6 @@ RUNS: dict[str, tuple[str, dict[str, int]]] = {
         f"ss-{inner}": (f"ss:{inner}", {})
         for inner in ("noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq")
     },
-    "stream-noop": ("stream:noop", {}),
-    "stream-deadline": ("stream:deadline", {}),
-    "stream-cscan": ("stream:cscan", {}),
-    "stream-sptf": ("stream:sptf", {}),
-    "stream-linus": ("stream:linus", {}),
-    "stream-stride": ("stream:stride", {}),
-    "stream-wfq": ("stream:wfq", {}),
-    "stream-deadline-auto": ("stream:deadline", {"stream_time_slice": 0}),
 }
 
 
@@ -306,7 +298,7 @@ def test_logs_are_of_the_policies_there_are(core: Core) -> None:
     expected = {name for name, flags in policies.items() if not flags & lib.SS_WRAPPER}
     inner = [name for name in expected if policies[name] & lib.SS_WORK_CONSERVING]
     outer = [name for name, flags in policies.items() if flags & lib.SS_WRAPPER]
-    outer.remove("turns")  # its promises are bounds: tests/test_turns.py
+    outer.remove("stream")  # its promises are bounds: tests/test_stream.py
     expected |= {f"{wrapper}:{name}" for wrapper in outer for name in inner}
     assert {spec for spec, _ in RUNS.values()} == expected
     logs = {f"{name}-depth{depth}.log" for name in RUNS for depth in (1, 4)}
@@ -337,9 +329,9 @@ def test_golden_logs_wait_and_serve_everything() -> None:
             lines = (GOLDEN / f"{name}-depth{depth}.log").read_text().splitlines()
             count = dict(line.split() for line in lines[-13:])
             assert count["dispatches"] == count["completions"]
-            waits = name.startswith(("stream", "ss-", "cfq", "anti", "coop", "nwcs"))
+            waits = name.startswith(("ss-", "cfq", "anti", "coop", "nwcs"))
             # Over these nwcs soon finds that nothing comes of waiting here (nobody has
             # a weight), and stream, by its trials, that stride alone serves more.
-            vain = name in ("nwcs-noop", "nwcs-linus", "nwcs-stride", "nwcs-wfq", "stream-stride")
+            vain = name in ("nwcs-noop", "nwcs-linus", "nwcs-stride", "nwcs-wfq")
             if waits and not vain and depth == 1:
                 assert int(count["waits"]) and int(count["hits"]) and int(count["timeouts"]), name

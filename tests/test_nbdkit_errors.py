@@ -54,6 +54,14 @@ REFUSED = {
         ["{0}", "wait_target=500"],
         "wait_target=500: has no unit (ns, us, ms, s); must be within 10ms to 60s",
     ),
+    "of former versions": (
+        ["{0}", "stream_time_slice=100ms"],
+        "stream_time_slice is gone: slices follow from wait_target, which is to be set instead",
+    ),
+    "of former versions, of no policy": (
+        ["{0}", "answer_time=auto"],
+        "answer_time is gone: how long the head waits is learned",
+    ),
     "no percent sign": (
         ["{0}", "tolerance_factor=50"],
         "tolerance_factor=50: has no unit (%); must be within 0% to 1000%",

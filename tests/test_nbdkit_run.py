@@ -22,7 +22,7 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd"),
-            *("--policy", "deadline,stream:deadline", "--set", "stream_time_slice=100ms"),
+            *("--policy", "deadline,stream:deadline", "--set", "wait_target=100ms"),
             *("--output", "json"),
         ],
         capture_output=True,
@@ -37,23 +37,22 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
         assert run["disk_requests"] == 4 * 12 * 16
         assert run["counters"]["dispatches"] == 4 * 12 * 16
         assert run["efficiency"] > 0
-    assert document["runs"][1]["tunables"]["stream_time_slice"] == 100_000_000
+    assert document["runs"][1]["tunables"]["wait_target"] == 100_000_000
     assert document["runs"][1]["hits"] > 0
 
 
-def test_a_wait_target_needs_no_slice_here(tmp_path: Path) -> None:
-    """The server's slice follows from it by default, the simulator's where it is named."""
+def test_a_tunable_of_former_versions_is_refused_here_too(tmp_path: Path) -> None:
     job = tmp_path / "readers.fio"
     job.write_text("[reader]\nrw=read\nbs=64k\nsize=1m\nnumjobs=2\noffset_increment=100g\n")
     command = [Path(sys.executable).parent / "streamsched", "run", job]
-    command += ["--policy", "stream:deadline", "--set", "wait_target=300ms"]
+    command += ["--policy", "stream:deadline", "--set", "stream_time_slice=9ms"]
     for host in ([], ["--on", "nbd"]):
         done = subprocess.run([*command, *host], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        fixed = [*command, *host, "--set", "stream_time_slice=9ms"]
-        done = subprocess.run(fixed, capture_output=True, text=True, check=False)
         assert done.returncode == 2
-        assert "while the slice is fixed" in done.stderr
+        assert done.stderr == (
+            "streamsched: --set stream_time_slice: it is gone: "
+            "slices follow from wait_target, which is to be set instead\n"
+        )
 
 
 def test_run_on_nbd_refuses_what_it_cannot(tmp_path: Path) -> None:

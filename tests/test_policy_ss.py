@@ -600,7 +600,7 @@ def test_times_count_from_completion_also_in_a_full_device(core: Core) -> None:
         rq = d.send(1, number * 64, 64)
         d.remove(far)
         far = d.send(2, FAR)
-        d.lib.ss_sched_dispatched(d.sched, rq, d.now_ns)
+        d.lib.ss_sched_dispatched(d.sched, rq, d.lib.SS_WHY_ORDER, d.now_ns)
         d.pending.remove(rq)
         d.at_disk.append(rq)
         d.later(50)

@@ -20,7 +20,6 @@ from streamsched import profile as profiles
 from streamsched.choose import Selection, relative_merits
 from streamsched.diskfile import load_disk
 from streamsched.errors import UsageError
-from streamsched.profile import TUNABLES
 from streamsched.profile_measure import (
     AGED_S,
     RUN_S,
@@ -51,7 +50,7 @@ def test_the_papers_curve_is_a_plain_run() -> None:
         cell = curve_cells()[index]
         assert cell[0].size_kib == size == SIZES_KIB[index]
         for spec in ("noop", "stream:deadline"):
-            setup = Setup(DISK, spec, owners="none", tunables=TUNABLES)
+            setup = Setup(DISK, spec, owners="none")
             run = run_jobs(setup, list(processes_of(cell, DISK)))
             assert profile.curves[spec][index] == run.mb_s
     for values in profile.curves.values():
@@ -63,7 +62,7 @@ def test_a_cell_is_a_plain_run() -> None:
     profile = small_profile()
     cell = next(one for one in profile.cells if one.name == name_of(GRID[0]))
     processes = list(processes_of(GRID[0], DISK))
-    setup = Setup(DISK, "stream:deadline", owners=cell.owners, tunables=TUNABLES)
+    setup = Setup(DISK, "stream:deadline", owners=cell.owners)
     run = run_jobs(setup, processes)
     one = cell.under["stream:deadline"]
     # What the disk moved; the last requests may be under way when time is over.
@@ -83,7 +82,7 @@ def test_where_pages_are_written_while_others_are_read() -> None:
     profile = measure(DISK, specs, ("none",), grid=[cell], jobs=1, console=console)
     processes = list(processes_of(cell, DISK))
     for spec, found in profile.cells[0].under.items():
-        run = run_jobs(Setup(DISK, spec, owners="none", tunables=TUNABLES), processes)
+        run = run_jobs(Setup(DISK, spec, owners="none"), processes)
         assert run.observed and run.observed[0].now_s == pytest.approx(AGED_S, abs=0.1)
         assert all(RUN_S <= job.duration_ns / 1e9 < RUN_S + 1 for job in run.jobs)
         assert found.mb_s == run.mb_s
@@ -93,7 +92,7 @@ def test_where_pages_are_written_while_others_are_read() -> None:
     reads = {spec: found.looks.reads for spec, found in profile.cells[0].under.items()}
     assert reads["stream:deadline"] > reads["cscan"]
     merits = {spec: found.mb_s for spec, found in profile.cells[0].under.items()}
-    assert merits["stream:deadline"] > 2 * merits["cscan"]
+    assert merits["stream:deadline"] > 1.5 * merits["cscan"]
 
 
 def test_every_workload_is_there_for_both_kinds_of_owners() -> None:

@@ -11,7 +11,6 @@ from rich.console import Console
 from test_property_sim import disk_of, workload
 
 from streamsched.choose import Selection
-from streamsched.profile import TUNABLES
 from streamsched.profile_measure import measure
 from streamsched.simulate import Setup, run_jobs
 
@@ -36,7 +35,7 @@ def test_auto_does_no_harm_on_generated_work() -> None:
         work = list(dataclasses.replace(one, depth=1).lasting().processes)
         plain = Setup(disk, "auto", owners=one.owners)
         fixed = {
-            spec: run_jobs(dataclasses.replace(plain, policy=spec, tunables=TUNABLES), work)
+            spec: run_jobs(dataclasses.replace(plain, policy=spec), work)
             for spec in profile.policies
         }
         limit = Selection(profile, one.owners).longest_wait_ms

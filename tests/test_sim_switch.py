@@ -53,7 +53,7 @@ def run(
 
 
 def test_nothing_is_lost_and_all_is_counted() -> None:
-    changes = {50: "stream:deadline", 600: "cfq", 1200: "noop", 1800: "stream:sptf"}
+    changes = {50: "stream:deadline", 400: "cfq", 800: "noop", 1200: "stream:sptf"}
     result, rows, done = run(Setup(DISK, "deadline"), changes)
     assert [job.bytes for job in result.jobs] == [one.io_bytes for one in WORK]
     assert done[-1] == 4
@@ -123,12 +123,12 @@ def test_the_new_one_decides() -> None:
 
 
 def test_what_was_set_holds_for_who_comes_later() -> None:
-    """The first has no slices; with such short ones the second changes places more often."""
+    """The first has no turns; with short ones the second changes places more often."""
     readers = [
-        process(0, io=24 * MIB, bs=64 * KIB),
-        process(1, offset=100 * GIB, io=24 * MIB, bs=64 * KIB),
+        process(0, io=96 * MIB, bs=64 * KIB),
+        process(1, offset=100 * GIB, io=96 * MIB, bs=64 * KIB),
     ]
-    short = (("stream_time_slice", 20 * MS),)
+    short = (("wait_target", 50 * MS),)
     ended = [
         run(Setup(DISK, "noop", tunables=tunables), {1000: "stream:noop"}, readers)[0]
         for tunables in ((), short)

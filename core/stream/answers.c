@@ -20,6 +20,16 @@ static u64 cost_ns(const struct ss_policy *policy, const struct ss_request *rq)
 				rq->sector);
 }
 
+/* With several requests at once the drive may do better than by distance. */
+static u64 instead_cost_ns(const struct ss_policy *policy,
+			   const struct ss_request *rq)
+{
+	const struct parties *all = policy->state;
+	u64 together_ns = all->answer.together_ns;
+
+	return min_t(u64, cost_ns(policy, rq), together_ns ?: U64_MAX);
+}
+
 void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
 		       u64 now_ns)
 {
@@ -37,7 +47,7 @@ void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
 
 		if (choice.verdict != SS_DISPATCH)
 			return;
-		instead_ns = cost_ns(policy, choice.rq);
+		instead_ns = instead_cost_ns(policy, choice.rq);
 	}
 	won = ss_pause_note(policy, &answer->pause, now_ns - answer->since_ns,
 			    (s64)instead_ns - (s64)cost_ns(policy, rq));
@@ -55,7 +65,7 @@ void ss_answer_dispatched(const struct ss_policy *policy,
 	if (rq != answer->rq && all->turn == &all->rest)
 		answer->began_ns = now_ns;
 	if (answer->open)
-		answer->instead_ns = cost_ns(policy, rq);
+		answer->instead_ns = instead_cost_ns(policy, rq);
 	answer->rq = NULL;
 	answer->last = rq;
 }
@@ -127,16 +137,17 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns)
 	if (!ss_answer_pays(all) || list_empty(&all->rest.age))
 		return ss_nothing();
 	oldest = list_first_entry(&all->rest.age, struct ss_request, age_node);
-	if (all->rest.nr_in_flight)
-		return ss_wait(SS_FOREVER);
+	if (nr_moving(policy) && now_ns < stuck_at_ns(policy))
+		return ss_because(ss_wait(stuck_at_ns(policy)), SS_WHY_DRAIN);
 	if (slice_is_over(policy, now_ns)) {
 		if (oldest == answer->rq)
 			oldest = list_next_entry(oldest, age_node);
-		return ss_dispatch(oldest);
+		return ss_because(ss_dispatch(oldest), SS_WHY_OLDEST);
 	}
 	if (answer->rq)
-		return ss_dispatch(answer->rq);
-	return now_ns < ss_answer_until_ns(all) ?
-		       ss_wait(ss_answer_until_ns(all)) :
-		       ss_nothing();
+		return ss_because(ss_dispatch(answer->rq), SS_WHY_ANSWER);
+	if (now_ns < ss_answer_until_ns(all))
+		return ss_because(ss_wait(ss_answer_until_ns(all)),
+				  SS_WHY_PAUSE);
+	return ss_nothing();
 }

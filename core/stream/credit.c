@@ -33,7 +33,7 @@ void ss_credit_charge(const struct ss_policy *policy, struct party *party,
 {
 	pay(policy->state, party, now_ns);
 	party->debt_ns = min_t(u64, party->debt_ns + used_ns,
-			       policy->value[TURNS_WAIT_TARGET]);
+			       policy->value[STREAM_WAIT_TARGET]);
 }
 
 void ss_credit_arrived(const struct ss_policy *policy, struct party *party,

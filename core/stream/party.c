@@ -79,12 +79,6 @@ static struct party *new_candidate(struct parties *all, struct ss_request *rq)
 	return s;
 }
 
-static bool is_established(const struct ss_policy *policy,
-			   const struct party *s)
-{
-	return s->size >= policy->value[TURNS_THRESHOLD];
-}
-
 /* What going on from @s with a request at @sector costs, waiting included. */
 static u64 child_cost_ns(const struct ss_policy *policy, const struct party *s,
 			 u64 sector, u64 now_ns)
@@ -163,20 +157,30 @@ static struct party *find_stream(const struct ss_policy *policy,
 	return candidate ? candidate : s;
 }
 
+void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
+		   struct party *party, u64 now_ns)
+{
+	ss_party_take(policy, rq, true, now_ns);
+	ss_party_add(policy, party, rq, now_ns);
+}
+
+void ss_party_has_members(struct ss_policy *policy, struct party *party,
+			  u64 now_ns)
+{
+	while (!list_empty(&party->members))
+		ss_party_move(policy,
+			      list_first_entry(&party->members,
+					       struct ss_request, member_node),
+			      party, now_ns);
+}
+
 /* A candidate is long enough: what is pending of it is its own from now on. */
 static void establish(struct ss_policy *policy, struct party *s, u64 from,
 		      u64 now_ns)
 {
 	struct parties *all = policy->state;
 
-	while (!list_empty(&s->members)) {
-		struct ss_request *rq = list_first_entry(&s->members,
-							 struct ss_request,
-							 member_node);
-
-		ss_party_take(policy, rq, true, now_ns);
-		ss_party_add(policy, s, rq, now_ns);
-	}
+	ss_party_has_members(policy, s, now_ns);
 	s->turn_ended_ns = now_ns;
 	/* It began in this turn, and the turn is its own from now on. */
 	if (all->turn == &all->rest &&
@@ -185,6 +189,7 @@ static void establish(struct ss_policy *policy, struct party *s, u64 from,
 		if (!others_wait(all, &all->rest))
 			all->began_ns = all->answer.began_ns;
 		all->turn = s;
+		ss_turn_note_late(policy);
 	}
 	ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED, s->end_sector,
 		      s->size);
@@ -202,7 +207,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	if (is_flat(policy))
 		return &all->rest;
 	if (!ss_request_is_awaited(rq))
-		return &all->async;
+		return all->trial.inner ? &all->rest : &all->async;
 	s = find_stream(policy, rq, now_ns);
 	if (!s)
 		return &all->rest;
@@ -214,12 +219,14 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	s->nr_open++;
 	rq->stream = s;
 	list_del(&s->node);
-	if (!is_established(policy, s)) {
+	if (!ss_party_is_established(policy, s)) {
 		list_add_tail(&s->node, &all->candidates);
 		return &all->rest;
 	}
 	list_add_tail(&s->node, &all->known);
-	if (s->size == policy->value[TURNS_THRESHOLD])
+	if (all->trial.inner)
+		return &all->rest;
+	if (s->size == policy->value[STREAM_THRESHOLD])
 		establish(policy, s, from, now_ns);
 	return s;
 }
@@ -230,14 +237,14 @@ void ss_party_add(struct ss_policy *policy, struct party *party,
 	struct parties *all = policy->state;
 
 	if (party == &all->rest) {
-		rq->stream_size = IN_INNER;
+		rq->in_party = false;
 		policy->inner->ops->arrived(policy->inner, rq, now_ns);
 		if (rq->stream)
 			list_add_tail(&rq->member_node,
 				      &((struct party *)rq->stream)->members);
 	} else {
 		rq->stream = party;
-		rq->stream_size = IN_PARTY;
+		rq->in_party = true;
 		/* Only the inner policy lets requests expire. */
 		rq->expires_ns = SS_FOREVER;
 		ss_sorted_add(&party->sorted, rq);

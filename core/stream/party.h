@@ -9,7 +9,8 @@
  * Write-back is the last party (party.c). One party has the disk at a time, for
  * a slice (slice.c, choose.c). If the party has nothing to do the head waits
  * for it as long as that has paid (wait.c). Head time is charged to the party
- * that uses it, and an idle party with credit interrupts (credit.c).
+ * that uses it, and an idle party with credit interrupts (credit.c). Where the
+ * inner policy alone serves more, and nobody less, it has everything (trial.c).
  */
 #ifndef SS_PARTY_H
 #define SS_PARTY_H
@@ -26,10 +27,10 @@
 #include <linux/types.h>
 
 enum {
-	TURNS_THRESHOLD,
-	TURNS_WAIT_TARGET,
-	TURNS_BACKWARD,
-	TURNS_TUNABLES,
+	STREAM_THRESHOLD,
+	STREAM_WAIT_TARGET,
+	STREAM_BACKWARD,
+	STREAM_TUNABLES,
 };
 
 /*
@@ -37,12 +38,6 @@ enum {
  * fit. Double: 36 KiB of state, and each arrival looks at twice as many.
  */
 #define NR_STREAMS 96
-
-/* In which queue a pending request is: ss_request.stream_size. */
-enum where {
-	IN_INNER, /* of the inner policy: the request is the rest's */
-	IN_PARTY, /* of the party in ss_request.stream */
-};
 
 /* When a party's next request comes, and what waiting for it has won. */
 struct pause {
@@ -65,6 +60,7 @@ struct party {
 	u64 debt_ns; /* head time used beyond its part, at: */
 	u64 debt_at_ns;
 	u64 service_ns; /* from completion to completion, mean */
+	u64 done[2]; /* sectors, in the last turns and under the inner policy */
 	struct pause pause;
 	u32 size; /* members so far */
 	u32 weight; /* of its slice */
@@ -83,7 +79,28 @@ struct answer {
 	u64 since_ns; /* and since when */
 	u64 began_ns; /* its slice */
 	u64 instead_ns; /* what serving last instead costs */
+	u64 together_ns; /* a request of the rest with others in the drive */
 	bool open; /* there has been no arrival since */
+};
+
+enum trial_part {
+	TRIAL_OWN, /* turns, until the next trial */
+	TRIAL_SETTLES, /* the inner policy has everything, for a trial */
+	TRIAL_MEASURES, /* ... and is measured */
+	TRIAL_INNER, /* ... and keeps it */
+	TRIAL_CHECKS, /* turns again, for a trial */
+};
+
+/* Turns or the inner policy alone (trial.c). */
+struct trial {
+	enum trial_part part;
+	bool inner; /* the inner policy has everything */
+	bool won; /* the inner policy, last time */
+	u32 alike; /* trials that ended alike since, up to TRIAL_DOUBLED */
+	u64 since_ns; /* this part began, */
+	u64 until_ns; /* and ends */
+	u64 held_ns; /* the head has waited in it */
+	u64 window_ns[2]; /* how long the done sectors took */
 };
 
 /* All of the policy's run-time state; its settings are its tunables. */
@@ -97,14 +114,20 @@ struct parties {
 	u32 nr_light; /* of those: with a light_at_ns */
 	struct party *turn; /* whose turn it is, or NULL */
 	u64 began_ns; /* when it began */
+	u64 late_ns; /* from then on somebody has waited beyond the target */
 	struct party *back; /* interrupted by the turn, or NULL */
 	u64 back_used_ns; /* how much of its slice it had used */
 	u64 back_sector; /* and where the head was */
 	const struct ss_request *first; /* of a turn, in flight, or NULL */
 	bool holding; /* the head waits for the turn's party */
+	struct pause
+		young; /* the ledger of all whose stream is new, together */
 	u64 switch_ns; /* what the first request of a turn costs, mean */
 	u64 charged_ns; /* up to when head time is charged */
+	u32 nr_stuck; /* in flight, no longer waited for */
+	u64 stuck_ns; /* ... all dispatched before that */
 	struct answer answer;
+	struct trial trial;
 	struct party rest;
 	struct party async;
 	struct party stream[NR_STREAMS];
@@ -119,7 +142,7 @@ static inline const struct ss_policy *inner_of(const struct ss_policy *policy)
 static inline struct party *party_of(struct parties *all,
 				     const struct ss_request *rq)
 {
-	return rq->stream_size == IN_PARTY ? rq->stream : &all->rest;
+	return rq->in_party ? rq->stream : &all->rest;
 }
 
 static inline bool is_idle(const struct party *party)
@@ -141,6 +164,26 @@ static inline u32 weight_sum(const struct parties *all)
 	if (all->turn && !all->turn->nr_pending)
 		sum += all->turn->weight;
 	return max_t(u32, sum, 1);
+}
+
+/*
+ * How many in flight have to be waited for. A command that has not come back
+ * for long (the drive or what is behind it may be trying again) holds nobody.
+ */
+static inline u32 nr_moving(const struct ss_policy *policy)
+{
+	const struct parties *all = policy->state;
+	u32 nr = policy->sched->nr_in_flight;
+
+	return nr - min_t(u32, nr, all->nr_stuck);
+}
+
+/* Until when they are waited for. */
+static inline u64 stuck_at_ns(const struct ss_policy *policy)
+{
+	const struct parties *all = policy->state;
+
+	return all->charged_ns + policy->value[STREAM_WAIT_TARGET];
 }
 
 /* Is somebody else pending? */
@@ -171,9 +214,34 @@ void ss_party_init_all(struct ss_policy *policy);
 struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 			    u64 now_ns);
 
+/* Is stream @s long enough to be a party? */
+static inline bool ss_party_is_established(const struct ss_policy *policy,
+					   const struct party *s)
+{
+	return s->size >= policy->value[STREAM_THRESHOLD];
+}
+
+/* Is it so new that its own pauses say little? */
+static inline bool ss_party_is_young(const struct ss_policy *policy,
+				     const struct party *party)
+{
+	const struct parties *all = policy->state;
+
+	return party != &all->rest &&
+	       party->size < 2 * policy->value[STREAM_THRESHOLD];
+}
+
 /* Puts @rq into the queue of @party. */
 void ss_party_add(struct ss_policy *policy, struct party *party,
 		  struct ss_request *rq, u64 now_ns);
+
+/* Moves the pending @rq into the queue of @party. */
+void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
+		   struct party *party, u64 now_ns);
+
+/* What the inner policy has of the established @party becomes its own. */
+void ss_party_has_members(struct ss_policy *policy, struct party *party,
+			  u64 now_ns);
 
 /* Takes @rq, dispatched or @removed, out of its party's queue. */
 void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
@@ -205,6 +273,10 @@ void ss_pause_ends(const struct ss_policy *policy, struct party *party,
  */
 bool ss_pause_note(const struct ss_policy *policy, struct pause *pause,
 		   u64 pause_ns, s64 saves_ns);
+
+/* The head has waited for @party in vain. Its next request may never come. */
+void ss_pause_in_vain(const struct ss_policy *policy,
+		      const struct party *party);
 
 /* Has it paid to wait? */
 static inline bool ss_pause_pays(const struct pause *pause)
@@ -268,6 +340,9 @@ u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others);
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 		     u64 now_ns);
 
+/* A turn begins: from when on has somebody waited for too long? */
+void ss_turn_note_late(const struct ss_policy *policy);
+
 /* @rq of @party goes to the disk: a turn may begin with it. */
 void ss_turn_dispatched(struct ss_policy *policy, struct party *party,
 			const struct ss_request *rq, u64 now_ns);
@@ -279,10 +354,21 @@ void ss_turn_completed(struct ss_policy *policy, struct party *party,
 /* Counts waits: is the head idle for the turn's party by now? */
 void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns);
 
+/* ---- trial.c ---- */
+
+/* At each arrival and completion: is it time to try the other way? */
+void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns);
+
+/* @rq is done. */
+void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq);
+
 /* ---- choose.c ---- */
 
 /* What would be done if nobody went on at the place that is served. */
 struct ss_decision ss_turn_instead(const struct ss_policy *policy, u64 now_ns);
+
+/* Since when has the party but @turn waited that has waited longest? */
+u64 ss_turn_oldest_ns(const struct parties *all, const struct party *turn);
 
 struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
 				  const struct ss_request *skip);

@@ -19,7 +19,7 @@ static void mean_add(u64 *mean, u64 value)
 u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others)
 {
 	const struct parties *all = policy->state;
-	u64 target_ns = policy->value[TURNS_WAIT_TARGET];
+	u64 target_ns = policy->value[STREAM_WAIT_TARGET];
 	u64 slice = target_ns - min_t(u64, target_ns, all->switch_ns);
 
 	slice = div_u64(slice, max_t(u32, others, 1));
@@ -30,13 +30,31 @@ bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 		     u64 now_ns)
 {
 	const struct parties *all = policy->state;
-	u64 drains_ns = party->nr_in_flight * party->service_ns;
+	u64 ends_ns = now_ns + party->nr_in_flight * party->service_ns;
+	u64 slice_ns = ss_turn_slice_ns(policy, weight_sum(all) - 1);
 
-	return others_wait(all, party) &&
-	       now_ns + drains_ns >=
-		       all->began_ns +
-			       ss_turn_slice_ns(policy, weight_sum(all) - 1) *
-				       party->weight;
+	if (!others_wait(all, party))
+		return false;
+	/* Who came while fewer took turns would wait for too long. */
+	if (ends_ns >= all->late_ns)
+		slice_ns = LEAST_SWITCHES * all->switch_ns;
+	return ends_ns >= all->began_ns + slice_ns * party->weight;
+}
+
+static void tell(const struct ss_policy *policy, enum ss_event event,
+		 const struct party *party)
+{
+	ss_sched_tell(policy->sched, event, party->end_sector, party->size);
+}
+
+void ss_turn_note_late(const struct ss_policy *policy)
+{
+	struct parties *all = policy->state;
+
+	all->late_ns = ss_turn_oldest_ns(all, all->turn);
+	if (all->late_ns != SS_FOREVER)
+		all->late_ns += policy->value[STREAM_WAIT_TARGET] +
+				ss_turn_slice_ns(policy, weight_sum(all) - 1);
 }
 
 /* The head goes there for a light party and will come back. */
@@ -66,6 +84,8 @@ static void pass(struct ss_policy *policy, struct party *party,
 
 	if (all->holding) {
 		policy->sched->counters.timeouts++;
+		tell(policy, SS_EVENT_TIMEOUT, before);
+		ss_pause_in_vain(policy, before);
 		all->holding = false;
 	}
 	if (rq == all->answer.rq) {
@@ -92,9 +112,11 @@ static void pass(struct ss_policy *policy, struct party *party,
 	if (before) {
 		before->turn_ended_ns = now_ns;
 		policy->sched->counters.slices_ended++;
+		tell(policy, SS_EVENT_SLICE_ENDED, before);
 	}
 	all->turn = party;
 	all->first = rq;
+	ss_turn_note_late(policy);
 }
 
 void ss_turn_dispatched(struct ss_policy *policy, struct party *party,
@@ -102,8 +124,14 @@ void ss_turn_dispatched(struct ss_policy *policy, struct party *party,
 {
 	struct parties *all = policy->state;
 
+	if (now_ns >= stuck_at_ns(policy) && nr_moving(policy) > 1) {
+		all->nr_stuck = policy->sched->nr_in_flight - 1;
+		all->stuck_ns = now_ns;
+	}
 	if (policy->sched->nr_in_flight == 1) {
 		/* The head was kept idle for the turn's party. */
+		if (all->turn && all->holding)
+			all->trial.held_ns += now_ns - all->charged_ns;
 		if (all->turn && all->holding)
 			ss_credit_charge(policy, all->turn,
 					 now_ns - all->charged_ns, now_ns);
@@ -140,7 +168,11 @@ void ss_turn_completed(struct ss_policy *policy, struct party *party,
 	struct parties *all = policy->state;
 	u64 since_ns = max_t(u64, all->charged_ns, rq->dispatch_ns);
 
+	if (all->nr_stuck && rq->dispatch_ns < all->stuck_ns)
+		all->nr_stuck--;
 	mean_add(&party->service_ns, now_ns - since_ns);
+	if (party == &all->rest && party->nr_in_flight)
+		mean_add(&all->answer.together_ns, now_ns - since_ns);
 	ss_credit_charge(policy, party, now_ns - since_ns, now_ns);
 	all->charged_ns = now_ns;
 	if (rq == all->first)
@@ -157,6 +189,8 @@ void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns)
 	if (all->holding) {
 		if (turn->nr_pending) {
 			policy->sched->counters.hits++;
+			tell(policy, SS_EVENT_HIT, turn);
+			all->trial.held_ns += now_ns - all->charged_ns;
 			ss_credit_charge(policy, turn, now_ns - all->charged_ns,
 					 now_ns);
 			all->charged_ns = now_ns;
@@ -169,5 +203,6 @@ void ss_turn_note_holding(const struct ss_policy *policy, u64 now_ns)
 	    !ss_turn_is_over(policy, turn, now_ns)) {
 		all->holding = true;
 		policy->sched->counters.waits++;
+		tell(policy, SS_EVENT_HELD, turn);
 	}
 }

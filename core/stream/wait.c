@@ -78,21 +78,37 @@ bool ss_pause_note(const struct ss_policy *policy, struct pause *pause,
 void ss_pause_ends(const struct ss_policy *policy, struct party *party,
 		   u64 now_ns)
 {
-	const struct parties *all = policy->state;
+	struct parties *all = policy->state;
 	u64 pause_ns = now_ns - party->idle_since_ns;
+	bool contended = party->contended || others_work(policy, party);
 
-	if (party->contended || others_work(policy, party))
+	if (contended && ss_party_is_young(policy, party) &&
+	    ss_party_is_established(policy, party) &&
+	    pause_ns <= ss_pause_limit_ns(all, &party->pause))
+		book(all, &all->young, (s64)all->switch_ns - (s64)pause_ns);
+	if (contended)
 		ss_pause_note(policy, &party->pause, pause_ns,
 			      (s64)all->switch_ns);
 	else
 		note(&party->pause, min_t(u64, pause_ns, 2 * longest_ns(all)));
 }
 
+void ss_pause_in_vain(const struct ss_policy *policy, const struct party *party)
+{
+	struct parties *all = policy->state;
+
+	if (ss_party_is_young(policy, party))
+		book(all, &all->young,
+		     -(s64)ss_pause_limit_ns(all, &party->pause));
+}
+
 u64 ss_pause_until_ns(const struct ss_policy *policy, const struct party *party)
 {
 	const struct parties *all = policy->state;
 
-	if (!ss_pause_pays(&party->pause) || party == &all->async)
+	if (!party->idle_since_ns || party == &all->async ||
+	    !ss_pause_pays(&party->pause) ||
+	    (ss_party_is_young(policy, party) && !ss_pause_pays(&all->young)))
 		return 0;
 	return party->idle_since_ns + ss_pause_limit_ns(all, &party->pause);
 }

@@ -10,7 +10,7 @@
  * another one, time passes. Members read the clock in another order than they
  * come. In the end everything pending is served.
  */
-#include "../../core/array.h"
+#include "../../core/array/array.h"
 #include "check.h"
 
 #include <linux/kernel.h>
@@ -30,8 +30,6 @@
 #define SLICE_MOST_NS (60ULL * SS_SEC)
 /* Questions in a row without another answer than to wait. */
 #define WAITS_MOST 100000
-/* Below that it follows from the target, and more is decided. */
-#define AUTO_BELOW 64
 
 enum slot_state { FREE, PENDING, IN_FLIGHT };
 
@@ -160,7 +158,7 @@ static void dispatch(u32 member, struct ss_request *rq, u64 at_ns)
 
 	CHECK(slot >= slots && slot < slots + SLOTS);
 	CHECK(slot->state == PENDING && slot->member == member);
-	ss_sched_dispatched(&sched[member], rq, at_ns);
+	ss_sched_dispatched(&sched[member], rq, SS_WHY_ORDER, at_ns);
 	slot->state = IN_FLIGHT;
 	in_flight[member]++;
 }
@@ -364,9 +362,8 @@ static void begin(void)
 		reader_at[i] = i * (geometry.capacity_sectors / 128 / READERS);
 	for (i = 0; i < nr_members; i++) {
 		CHECK(!ss_sched_init(&sched[i], spec, SPAN, why, sizeof(why)));
-		ss_sched_tune(&sched[i], "stream_time_slice",
-			      slice < AUTO_BELOW ? 0 : slice * SS_MSEC, 0, why,
-			      sizeof(why));
+		ss_sched_tune(&sched[i], "wait_target", (10 + slice) * SS_MSEC,
+			      0, why, sizeof(why));
 	}
 	for (i = 0; i < ARRAYS; i++) {
 		arrays[i].lock = lock;

@@ -122,19 +122,6 @@ static struct slot *slot_in(enum slot_state state, u32 nth)
 	return NULL;
 }
 
-/* Of these stream counts the pending ones. */
-static u32 nr_awaited_writes(void)
-{
-	u32 i, nr = 0;
-
-	if (strcmp(host.sched.policy[0].ops->name, "stream"))
-		return 0;
-	for (i = 0; i < SLOTS; i++)
-		if (host.slot[i].state == PENDING)
-			nr += ss_request_is_awaited_write(&host.slot[i].rq);
-	return nr;
-}
-
 /* On a list in order of age: is the next one, if it is a request, older? */
 static void check_order(const struct list_head *node, size_t node_at)
 {
@@ -161,8 +148,8 @@ static void check_ages(void)
 		if (slot->state != PENDING)
 			continue;
 		CHECK(slot->rq.arrival_ns == slot->oldest_ns);
-		/* With turns it is the inner policy's only for a while. */
-		if (strcmp(policy->ops->name, "turns"))
+		/* In a party's queue nothing expires. */
+		if (strcmp(policy->ops->name, "stream"))
 			CHECK(slot->rq.expires_ns == slot->expires_ns);
 		/* linus has its requests in order of position. */
 		if (strcmp(inner->ops->name, "linus"))
@@ -177,8 +164,6 @@ static void check_ages(void)
 static void check_counts(void)
 {
 	const struct ss_counters *counters = &host.sched.counters;
-
-	CHECK(host.sched.nr_awaited_writes == nr_awaited_writes());
 
 	CHECK(host.sched.nr_pending == host.nr_pending);
 	CHECK(host.sched.nr_in_flight == host.nr_in_flight);
@@ -253,7 +238,7 @@ static u64 idle_bound_ns(const struct ss_policy *policy)
 	u32 i;
 
 	/* Half as much again as a switch, which is two random ones at most. */
-	if (!strcmp(policy->ops->name, "turns"))
+	if (!strcmp(policy->ops->name, "stream"))
 		return 3 * host.random_ns;
 
 	for (i = 0; i < policy->ops->nr_tunables; i++) {
@@ -308,7 +293,8 @@ static struct ss_decision ask(void)
 	remember();
 	first = ss_sched_choose(&host.sched, host.now_ns);
 	second = ss_sched_choose(&host.sched, host.now_ns);
-	CHECK(first.verdict == second.verdict);
+	CHECK(first.verdict == second.verdict && first.why == second.why);
+	CHECK(first.why < SS_WHYS);
 	if (first.verdict == SS_DISPATCH)
 		CHECK(first.rq == second.rq);
 	if (first.verdict == SS_WAIT)
@@ -322,20 +308,23 @@ static struct ss_decision ask(void)
 		check_wait(policy, first.until_ns);
 	}
 	host.late = NULL;
-	if (policy->inner && policy->ops->expired)
+	/* For stream it is late in its party's turn only. */
+	if (policy->inner && policy->ops->expired &&
+	    strcmp(policy->ops->name, "stream"))
 		host.late = policy->ops->expired(policy, host.now_ns);
 	if (host.late)
 		check_late(policy, first);
 	return first;
 }
 
-static void obey(struct ss_request *rq)
+static void obey(struct ss_decision decision)
 {
+	struct ss_request *rq = decision.rq;
 	struct slot *slot = slot_of(rq);
 	bool was_idle = !host.nr_in_flight;
 
 	tell("dispatch", rq);
-	ss_sched_dispatched(&host.sched, rq, host.now_ns);
+	ss_sched_dispatched(&host.sched, rq, decision.why, host.now_ns);
 	slot->state = IN_FLIGHT;
 	host.nr_pending--;
 	host.nr_in_flight++;
@@ -549,13 +538,12 @@ static void tune(void)
 		value = row->max + 1;
 		break;
 	case 4:
-		value = row->word ? row->word_value : row->initial;
+		value = row->initial;
 		break;
 	default:
 		value = row->min + (row->max - row->min) / 65536 * next_u16();
 	}
-	valid = (value >= row->min && value <= row->max) ||
-		(row->word && value == row->word_value);
+	valid = value >= row->min && value <= row->max;
 	tell_number(row->name, value);
 	remember();
 	error = ss_sched_tune(&host.sched, row->name, value, host.now_ns, why,
@@ -616,7 +604,7 @@ static void step(bool patient)
 	for (;;) {
 		decision = ask();
 		if (decision.verdict == SS_DISPATCH)
-			obey(decision.rq);
+			obey(decision);
 		if (decision.verdict != SS_WAIT || !patient ||
 		    host.nr_in_flight)
 			return;

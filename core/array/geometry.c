@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where the sectors of an array are on its members. See geometry.h.
+ *
+ * RAID 0 and RAID 10 lay the chunks' copies out row by row: copy k of chunk c
+ * stands in place c * copies + k. With an odd number of members a chunk of
+ * RAID 10 may have its second copy in the next row.
+ */
+#include "geometry.h"
+#include "../say.h"
+
+#include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+static int refuse(char *why, size_t why_bytes, const char *before, u64 number,
+		  const char *after)
+{
+	why[0] = 0;
+	ss_say(why, why_bytes, before);
+	ss_say_number(why, why_bytes, number);
+	ss_say(why, why_bytes, after);
+	return -EINVAL;
+}
+
+static int check(const struct ss_array_geometry *geometry, char *why,
+		 size_t why_bytes)
+{
+	u32 chunk = geometry->chunk_sectors, least = 1, i;
+
+	if (geometry->level > SS_ARRAY_RAID10)
+		return refuse(why, why_bytes, "level number ", geometry->level,
+			      " is none of linear, RAID 0, RAID 5 and RAID 10");
+	if (geometry->nr_members < 2 || geometry->nr_members > SS_ARRAY_MEMBERS)
+		return refuse(why, why_bytes, "an array has 2 to 32 members, ",
+			      geometry->nr_members, " is not among that");
+	if (geometry->level == SS_ARRAY_RAID5 &&
+	    geometry->layout > SS_ARRAY_RIGHT_SYMMETRIC)
+		return refuse(why, why_bytes, "RAID 5 layout number ",
+			      geometry->layout,
+			      " is none of the four that are known, 0 to 3");
+	if (geometry->level != SS_ARRAY_LINEAR) {
+		if (chunk < SS_ARRAY_CHUNK_LEAST ||
+		    chunk > SS_ARRAY_CHUNK_MOST || chunk % 8)
+			return refuse(
+				why, why_bytes, "a chunk of ", chunk,
+				" sectors: it must be a multiple of 8, from 8 to 2048 (4 KiB to 1 MiB)");
+		least = chunk;
+	}
+	for (i = 0; i < geometry->nr_members; i++) {
+		if (geometry->member_sectors[i] < least)
+			return refuse(why, why_bytes, "member ", i,
+				      " has no room for a single chunk");
+		if (geometry->member_sectors[i] > SS_ARRAY_SECTORS_MOST ||
+		    geometry->start_sector[i] > SS_ARRAY_SECTORS_MOST)
+			return refuse(why, why_bytes, "member ", i,
+				      " has more than 2^48 sectors");
+	}
+	return 0;
+}
+
+int ss_array_geometry_init(struct ss_array_geometry *geometry, char *why,
+			   size_t why_bytes)
+{
+	u64 smallest = U64_MAX, all = 0, chunks;
+	u32 i;
+
+	if (check(geometry, why, why_bytes))
+		return -EINVAL;
+	for (i = 0; i < geometry->nr_members; i++) {
+		smallest = min_t(u64, smallest, geometry->member_sectors[i]);
+		all += geometry->member_sectors[i];
+	}
+	geometry->copies = geometry->level == SS_ARRAY_RAID10 ? 2 : 1;
+	geometry->data_members = geometry->nr_members;
+	if (geometry->level == SS_ARRAY_LINEAR) {
+		geometry->rows = 0;
+		geometry->capacity_sectors = all;
+		return 0;
+	}
+	geometry->rows = div_u64(smallest, geometry->chunk_sectors);
+	chunks = geometry->rows * geometry->nr_members;
+	if (geometry->level == SS_ARRAY_RAID5) {
+		geometry->data_members--;
+		chunks -= geometry->rows;
+	} else if (geometry->level == SS_ARRAY_RAID10) {
+		geometry->data_members = max_t(u32, 1,
+					       geometry->nr_members / 2);
+		chunks /= 2;
+	}
+	geometry->capacity_sectors = chunks * geometry->chunk_sectors;
+	return 0;
+}
+
+u32 ss_array_parity_member(const struct ss_array_geometry *geometry, u64 row)
+{
+	u64 turn;
+
+	div64_u64_rem(row, geometry->nr_members, &turn);
+	if (geometry->layout == SS_ARRAY_RIGHT_ASYMMETRIC ||
+	    geometry->layout == SS_ARRAY_RIGHT_SYMMETRIC)
+		return (u32)turn;
+	return geometry->nr_members - 1 - (u32)turn;
+}
+
+static bool is_symmetric(const struct ss_array_geometry *geometry)
+{
+	return geometry->layout == SS_ARRAY_LEFT_SYMMETRIC ||
+	       geometry->layout == SS_ARRAY_RIGHT_SYMMETRIC;
+}
+
+static void linear_map(const struct ss_array_geometry *geometry, u64 sector,
+		       struct ss_array_place *place)
+{
+	u32 member = 0;
+
+	while (sector >= geometry->member_sectors[member])
+		sector -= geometry->member_sectors[member++];
+	place->member = member;
+	place->sector = geometry->start_sector[member] + sector;
+	place->run_sectors = geometry->member_sectors[member] - sector;
+}
+
+void ss_array_map(const struct ss_array_geometry *geometry, u64 sector,
+		  u32 copy, struct ss_array_place *place)
+{
+	u64 within, column, row, chunk;
+
+	if (geometry->level == SS_ARRAY_LINEAR) {
+		linear_map(geometry, sector, place);
+		return;
+	}
+	chunk = div64_u64_rem(sector, geometry->chunk_sectors, &within);
+	if (geometry->level == SS_ARRAY_RAID5) {
+		u32 parity;
+
+		row = div64_u64_rem(chunk, geometry->data_members, &column);
+		parity = ss_array_parity_member(geometry, row);
+		if (is_symmetric(geometry)) {
+			column += parity + 1;
+			if (column >= geometry->nr_members)
+				column -= geometry->nr_members;
+		} else if (column >= parity) {
+			column++;
+		}
+	} else {
+		row = div64_u64_rem(chunk * geometry->copies + copy,
+				    geometry->nr_members, &column);
+	}
+	place->member = (u32)column;
+	place->sector = geometry->start_sector[column] +
+			row * geometry->chunk_sectors + within;
+	place->run_sectors = geometry->chunk_sectors - within;
+}
+
+/* RAID 5: which of the row's chunks of data @member has, of which parity's. */
+static u32 column_of(const struct ss_array_geometry *geometry, u32 member,
+		     u32 parity)
+{
+	if (!is_symmetric(geometry))
+		return member < parity ? member : member - 1;
+	return member > parity ? member - parity - 1 :
+				 member + geometry->nr_members - parity - 1;
+}
+
+static enum ss_array_kind linear_unmap(const struct ss_array_geometry *geometry,
+				       u32 member, u64 sector,
+				       u64 *virtual_sector, u64 *run_sectors)
+{
+	u64 before = 0;
+	u32 i;
+
+	if (sector >= geometry->member_sectors[member])
+		return SS_ARRAY_OUTSIDE;
+	for (i = 0; i < member; i++)
+		before += geometry->member_sectors[i];
+	*virtual_sector = before + sector;
+	*run_sectors = geometry->member_sectors[member] - sector;
+	return SS_ARRAY_DATA;
+}
+
+enum ss_array_kind ss_array_unmap(const struct ss_array_geometry *geometry,
+				  u32 member, u64 sector, u64 *virtual_sector,
+				  u64 *run_sectors)
+{
+	u64 row, within, chunk;
+	enum ss_array_kind kind = SS_ARRAY_DATA;
+
+	if (sector < geometry->start_sector[member])
+		return SS_ARRAY_OUTSIDE;
+	sector -= geometry->start_sector[member];
+	if (geometry->level == SS_ARRAY_LINEAR)
+		return linear_unmap(geometry, member, sector, virtual_sector,
+				    run_sectors);
+	row = div64_u64_rem(sector, geometry->chunk_sectors, &within);
+	if (row >= geometry->rows)
+		return SS_ARRAY_OUTSIDE;
+	*run_sectors = geometry->chunk_sectors - within;
+	if (geometry->level == SS_ARRAY_RAID5) {
+		u32 parity = ss_array_parity_member(geometry, row);
+
+		chunk = row * geometry->data_members;
+		if (member == parity)
+			kind = SS_ARRAY_PARITY;
+		else
+			chunk += column_of(geometry, member, parity);
+	} else {
+		chunk = row * geometry->nr_members + member;
+		/* The two copies of a chunk stand beside each other. */
+		if (geometry->copies == 2)
+			chunk /= 2;
+	}
+	*virtual_sector = chunk * geometry->chunk_sectors + within;
+	/* Half a chunk's copies may stand in a last, odd place. */
+	if (*virtual_sector >= geometry->capacity_sectors)
+		return SS_ARRAY_OUTSIDE;
+	return kind;
+}

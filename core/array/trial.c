@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Heads together or apart: which moves more? See trial.h.
+ *
+ * It begins apart, long enough for a first measure. Then turns are allowed,
+ * and after a while with turns the two are compared. What won goes on for a
+ * period, which doubles with every equal result; then the other is measured
+ * again.
+ */
+#include "trial.h"
+#include "../tunable.h"
+
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+/* Measured apart at first; the streams have only begun. */
+#define FIRST_NS (100 * SS_MSEC)
+/* Measured before a comparison: a few turns. */
+#define SAMPLE_NS (300 * SS_MSEC)
+/*
+ * Not measured when heads are left apart again: the stream that had the last
+ * turn goes on alone for a while, and the others come in its way one by one.
+ */
+#define SETTLE_NS (500 * SS_MSEC)
+/* Older measures fade. */
+#define MEMORY_NS SS_SEC
+/* Of what the array does apart a stream must do this much by itself. */
+#define PROMISE_PCT 105
+/*
+ * ... and more at first, by what bringing the heads there so many times is of
+ * the time so far: what little can be won must not cost much of it, if it is
+ * not.
+ */
+#define STAKE_PLACINGS 8
+/*
+ * What a trial may lose: this, or such a part of the time so far. To bring five
+ * heads there one after the other takes two thirds of it.
+ */
+#define LEAST_STAKE_NS (90 * SS_MSEC)
+#define STAKE_SHARE 32
+/* How long a first result is believed, and any one at most. */
+#define PERIOD_NS (5 * SS_SEC)
+#define PERIOD_MOST_NS (160 * SS_SEC)
+/* A result as clear as this is believed so many times as long. */
+#define CLEAR_PCT 150
+#define CLEAR_PERIODS 4
+/* Turns that do less than this part of what they won with are looked at. */
+#define OUTDATED 2
+
+void ss_array_trial_init(struct ss_array_trial *trial)
+{
+	*trial = (struct ss_array_trial){ .left_ns = FIRST_NS };
+	trial->period_ns = PERIOD_NS;
+}
+
+/* In sectors per second. */
+static u64 rate(const struct ss_array_rate *rate)
+{
+	return div64_u64(rate->sectors * SS_SEC, max_t(u64, rate->ns, 1));
+}
+
+bool ss_array_trial_promises(const struct ss_array_trial *trial,
+			     const struct ss_array_rate *alone, u64 slice_ns,
+			     u64 placing_ns)
+{
+	struct ss_array_rate with_placing = *alone;
+	u64 wanted_pct;
+
+	if (!trial->allowed)
+		return false;
+	/* Begun is begun: half of the streams alone would prove nothing. */
+	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
+	wanted_pct = PROMISE_PCT;
+	if (!trial->judged && !trial->begun)
+		wanted_pct += div64_u64(100 * STAKE_PLACINGS * placing_ns,
+					max_t(u64, trial->busy_ns, 1));
+	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
+}
+
+static void keep_recent(struct ss_array_rate *rate)
+{
+	if (rate->ns <= MEMORY_NS)
+		return;
+	rate->ns /= 2;
+	rate->sectors /= 2;
+}
+
+static void fade(struct ss_array_rate *rate)
+{
+	rate->sectors /= 4;
+	rate->ns /= 4;
+}
+
+static void compare(struct ss_array_trial *trial)
+{
+	u64 together = rate(&trial->together), apart = rate(&trial->apart);
+	u64 more = max_t(u64, together, apart);
+	u64 less = min_t(u64, together, apart);
+	bool apart_won = together < apart;
+
+	trial->judged = true;
+	trial->checked = false;
+	trial->verdicts++;
+	trial->left_ns = trial->period_ns;
+	if (more * 100 >= less * CLEAR_PCT)
+		trial->left_ns *= CLEAR_PERIODS;
+	trial->period_ns = min_t(u64, 2 * trial->period_ns, PERIOD_MOST_NS);
+	trial->won = more;
+	if (!apart_won)
+		return;
+	trial->refusals++;
+	trial->allowed = false;
+	fade(&trial->apart);
+}
+
+/*
+ * A trial has lost its stake when what it moved would have taken that much
+ * less apart: it does not go on to its end.
+ */
+static bool is_lost(const struct ss_array_trial *trial)
+{
+	u64 apart_ns = mul_u64_u64_div_u64(trial->together.sectors,
+					   trial->apart.ns,
+					   max_t(u64, trial->apart.sectors, 1));
+	u64 stake = max_t(u64, LEAST_STAKE_NS, trial->busy_ns / STAKE_SHARE);
+
+	return trial->together.ns > apart_ns + stake;
+}
+
+/*
+ * Turns won, but with something else to do: what is asked for now they do at
+ * less than a part of that rate. Nobody knows what the array would do apart.
+ */
+static bool is_outdated(const struct ss_array_trial *trial)
+{
+	return trial->together.ns >= SAMPLE_NS &&
+	       rate(&trial->together) * OUTDATED < trial->won;
+}
+
+/*
+ * Apart won, but it does less now than turns did. What streams do apart varies
+ * much: at first the drives read ahead for all of them, and may meet one after
+ * the other; later one comes in the way of all others.
+ */
+static bool is_regretted(const struct ss_array_trial *trial)
+{
+	return !trial->allowed && !trial->checked && trial->verdicts &&
+	       trial->apart.ns >= SAMPLE_NS &&
+	       rate(&trial->apart) < rate(&trial->together);
+}
+
+/*
+ * The period is over: the other way gets its chance. How much the array does
+ * with turns is known when it is the turn of apart: after that it need not be
+ * measured anew, with the first turns' losses in it.
+ */
+static void other_way(struct ss_array_trial *trial)
+{
+	if (trial->allowed) {
+		trial->allowed = false;
+		trial->checked = true;
+		fade(&trial->apart);
+		trial->left_ns = SAMPLE_NS;
+		trial->settle_ns = SETTLE_NS;
+		return;
+	}
+	trial->allowed = true;
+	if (trial->checked) {
+		compare(trial);
+		return;
+	}
+	trial->judged = false;
+	trial->begun = false;
+	fade(&trial->together);
+	trial->left_ns = U64_MAX;
+}
+
+void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
+			  bool together)
+{
+	u64 passed_ns = now_ns - trial->last_ns;
+
+	trial->last_ns = now_ns;
+	if (!busy)
+		return;
+	trial->busy_ns += passed_ns;
+	if (!together && trial->settle_ns) {
+		trial->settle_ns -= min_t(u64, passed_ns, trial->settle_ns);
+		return;
+	}
+	if (together)
+		trial->together.ns += passed_ns;
+	else
+		trial->apart.ns += passed_ns;
+	keep_recent(&trial->apart);
+	keep_recent(&trial->together);
+	if (trial->allowed && !trial->judged) {
+		trial->begun |= together;
+		if (trial->together.ns >= SAMPLE_NS || is_lost(trial))
+			compare(trial);
+		return;
+	}
+	/* With nobody to bring heads together for, nothing is compared. */
+	if (trial->allowed && !together)
+		return;
+	/* What won may become worse with what the array is asked for. */
+	if (trial->allowed && trial->together.ns >= SAMPLE_NS &&
+	    rate(&trial->together) < rate(&trial->apart)) {
+		compare(trial);
+		return;
+	}
+	if ((trial->allowed && is_outdated(trial)) || is_regretted(trial))
+		trial->left_ns = 0;
+	if (passed_ns < trial->left_ns)
+		trial->left_ns -= passed_ns;
+	else
+		other_way(trial);
+}
+
+void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
+			  bool together)
+{
+	if (together)
+		trial->together.sectors += nr_sectors;
+	else if (!trial->settle_ns)
+		trial->apart.sectors += nr_sectors;
+}
