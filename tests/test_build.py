@@ -166,7 +166,7 @@ def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
     checker = tmp_path / "tools" / "check_style.py"
     checker.write_bytes((root / "tools" / "check_style.py").read_bytes())
     bad = tmp_path / name
-    bad.parent.mkdir(exist_ok=True)
+    bad.parent.mkdir(parents=True, exist_ok=True)
     bad.write_text(text)
     done = subprocess.run(
         [sys.executable, checker, bad], capture_output=True, text=True, check=False
