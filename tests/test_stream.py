@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib.util
 import re
+import statistics
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -301,13 +302,15 @@ def test_each_has_its_part(kind: str, seed: int) -> None:
     assert sum(shares) >= 0.9 * frontier, (mix.names, shares)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_who_reads_now_and_then_does_not_wait(seed: int) -> None:
-    mix = FAIRNESS.draw(FAIRNESS.random.Random(seed), "light")
-    together, _ = figures(mix)
-    times = max(together.jobs[-1].latency, key=lambda one: one["max_ns"])
-    bound_ms = FAIRNESS.bounds_of(mix).mean_ms
-    assert times["mean_ns"] / 1e6 <= 1.6 * bound_ms, (mix.disk, mix.depth, mix.names)
+def test_who_reads_now_and_then_does_not_wait() -> None:
+    """Beside 1 to 16 busy readers: mostly within the bound, never beyond twice that."""
+    ratios = []
+    for seed in range(8):
+        mix = FAIRNESS.draw(FAIRNESS.random.Random(seed), "light")
+        together, _ = figures(mix)
+        times = max(together.jobs[-1].latency, key=lambda one: one["max_ns"])
+        ratios.append(times["mean_ns"] / 1e6 / FAIRNESS.bounds_of(mix).mean_ms)
+    assert statistics.median(ratios) <= 1 and max(ratios) <= 2, ratios
 
 
 # Readers with large readahead, as on Linux 7: two windows of one are several commands.

@@ -15,8 +15,6 @@
  * random readers become streams; at a fourth few files of one directory do.
  */
 #define NEAR_PART 2
-/* A stream that is long enough has a second chance: half as much again. */
-#define SECOND_CHANCE 2
 
 static void party_init(struct party *party)
 {
@@ -143,8 +141,7 @@ static struct party *find_stream(const struct ss_policy *policy,
 	u64 cost_ns = SS_FOREVER, other_ns = SS_FOREVER;
 	struct party *s, *candidate;
 
-	s = nearest(policy, &all->known, rq, most_ns + most_ns / SECOND_CHANCE,
-		    &cost_ns, now_ns);
+	s = nearest(policy, &all->known, rq, most_ns, &cost_ns, now_ns);
 	if (s && !cost_ns)
 		return s;
 	candidate = nearest(policy, &all->candidates, rq, most_ns, &other_ns,
