@@ -293,8 +293,13 @@ def _how_ended(workers: Sequence[multiprocessing.Process], nr: int) -> str:
     fewer = f"take fewer than {nr} at once with --jobs" if nr > 1 else "take less work at once"
     for worker in workers:
         worker.join(1.0)
-    # The others are then ended by the pool, with SIGTERM.
-    ended = [-(w.exitcode or 0) for w in workers if w.exitcode not in (None, 0, -signal.SIGTERM)]
+    # The others are then ended by the pool, with SIGTERM. Its thread may be about to learn of the
+    # end that it was told of before: then the exit code is there a moment later.
+    known = (None, 0, -signal.SIGTERM)
+    until = time.monotonic() + 1
+    while all(w.exitcode in known for w in workers) and time.monotonic() < until:
+        time.sleep(0.01)
+    ended = [-(w.exitcode or 0) for w in workers if w.exitcode not in known]
     if signal.SIGKILL in ended:
         return f"a worker process was killed, as Linux does when memory runs out; {fewer}"
     how = f"by signal {ended[0]}" if ended and ended[0] > 0 else "before it was done"

@@ -2,10 +2,11 @@
 /*
  * The comparison: does the inner policy serve more, and nobody less?
  *
- * While the head waits for most of the time, a drive that reads ahead for
- * several readers might serve the others meanwhile. So the inner policy has
- * everything for a moment, now and then, and keeps it where the disk served
- * more that way and no party clearly less. Then turns are tried now and then.
+ * While the head waits for three quarters of the time, a drive whose cache
+ * works for several at once might serve the others meanwhile. So the inner
+ * policy has everything for a moment, now and then, and keeps it where the
+ * disk served more that way and no party clearly less. Then turns are tried
+ * now and then.
  */
 #include "party.h"
 
@@ -140,7 +141,7 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 		return;
 	switch (trial->part) {
 	case TRIAL_OWN:
-		if (2 * trial->held_ns <= lasted_ns) {
+		if (4 * trial->held_ns <= 3 * lasted_ns) {
 			forget_done(all, OWN);
 			begin(all, TRIAL_OWN, TRIAL_FIRST_NS << trial->alike,
 			      now_ns);
