@@ -361,5 +361,5 @@ def test_who_is_no_stream_has_a_turn_as_long_as_a_stream(
     streams_alone, _, _ = rates(beside_streams(level, streams, 0), streams, True)
     _, small_alone, _ = rates(beside_streams(level, 0, small), 0, False)
     assert small_rate >= 0.75 * min(small_apart, small_alone * part)
-    assert stream_rate >= 0.97 * streams_alone * (1 - part)
-    assert longest_ms <= 1.5 * TARGET_MS
+    assert stream_rate >= 0.95 * streams_alone * (1 - part)
+    assert longest_ms <= 1.75 * TARGET_MS
