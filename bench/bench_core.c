@@ -132,6 +132,7 @@ static u64 position_ns(u64 from, u64 to)
 
 static void serve_one(struct bench *b)
 {
+	struct ss_decision decision;
 	struct ss_request *rq;
 	u64 service_ns;
 

@@ -175,6 +175,16 @@ def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
     assert f"{name}:" in done.stdout and message in done.stdout
 
 
+def test_the_benchmarks_programs_compile(root: Path) -> None:
+    """They are built when something is measured, by hand; here they are only looked at."""
+    programs = sorted((root / "bench").glob("*.c"))
+    assert len(programs) >= 3
+    for program in programs:
+        # bench.py writes the disk's parameters there.
+        command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-fsyntax-only", "-DPARAMS=0"]
+        subprocess.run([*command, f"-I{root / 'compat'}", program], check=True)
+
+
 def test_the_core_divides_as_a_32_bit_kernel_can(root: Path, tmp_path: Path) -> None:
     """
     A 32-bit kernel has no `/` for 64 bits: only <linux/math64.h> divides them there. The core is
