@@ -388,7 +388,7 @@ def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
     disk = load_disk("wd5000aaks")
     text = (
         "[global]\ndirect=1\nruntime=20\ntime_based\n"
-        "[thinker]\nrw=read\nbs=64k\nsize=8g\nthinktime=4ms\nnumjobs=3\noffset_increment=20g\n"
+        "[thinker]\nrw=read\nbs=64k\nsize=8g\nthinktime=6ms\nnumjobs=7\noffset_increment=20g\n"
         "[scan]\nrw=read\nbs=1m\nsize=64g\noffset=200g\niodepth=4\nioengine=libaio\n"
     )
     jobs = parse_jobs(text, capacity_bytes=disk.capacity_sectors * 512)
@@ -396,7 +396,7 @@ def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
     alone = [run_jobs(setup, [each]).jobs[0].bytes for each in jobs]
     together = run_jobs(setup, jobs)
     shares = [job.bytes / rate for job, rate in zip(together.jobs, alone, strict=True)]
-    assert min(shares) * len(shares) > 0.7, shares
+    assert min(shares) * len(shares) > 0.6, shares
 
 
 # Size: what the design allows.
