@@ -383,6 +383,23 @@ def test_where_the_drive_takes_all_writes_nobody_is_waited_for() -> None:
     assert inner.duration_ns / stream.duration_ns > 0.5
 
 
+def test_the_inner_policy_does_not_keep_all_for_what_it_won_before() -> None:
+    """Writers that the drive's cache takes, for 9 s; then thinkers whom turns serve far better."""
+    disk = load_disk("st2000dm006")
+    text = (
+        "[global]\ndirect=1\ntime_based\n"
+        "[writer]\nrw=write\nbs=16k\nthinktime=300us\nsize=4g\nnumjobs=8\n"
+        "offset_increment=5g\nruntime=9\n"
+        "[reader]\nrw=read\nbs=64k\nthinktime=6ms\nsize=64g\noffset=200g\nnumjobs=4\n"
+        "offset_increment=200g\nstartdelay=9\nruntime=60\n"
+    )
+    jobs = parse_jobs(text, capacity_bytes=disk.capacity_sectors * 512)
+    setup = Setup(disk, SPEC, owners="none", queue_depth=32)
+    after = sum(job.bytes for job in run_jobs(setup, jobs).jobs[8:])
+    # 6.4 MB/s under the inner policy.
+    assert after / 60 > 12e6
+
+
 def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
     """A scan is served more by it, the thinkers beside it less; then turns go on."""
     disk = load_disk("wd5000aaks")

@@ -127,6 +127,7 @@ static void judge(struct ss_policy *policy, u64 now_ns)
 	else if (!wins && trial->inner)
 		take_back(policy, now_ns);
 	forget_done(all, OWN);
+	forget_done(all, INNER);
 	begin(all, wins ? TRIAL_INNER : TRIAL_OWN,
 	      TRIAL_FIRST_NS << trial->alike, now_ns);
 }
@@ -167,6 +168,7 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 		judge(policy, now_ns);
 		break;
 	case TRIAL_INNER:
+		trial->window_ns[INNER] = lasted_ns;
 		take_back(policy, now_ns);
 		begin(all, TRIAL_CHECKS, 2 * policy->value[STREAM_WAIT_TARGET],
 		      now_ns);
