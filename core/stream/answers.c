@@ -85,8 +85,7 @@ void ss_answer_completed(const struct ss_policy *policy,
 	answer->last = NULL;
 	answer->sector = ss_request_end(rq);
 	answer->since_ns = now_ns;
-	/* A turn that was interrupted goes on at once. */
-	answer->open = all->nr_ready && !all->back &&
+	answer->open = all->nr_ready &&
 		       (all->turn == &all->rest || !all->turn->nr_pending);
 }
 
