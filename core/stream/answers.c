@@ -30,11 +30,13 @@ static u64 instead_cost_ns(const struct ss_policy *policy,
 	return min_t(u64, cost_ns(policy, rq), together_ns ?: U64_MAX);
 }
 
-void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
+void ss_answer_arrived(const struct ss_policy *policy,
+		       const struct party *party, struct ss_request *rq,
 		       u64 now_ns)
 {
 	struct parties *all = policy->state;
 	struct answer *answer = &all->answer;
+	bool in_rest = party == &all->rest && all->turn == party;
 	u64 instead_ns = answer->instead_ns;
 	bool won;
 
@@ -52,7 +54,7 @@ void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
 	won = ss_pause_note(policy, &answer->pause, now_ns - answer->since_ns,
 			    (s64)instead_ns - (s64)cost_ns(policy, rq));
 	/* On the whole they pay: a reader of the rest has its slice. */
-	if (!answer->last && (won || all->turn == &all->rest))
+	if (!answer->last && (won || in_rest))
 		answer->rq = rq;
 }
 

@@ -68,6 +68,7 @@ struct party {
 	u32 nr_in_flight;
 	u32 nr_open; /* members that are not done, in any queue */
 	bool contended; /* others were pending when it became idle */
+	bool had_turn; /* one of its turns has ended */
 };
 
 /* The reader that was served last (answers.c). */
@@ -306,8 +307,9 @@ void ss_credit_clear(struct parties *all, struct party *party);
 
 /* ---- answers.c ---- */
 
-/* @rq comes to the rest, which has it not yet: is it the answer? */
-void ss_answer_arrived(const struct ss_policy *policy, struct ss_request *rq,
+/* @rq comes to @party, which has it not yet: is it the answer? */
+void ss_answer_arrived(const struct ss_policy *policy,
+		       const struct party *party, struct ss_request *rq,
 		       u64 now_ns);
 /* @rq, whose turn it is now, goes to the disk. */
 void ss_answer_dispatched(const struct ss_policy *policy,

@@ -26,12 +26,25 @@ u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others)
 	return max_t(u64, slice, LEAST_SWITCHES * all->switch_ns);
 }
 
+/*
+ * How many the disk is shared with in the turn of @party. In its first turn a
+ * stream shares it with each reader of the rest, as it did when it was one.
+ */
+static u32 nr_others(const struct parties *all, const struct party *party)
+{
+	u32 nr = weight_sum(all) - 1;
+
+	if (party != &all->rest && !party->had_turn && all->rest.nr_pending)
+		nr += all->rest.nr_pending - all->rest.weight;
+	return nr;
+}
+
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 		     u64 now_ns)
 {
 	const struct parties *all = policy->state;
 	u64 ends_ns = now_ns + party->nr_in_flight * party->service_ns;
-	u64 slice_ns = ss_turn_slice_ns(policy, weight_sum(all) - 1);
+	u64 slice_ns = ss_turn_slice_ns(policy, nr_others(all, party));
 
 	if (!others_wait(all, party))
 		return false;
@@ -53,8 +66,7 @@ void ss_turn_note_late(const struct ss_policy *policy)
 
 	all->late_ns = ss_turn_oldest_ns(all, all->turn);
 	if (all->late_ns != SS_FOREVER)
-		all->late_ns += policy->value[STREAM_WAIT_TARGET] +
-				ss_turn_slice_ns(policy, weight_sum(all) - 1);
+		all->late_ns += policy->value[STREAM_WAIT_TARGET];
 }
 
 /* The head goes there for a light party and will come back. */
@@ -111,6 +123,7 @@ static void pass(struct ss_policy *policy, struct party *party,
 	}
 	if (before) {
 		before->turn_ended_ns = now_ns;
+		before->had_turn = true;
 		policy->sched->counters.slices_ended++;
 		tell(policy, SS_EVENT_SLICE_ENDED, before);
 	}

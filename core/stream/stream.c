@@ -74,7 +74,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	if (party == all->turn && party != &all->rest)
 		all->answer.open = false; /* it goes on by itself */
 	else if (party != &all->async)
-		ss_answer_arrived(policy, rq, now_ns);
+		ss_answer_arrived(policy, party, rq, now_ns);
 	ss_party_add(policy, party, rq, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
