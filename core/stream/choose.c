@@ -89,10 +89,10 @@ struct ss_decision ss_turn_instead(const struct ss_policy *policy, u64 now_ns)
 {
 	const struct parties *all = policy->state;
 	const struct ss_policy *inner = policy->inner;
-	const struct party *next = oldest_party(all, all->turn);
+	const struct party *next = all->turn;
 
-	if (all->turn == &all->rest)
-		next = all->turn;
+	if (next != &all->rest || !next->nr_pending)
+		next = oldest_party(all, next);
 	if (!next || !next->nr_pending)
 		return ss_nothing();
 	if (next == &all->rest)
