@@ -20,14 +20,16 @@ static u64 cost_ns(const struct ss_policy *policy, const struct ss_request *rq)
 				rq->sector);
 }
 
-/* With several requests at once the drive may do better than by distance. */
+/* With several of the rest at once the drive may do better than by distance. */
 static u64 instead_cost_ns(const struct ss_policy *policy,
 			   const struct ss_request *rq)
 {
 	const struct parties *all = policy->state;
 	u64 together_ns = all->answer.together_ns;
 
-	return min_t(u64, cost_ns(policy, rq), together_ns ?: U64_MAX);
+	if (rq->in_party || !together_ns)
+		return cost_ns(policy, rq);
+	return min_t(u64, cost_ns(policy, rq), together_ns);
 }
 
 void ss_answer_arrived(const struct ss_policy *policy,
