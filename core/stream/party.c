@@ -40,6 +40,7 @@ void ss_party_init_all(struct ss_policy *policy)
 	party_init(&all->async);
 	for (i = 0; i < NR_STREAMS; i++) {
 		party_init(&all->stream[i]);
+		ss_party_ends_at(all, &all->stream[i], NOWHERE);
 		list_add_tail(&all->stream[i].node, &all->free);
 	}
 	all->switch_ns = policy->sched->curve.mean_random_ns;
@@ -68,10 +69,9 @@ static struct party *new_candidate(struct parties *all, struct ss_request *rq)
 	if (!s || s == all->turn || s == all->back)
 		return NULL;
 	list_del(&s->node);
-	*s = (struct party){ .end_sector = ss_request_end(rq),
-			     .size = 1,
-			     .nr_open = 1 };
+	*s = (struct party){ .size = 1, .nr_open = 1 };
 	party_init(s);
+	ss_party_ends_at(all, s, ss_request_end(rq));
 	list_add_tail(&s->node, &all->candidates);
 	rq->stream = s;
 	return s;
@@ -86,33 +86,50 @@ static u64 child_cost_ns(const struct ss_policy *policy, const struct party *s,
 
 	if (cost_ns > curve->mean_random_ns / NEAR_PART)
 		return SS_FOREVER;
-	return cost_ns + (s->nr_open ? 0 : now_ns - s->idle_since_ns);
+	cost_ns += s->nr_open ? 0 : now_ns - s->idle_since_ns;
+	return cost_ns < curve->mean_random_ns ? cost_ns : SS_FOREVER;
 }
 
-/* The stream of @list that @rq goes on from at less than *@cost_ns. */
-static struct party *nearest(const struct ss_policy *policy,
-			     const struct list_head *list,
-			     const struct ss_request *rq, u64 most_ns,
-			     u64 *cost_ns, u64 now_ns)
+/* Is @s, at the same cost, the better stream for a request than @best? */
+static bool is_better(const struct ss_policy *policy, const struct party *s,
+		      const struct party *best)
 {
-	struct party *s, *best = NULL;
+	return !best || (ss_party_is_established(policy, s) &&
+			 !ss_party_is_established(policy, best));
+}
 
-	list_for_each_entry(s, list, node) {
-		u64 child_ns;
+/* The stream that @rq goes on from at the least cost, which is *@cost_ns. */
+static struct party *nearest(const struct ss_policy *policy,
+			     const struct ss_request *rq, u64 *cost_ns,
+			     u64 now_ns)
+{
+	struct parties *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 reach = ss_curve_reach_sectors(
+		curve, curve->mean_random_ns / NEAR_PART + 1);
+	struct party *best = NULL;
+	u32 i;
 
-		if (s->end_sector == rq->sector) {
-			*cost_ns = 0;
-			return s;
-		}
-		if (!list_empty(&s->members))
+	*cost_ns = SS_FOREVER;
+	reach = min_t(u64, reach, NOWHERE / 2);
+	for (i = 0; i < NR_STREAMS; i++) {
+		struct party *s = &all->stream[i];
+		u64 child_ns = 0;
+
+		/* Farther either way costs too much. */
+		if (rq->sector - all->end[i] + reach > 2 * reach)
 			continue;
-		child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
-		if (child_ns < most_ns && child_ns < *cost_ns) {
+		if (s->end_sector != rq->sector && !list_empty(&s->members))
+			continue;
+		if (s->end_sector != rq->sector)
+			child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
+		if (child_ns < *cost_ns ||
+		    (child_ns == *cost_ns && is_better(policy, s, best))) {
 			*cost_ns = child_ns;
 			best = s;
 		}
 	}
-	return best;
+	return *cost_ns == SS_FOREVER ? NULL : best;
 }
 
 /* A pending request without a stream that @rq continues begins one. */
@@ -136,22 +153,12 @@ static struct party *pending_parent(const struct ss_policy *policy,
 static struct party *find_stream(const struct ss_policy *policy,
 				 const struct ss_request *rq, u64 now_ns)
 {
-	const struct parties *all = policy->state;
-	u64 most_ns = policy->sched->curve.mean_random_ns;
-	u64 cost_ns = SS_FOREVER, other_ns = SS_FOREVER;
-	struct party *s, *candidate;
+	u64 cost_ns;
+	struct party *s = nearest(policy, rq, &cost_ns, now_ns);
 
-	s = nearest(policy, &all->known, rq, most_ns, &cost_ns, now_ns);
-	if (s && !cost_ns)
+	if (!cost_ns)
 		return s;
-	candidate = nearest(policy, &all->candidates, rq, most_ns, &other_ns,
-			    now_ns);
-	if (candidate && (!s || other_ns < cost_ns))
-		s = candidate;
-	if (s && (s->end_sector == rq->sector))
-		return s;
-	candidate = pending_parent(policy, rq);
-	return candidate ? candidate : s;
+	return pending_parent(policy, rq) ?: s;
 }
 
 void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
@@ -212,7 +219,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 		ss_pause_ends(policy, s, now_ns);
 	s->size += s->size < U32_MAX;
 	from = s->end_sector;
-	s->end_sector = ss_request_end(rq);
+	ss_party_ends_at(policy->state, s, ss_request_end(rq));
 	s->nr_open++;
 	rq->stream = s;
 	list_del(&s->node);

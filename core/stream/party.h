@@ -39,6 +39,9 @@ enum {
  */
 #define NR_STREAMS 96
 
+/* The end of a stream that is free: far from all sectors. */
+#define NOWHERE (U64_MAX / 2)
+
 /* When a party's next request comes, and what waiting for it has won. */
 struct pause {
 	u64 mean_ns; /* from idle to the next request */
@@ -53,7 +56,7 @@ struct party {
 	struct list_head age; /* its pending requests, oldest first */
 	struct list_head members; /* a candidate's, pending in the inner */
 	struct rb_root sorted; /* its own queue, by position */
-	u64 end_sector; /* where its last member ends */
+	u64 end_sector; /* where its last member ends, or NOWHERE */
 	u64 idle_since_ns; /* the last open request was done */
 	u64 turn_ended_ns;
 	u64 light_at_ns; /* from then on it interrupts, or SS_FOREVER */
@@ -132,6 +135,7 @@ struct parties {
 	struct party rest;
 	struct party async;
 	struct party stream[NR_STREAMS];
+	u64 end[NR_STREAMS]; /* of each its end_sector, to be searched fast */
 };
 
 static inline const struct ss_policy *inner_of(const struct ss_policy *policy)
@@ -207,6 +211,14 @@ static inline bool others_work(const struct ss_policy *policy,
 /* ---- party.c ---- */
 
 void ss_party_init_all(struct ss_policy *policy);
+
+/* Stream @s ends at @sector now. */
+static inline void ss_party_ends_at(struct parties *all, struct party *s,
+				    u64 sector)
+{
+	s->end_sector = sector;
+	all->end[s - all->stream] = sector;
+}
 
 /*
  * The party of @rq, which has just arrived: its stream's if that is long

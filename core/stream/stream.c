@@ -134,7 +134,7 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 		inner->ops->merged(inner, rq, old_sector, now_ns);
 	}
 	if (s && rq->sector == old_sector)
-		s->end_sector = ss_request_end(rq);
+		ss_party_ends_at(policy->state, s, ss_request_end(rq));
 }
 
 /* Write-back that an fsync() waits for is write-back no longer. */
