@@ -108,7 +108,7 @@ OWN_REFUSALS = [
     ("stream_time_slice", "auto", "is gone: slices follow from wait_target"),
     ("tolerance_factor", "50%", "is gone: how long the head waits is learned"),
     ("answer_time", "auto", "is gone: how long the head waits is learned"),
-    ("trials", "0", "is gone: turns do without"),
+    ("trials", "0", "is gone: the comparison with the inner policy is always on"),
     ("wait_target", "9ms", "9000000 is not within 10000000 to 60000000000 (ns)"),
     *(("prio_aging_expire", value, "not a time from 1ns to 3600s") for value in ("0s", "3601s")),
     *(("prio_aging_expire", value, "not a time from") for value in ("10", "\n", "-1s", "auto")),

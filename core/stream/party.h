@@ -138,11 +138,6 @@ struct parties {
 	u64 end[NR_STREAMS]; /* of each its end_sector, to be searched fast */
 };
 
-static inline const struct ss_policy *inner_of(const struct ss_policy *policy)
-{
-	return policy->inner;
-}
-
 /* The party whose turn serves @rq. */
 static inline struct party *party_of(struct parties *all,
 				     const struct ss_request *rq)

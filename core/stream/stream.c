@@ -39,7 +39,7 @@ static const struct ss_replaced stream_replaced[] = {
 	  "slices follow from wait_target, which is to be set instead" },
 	{ "answer_time", "how long the head waits is learned" },
 	{ "tolerance_factor", "how long the head waits is learned" },
-	{ "trials", "turns do without" },
+	{ "trials", "the comparison with the inner policy is always on" },
 	{},
 };
 

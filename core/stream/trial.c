@@ -13,7 +13,7 @@
 /* How often it is tried at first; half: costs more, double: learns later. */
 #define TRIAL_FIRST_NS SS_SEC
 /* So often doubled while trials end alike. */
-#define TRIAL_DOUBLED 5
+#define TRIAL_DOUBLED 3
 /* The drive's cache fills for so long; the measured part is twice as long. */
 #define TRIAL_PART_NS (125 * SS_MSEC)
 /* A gain below this part may be chance. */
