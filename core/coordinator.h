@@ -25,16 +25,12 @@ struct ss_coordinator_ops {
 	void (*removed)(struct ss_coordinator *coordinator,
 			struct ss_request *rq, u64 now_ns);
 	/*
-	 * A pure question, before the policy is asked: true and the answer in
-	 * @decision, or false when the policy shall decide.
+	 * Before the policy is asked: true and the answer in @decision, or
+	 * false when the policy shall decide. As often as it is asked at one
+	 * time the answer is the same.
 	 */
 	bool (*choose)(const struct ss_coordinator *coordinator, u64 now_ns,
 		       struct ss_decision *decision);
-	/*
-	 * Does it bring heads together these days? Otherwise its members are
-	 * schedulers like any other.
-	 */
-	bool (*leads)(const struct ss_coordinator *coordinator, u64 now_ns);
 };
 
 struct ss_coordinator {

@@ -42,8 +42,6 @@ struct ss_request {
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
 	u8 flags; /* SS_SYNC ...; stream changes who is waited for */
-	/* The core's: of the member of an array when it came; 0: unknown. */
-	u16 array_epoch;
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
 
 	/* Set by the core; a host may read them. */
@@ -68,10 +66,8 @@ struct ss_request {
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
 
-	struct list_head array_age_node; /* array: all pending of a member */
-	struct list_head array_node; /* array: pending ones of one stream */
-	void *array_stream; /* array: the virtual stream it is of, or NULL */
-	bool array_awaited; /* array: somebody waited for it when it came */
+	struct list_head array_node; /* array: pending, and in no turn */
+	void *array_request; /* array: what it is there, or NULL */
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)

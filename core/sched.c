@@ -258,8 +258,8 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	INIT_LIST_HEAD(&rq->fifo_node);
 	RB_CLEAR_NODE(&rq->sort_node);
 	rq->expires_ns = SS_FOREVER;
-	rq->array_epoch = 0;
-	rq->array_stream = NULL;
+	rq->array_request = NULL;
+	INIT_LIST_HEAD(&rq->array_node);
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
@@ -571,6 +571,29 @@ static void grow(struct ss_sched *sched, struct ss_request *into,
 	if (sched->coordinator)
 		sched->coordinator->ops->merged(sched->coordinator, into,
 						now_ns);
+}
+
+void ss_sched_becomes(struct ss_sched *sched, struct ss_request *rq,
+		      const struct ss_request *grown, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+	u64 old_sector = rq->sector;
+
+	clock_moves(sched, now_ns);
+	index_del(rq);
+	rq->sector = grown->sector;
+	rq->nr_sectors = grown->nr_sectors;
+	index_add(sched, rq);
+	if (grown->arrival_ns < rq->arrival_ns) {
+		rq->arrival_ns = grown->arrival_ns;
+		if (policy->ops->joins)
+			policy->ops->joins(policy, rq, rq);
+	}
+	if (policy->ops->awaited && !ss_request_is_awaited(rq) &&
+	    ss_request_is_awaited(grown))
+		policy->ops->awaited(policy, rq, grown, now_ns);
+	if (policy->ops->merged)
+		policy->ops->merged(policy, rq, old_sector, now_ns);
 }
 
 void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,

@@ -58,7 +58,6 @@ struct ss_sched {
 		     u32 size);
 	void *host; /* for the host's own use in tell() */
 	struct ss_coordinator *coordinator; /* of an array, or NULL: array.h */
-	u16 array_epoch; /* counts the times it was attached to one */
 	struct ss_policy policy[SS_MAX_DEPTH]; /* outermost first */
 	u32 nr_policies;
 	u32 nr_pending;
@@ -134,6 +133,13 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
+
+/*
+ * The pending @rq is where @grown is now, as old as the older of them, and
+ * awaited if either is: for who knows from elsewhere that it has grown.
+ */
+void ss_sched_becomes(struct ss_sched *sched, struct ss_request *rq,
+		      const struct ss_request *grown, u64 now_ns);
 
 enum ss_merge { SS_MERGE_NONE, SS_MERGE_BACK, SS_MERGE_FRONT };
 

@@ -297,9 +297,9 @@ static ssize_t stream_array_counters_show(struct config_item *item, char *page)
 	mutex_unlock(&stream_members);
 	return sysfs_emit(
 		page,
-		"turns %llu\nslices_ended %llu\nestablished %llu\nunusable %llu\ntrials %llu\ntrials_lost %llu\n",
+		"turns %llu\nslices_ended %llu\nestablished %llu\ntrials %llu\ntrials_lost %llu\n",
 		counters.turns, counters.slices_ended, counters.established,
-		counters.unusable, verdicts, refusals);
+		verdicts, refusals);
 }
 
 CONFIGFS_ATTR(stream_array_, level);

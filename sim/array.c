@@ -475,7 +475,6 @@ void sim_array_result(struct sim_array *array, struct sim_result *result)
 	result->array_turns = counters.turns;
 	result->array_slices_ended = counters.slices_ended;
 	result->array_established = counters.established;
-	result->array_unusable = counters.unusable;
 }
 
 void sim_array_free(struct sim_array *array)

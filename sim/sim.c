@@ -635,7 +635,6 @@ static void leave_out(struct sim_result *result, const struct sim_result *past)
 	result->array_turns -= past->array_turns;
 	result->array_slices_ended -= past->array_slices_ended;
 	result->array_established -= past->array_established;
-	result->array_unusable -= past->array_unusable;
 }
 
 void sim_begin_statistics(struct sim *sim, void *unused)

@@ -236,7 +236,6 @@ struct sim_result {
 	u64 array_turns;
 	u64 array_slices_ended;
 	u64 array_established;
-	u64 array_unusable;
 };
 
 /* What sim_run() ended with. */

@@ -307,7 +307,7 @@ def status(name: str) -> str:
         lines.append(f"  {index:>2}  {known:10}  {state}")
     counted = dict(line.split() for line in _text(folder / "counters").splitlines())
     lines.append(
-        f"  streams found {counted['established']}, given up {counted['unusable']}; "
+        f"  streams found {counted['established']}; "
         f"turns {counted['turns']}, ended by time {counted['slices_ended']}; "
         f"compared with members apart {counted['trials']} times, "
         f"which was faster {counted['trials_lost']} times"

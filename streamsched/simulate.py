@@ -187,7 +187,7 @@ COUNTERS = (
 # Distributions of the disks' requests: enum sim_histogram, in its order.
 HISTOGRAMS = ("wait", "service", "response")
 # Of a coordinated array: core/array/array.h.
-ARRAY_COUNTERS = ("turns", "slices_ended", "established", "unusable")
+ARRAY_COUNTERS = ("turns", "slices_ended", "established")
 
 
 def check_depth(depth: int, disks: Iterable[Disk], name: str = "queue depth") -> None:

@@ -16,4 +16,10 @@ static inline int fls64(u64 word)
 	return word ? (__builtin_clzll(word) ^ 63) + 1 : 0;
 }
 
+/* The number of bits set in @w. */
+static inline unsigned int hweight32(u32 w)
+{
+	return (unsigned int)__builtin_popcount(w);
+}
+
 #endif

@@ -41,10 +41,17 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 	return (u64)(((unsigned __int128)a * b) >> shift);
 }
 
-/* a * b / c where a * b may pass 64 bits; the quotient must fit. */
+/*
+ * a * b / c where a * b may pass 64 bits; the quotient must fit. The kernel
+ * stops at one that does not, so here it does, too.
+ */
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {
-	return (u64)((unsigned __int128)a * b / c);
+	unsigned __int128 quotient = (unsigned __int128)a * b / c;
+
+	if (quotient > ~(u64)0)
+		__builtin_trap();
+	return (u64)quotient;
 }
 
 #endif

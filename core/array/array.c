@@ -1,51 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The coordinator of an array's members. See array.h; the paper is Xu and
- * Jiang, FAST 2011, section 2.2.
+ * An array's members as one disk: events, and which members take part.
  *
- * A request that a member sees has a virtual address. It continues the
- * virtual stream that ends near there, by the inequality of the paper's
- * section 2.1 with distances in virtual addresses (a member's head moves by
- * the distance divided by the number of data members) and, instead of waiting,
- * what that member would do next. From stream_threshold times the number of
- * members on a virtual stream is established.
- *
- * On each member its requests make a physical stream. Until it is the virtual
- * stream's turn a request is taken to come as early as it possibly could: the
- * time since the one before on that member, less the response times of the
- * virtual stream's requests in between. When the physical streams of all
- * members are established so, the virtual stream is usable.
- *
- * A turn begins with a dispatch of a usable stream while it is nobody's turn,
- * or when the slice is over. In a turn every member sends that stream's
- * requests first, and waits for its next one for as long as what it would do
- * instead costs; once all heads are there, actual times count. If a physical
- * stream breaks now, the virtual one is not usable: it is given up, but still
- * followed, so that it is not tried again.
- *
- * What the paper leaves open is decided as follows:
- *
- * - Until all heads are there nobody gives up, unless the virtual stream has
- *   nothing left to do: the first round includes the others' seeks.
- * - Members whose share of a stream is not established (the other copy in RAID
- *   10) are not held: they schedule by themselves.
- * - Where nothing else is pending, waiting costs nothing and breaks nothing.
- * - When a slice ends, each member that has others' requests sends one of them
- *   before the same stream can have the next turn. A stream that has waited for
- *   too long is next, and so are, together, all requests of no such stream.
- * - These have a turn as long as a stream's.
- * - A reader that asks for one chunk at a time has no next request to each
- *   member that could be sent at once; its heads would move one after the
- *   other. So the host is asked to read something there (ss_array_place()), for
- *   nobody: not before the drives have handed out what they had read ahead.
+ * The array has a scheduler of its own, stream over noop, and each request that
+ * a member sees arrives there, too, as what it is in the array's own sectors.
+ * When that scheduler dispatches it, it is released: the member may send it.
+ * So the array's streams, turns, waits, credit and comparison are those of
+ * core/stream/, of one disk whose parts work at the same time. While the inner
+ * policy has everything there the members are apart: each schedules by itself.
  */
 #include "internal.h"
 #include "../policies.h"
 #include "../say.h"
+#include "../parts.h"
 
+#include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
+
+static void lock(struct ss_array *array)
+{
+	if (array->lock)
+		array->lock(array);
+}
+
+static void unlock(struct ss_array *array)
+{
+	if (array->unlock)
+		array->unlock(array);
+}
+
+/* Every event ends here. */
+static void ends(struct ss_array *array, u64 now_ns)
+{
+	ss_array_release(array, now_ns);
+	unlock(array);
+}
 
 static struct ss_array_member *member_of(
 	const struct ss_coordinator *coordinator)
@@ -53,259 +44,342 @@ static struct ss_array_member *member_of(
 	return container_of(coordinator, struct ss_array_member, coordinator);
 }
 
-static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
-			 struct ss_decision *decision)
+/* Does anybody have turns, or wait for one? */
+static bool is_together(const struct ss_array *array)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	bool decided;
+	u32 i, nr_held = 0;
 
-	lock(member->array);
-	decided = ss_array_choose(member,
-				  ss_array_now_ns(member->array, now_ns),
-				  decision);
-	unlock(member->array);
-	return decided;
+	for (i = 0; i < array->geometry.nr_members; i++)
+		nr_held += array->member[i].nr_held;
+	return array->trial.allowed && (array->turn || nr_held);
 }
 
-static bool array_leads(const struct ss_coordinator *coordinator, u64 now_ns)
+/*
+ * Every event begins here: what time it is for the array. Members may come in
+ * another order than they read the clock, and what they share must not go back
+ * in time.
+ */
+static u64 time_passes(struct ss_array *array, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	bool leads;
+	const struct ss_sched *sched = &array->sched;
 
-	lock(member->array);
-	leads = ss_array_is_together(member,
-				     ss_array_now_ns(member->array, now_ns));
-	unlock(member->array);
-	return leads;
+	array->now_ns = max_t(u64, now_ns, array->now_ns);
+	ss_array_trial_event(&array->trial, array->now_ns,
+			     sched->nr_pending + sched->nr_in_flight,
+			     is_together(array));
+	ss_stream_set_apart(&array->sched.policy[0], !array->trial.allowed,
+			    array->now_ns);
+	return array->now_ns;
 }
 
-static void arrived_locked(struct ss_array_member *member,
-			   struct ss_request *rq, u64 now_ns)
+/* Chunks of one row are side by side for the array: distances are so longer. */
+static u32 stretch(const struct ss_array_geometry *geometry)
+{
+	return geometry->level == SS_ARRAY_LINEAR ? 1 : geometry->data_members;
+}
+
+/* The array's curve is its first member's. */
+static void follow_curve(struct ss_array *array)
+{
+	const struct ss_curve *curve;
+	u32 first = 0, i;
+
+	while (!array->member[first].sched)
+		first++;
+	curve = &array->member[first].sched->curve;
+	if (curve->mean_random_ns == array->mean_random_ns)
+		return;
+	array->mean_random_ns = curve->mean_random_ns;
+	for (i = 0; i < curve->nr_points; i++)
+		array->point[i] = (struct ss_curve_point){
+			.distance_sectors = curve->point[i].distance_sectors *
+					    stretch(&array->geometry),
+			.time_ns = curve->point[i].time_ns,
+		};
+	ss_curve_set(&array->sched.curve, array->point, curve->nr_points,
+		     array->geometry.capacity_sectors);
+	array->sched.curve.transfer_ps = curve->transfer_ps;
+}
+
+/* The settings of the array's scheduler, which are its members'. */
+static const char *const settings[SS_ARRAY_SETTINGS] = { "stream_threshold",
+							 "wait_target",
+							 "backward_cost" };
+
+/* They may have been set anew since. */
+static void follow_settings(struct ss_array_member *member)
 {
 	struct ss_array *array = member->array;
-	struct ss_array_stream *s;
-	u64 begin, end;
+	char why[160];
+	u32 i;
 
-	rq->array_epoch = member->epoch;
-	rq->array_stream = NULL;
-	INIT_LIST_HEAD(&rq->array_node);
-	list_add_tail(&rq->array_age_node, &member->age);
-	member->nr_pending++;
-	member->nr_busy++;
-	member->heard = ++array->arrivals;
-	member->heard_asked = array->asked += rq->nr_sectors;
-	array->nr_busy++;
-	/* A host may find out later that somebody waits for it after all. */
-	rq->array_awaited = ss_request_is_awaited(rq);
-	member->nr_awaited += rq->array_awaited;
-	array->nr_awaited += rq->array_awaited;
-	if (rq->flags & SS_PLACING) {
-		member->placing = true;
-		if (array->turn && is_part(member, array->turn))
-			ss_array_note_pending(member, array->turn, rq);
+	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
+		if (*member->setting[i] != *array->setting[i])
+			ss_sched_tune(&array->sched, settings[i],
+				      *member->setting[i], array->sched.now_ns,
+				      why, sizeof(why));
+}
+
+/* Where @rq is in the array; false if it is none of its data or parity. */
+static bool array_place_of(const struct ss_array_member *member,
+			   const struct ss_request *rq, u64 *sector,
+			   u32 *nr_sectors)
+{
+	const struct ss_array_geometry *geometry = &member->array->geometry;
+	u64 last, run;
+
+	if (ss_array_unmap(geometry, member->index, rq->sector, sector, &run) ==
+		    SS_ARRAY_OUTSIDE ||
+	    ss_array_unmap(geometry, member->index, ss_request_end(rq) - 1,
+			   &last, &run) == SS_ARRAY_OUTSIDE)
+		return false;
+	/* Over several rows it has others' chunks in between. */
+	*nr_sectors = (u32)max_t(u64, last + 1 - *sector, 1);
+	return last >= *sector;
+}
+
+/* A row of chunks is short if it takes a stream so many times positioning. */
+#define ROW_WAYS 2
+/* Who reads less than one of so many sectors moves a head for each request. */
+#define DENSE 8
+/* Members run ahead of each other by so many rows; that leaves none out. */
+#define ROWS_TOGETHER 4
+/* Means of a stream are of about so many requests. */
+#define MEMORY 64
+
+static u64 row_sectors(const struct ss_array_geometry *geometry)
+{
+	return (u64)geometry->chunk_sectors * geometry->data_members;
+}
+
+/* A stream of what came to @parts until now goes on with @rq. */
+static void note_part(const struct ss_array *array, struct ss_parts *parts,
+		      const struct ss_request *rq)
+{
+	const struct ss_array_request *request = container_of(
+		rq, struct ss_array_request, rq);
+	u32 done = (u32)array->sched.counters.completions;
+	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry);
+
+	if (rq->sector + far < parts->begin_sector ||
+	    rq->sector > parts->end_sector + far)
+		*parts = (struct ss_parts){ .begin_sector = rq->sector };
+	parts->end_sector = max_t(u64, parts->end_sector, ss_request_end(rq));
+	parts->moved += request->real->nr_sectors;
+	parts->used |= 1U << request->member;
+	if (!parts->nr_requests || parts->heard != done)
+		parts->nr_requests++;
+	parts->heard = done;
+	if (parts->nr_requests < MEMORY)
+		return;
+	parts->nr_requests /= 2;
+	parts->moved /= 2;
+	parts->begin_sector += (parts->end_sector - parts->begin_sector) / 2;
+}
+
+/*
+ * Does a stream come to all members while a head is on its way? Else most would
+ * wait for it, and it is better left to each of them.
+ */
+static bool keeps_all_busy(const struct ss_sched *sched,
+			   const struct ss_request *rq, u64 pause_ns,
+			   struct ss_parts *parts)
+{
+	const struct ss_array *array = sched->host;
+	const struct ss_array_geometry *geometry = &array->geometry;
+	u64 row = row_sectors(geometry), row_ns;
+
+	note_part(array, parts, rq);
+	row_ns = div_u64(row * sched->curve.transfer_ps, 1000) +
+		 mul_u64_u64_div_u64(row * parts->nr_requests, pause_ns,
+				     parts->moved);
+	/* Near the limit it stays what it is. */
+	if (parts->wide)
+		row_ns /= 2;
+	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
+		      geometry->data_members > 1 &&
+		      (rq->direction == SS_READ ||
+		       geometry->level != SS_ARRAY_RAID5) &&
+		      parts->nr_requests >= 2 &&
+		      hweight32(parts->used) >= geometry->data_members &&
+		      parts->end_sector - parts->begin_sector <=
+			      DENSE * parts->moved &&
+		      row_ns <= ROW_WAYS * array->mean_random_ns;
+	return parts->wide;
+}
+
+/* ---- events ---- */
+
+static void arrives(struct ss_array_member *member, struct ss_request *rq,
+		    u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	struct ss_array_request *request;
+	u32 nr_sectors;
+	u64 sector;
+
+	if (list_empty(&array->free) || (rq->flags & SS_PLACING) ||
+	    !array_place_of(member, rq, &sector, &nr_sectors)) {
+		list_add_tail(&rq->array_node, &member->plain);
+		member->nr_plain++;
+		member->placing |= rq->flags & SS_PLACING;
 		return;
 	}
-	if (member->sched->curve.flat || !ss_request_is_awaited(rq) ||
-	    ss_array_virtual_place(member, rq, &begin, &end))
-		return;
-	ss_array_drop_broken(member, now_ns);
-	s = ss_array_find_parent(member, begin, now_ns);
-	if (s) {
-		u64 row = (u64)array->geometry.chunk_sectors *
-			  array->geometry.data_members;
-
-		if (end > s->end_sector ||
-		    s->end_sector - end > ROWS_TOGETHER * row)
-			s->end_sector = end;
-		list_move_tail(&s->node, &array->streams);
-		if (member->holding && s == array->turn)
-			member->sched->counters.hits++;
-	} else {
-		s = ss_array_stream_new(array);
-		if (!s)
-			return;
-		s->end_sector = end;
-		s->instead_ns = member->sched->curve.mean_random_ns;
-	}
-	ss_array_extend_physical(member, s, rq, now_ns);
+	request = list_first_entry(&array->free, struct ss_array_request, node);
+	list_move_tail(&request->node, &member->requests);
+	rq->array_request = request;
+	request->real = rq;
+	request->released = false;
+	request->sent = false;
+	request->rq = (struct ss_request){
+		.sector = sector,
+		.nr_sectors = nr_sectors,
+		.direction = rq->direction,
+		.flags = rq->flags,
+		.owner = rq->owner,
+		.arrival_ns = min_t(u64, rq->arrival_ns, now_ns),
+	};
+	request->member = member->index;
+	member->nr_held++;
+	ss_sched_taken_over(&array->sched, &request->rq, now_ns);
 }
 
 static void array_arrived(struct ss_coordinator *coordinator,
 			  struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
 
-	lock(member->array);
-	now_ns = ss_array_time_passes(member, now_ns);
-	arrived_locked(member, rq, now_ns);
-	ss_array_note_holding(member, now_ns);
-	unlock(member->array);
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	follow_curve(array);
+	follow_settings(member);
+	arrives(member, rq, now_ns);
+	ends(array, now_ns);
 }
 
-static void dispatched_locked(struct ss_array_member *member,
-			      struct ss_request *rq, u64 now_ns)
+static void leaves_plain(struct ss_array_member *member, struct ss_request *rq)
 {
-	struct ss_array *array = member->array;
-	struct ss_array_stream *s = rq->array_stream;
-
-	if (array->turn && s != array->turn)
-		ss_array_other_goes(member, rq, now_ns);
-	if (member->passed &&
-	    (s != member->passed || !nr_others(member, member->passed)))
-		member->passed = NULL;
-	if (s && ss_array_may_begin(member, s, now_ns))
-		ss_array_begin_turn(member, s, now_ns);
-	if (s && s == array->next)
-		array->next = NULL;
-	/*
-	 * It goes on where its stream was, and may come from the drive's cache.
-	 * The scheduler has forgotten that place when other streams had turns,
-	 * or lost it to a placing read that went on there.
-	 */
-	if (s && s->physical[member->index].straight >=
-			 s->physical[member->index].nr_pending)
-		member->sched->alone_continues = true;
-	ss_array_leaves_pending(member, rq);
-	member->holding = false;
-	if (!s)
+	if (list_empty(&rq->array_node))
 		return;
-	if (!s->physical[member->index].nr_in_flight)
-		member->mover = rq;
-	s->physical[member->index].nr_in_flight++;
-	s->nr_in_flight++;
-	s->physical[member->index].instead_ns =
-		member->sched->curve.mean_random_ns;
+	list_del_init(&rq->array_node);
+	member->nr_plain--;
 }
 
 static void array_dispatched(struct ss_coordinator *coordinator,
 			     struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
+	struct ss_array_request *request = rq->array_request;
 
-	lock(member->array);
-	now_ns = ss_array_time_passes(member, now_ns);
-	if (knows(member, rq))
-		dispatched_locked(member, rq, now_ns);
-	unlock(member->array);
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	leaves_plain(member, rq);
+	if (request) {
+		if (!request->released)
+			ss_array_release_one(array, request, SS_WHY_ORDER,
+					     now_ns);
+		request->sent = true;
+		member->nr_released--;
+		member->nr_sent++;
+	}
+	ends(array, now_ns);
 }
 
-static void completed_locked(struct ss_array_member *member,
-			     struct ss_request *rq, u64 now_ns)
+/* @request is no more. */
+static void forget(struct ss_array_member *member,
+		   struct ss_array_request *request, bool served, u64 now_ns)
 {
 	struct ss_array *array = member->array;
-	struct ss_array_stream *s = rq->array_stream;
-	struct ss_array_physical *p;
-	bool moved = member->mover == rq;
 
-	if (moved)
-		member->mover = NULL;
-	if (rq->flags & SS_PLACING)
-		member->placing = false;
-	member->nr_busy--;
-	array->nr_busy--;
-	member->nr_awaited -= rq->array_awaited;
-	array->nr_awaited -= rq->array_awaited;
-	if (!(rq->flags & SS_PLACING))
-		ss_array_trial_moved(&array->trial, rq->nr_sectors,
-				     ss_array_is_together(member, now_ns));
-	if (!s)
-		return;
-	p = &s->physical[member->index];
-	p->nr_in_flight--;
-	s->nr_in_flight--;
-	if (!(rq->flags & SS_PLACING))
-		s->response_ns += now_ns - rq->arrival_ns;
-	if (!p->nr_pending && !p->nr_in_flight) {
-		s->working &= ~(1U << member->index);
-		p->completed_ns = now_ns;
-		p->response_ns = s->response_ns;
-		p->instead_ns = ss_array_instead_ns(member, s, now_ns);
-		s->instead_ns = p->instead_ns;
-	}
-	if (is_idle(s)) {
-		s->completed_ns = now_ns;
-		ss_array_round_ends(s);
-	}
-	if (s != array->turn)
-		return;
-	ss_array_note_placed(member, s, rq, now_ns);
-	if (moved)
-		ss_array_note_moved(member, rq, now_ns);
-	ss_array_kick_to_place(array);
+	/* What it moved, without what is others' in between. */
+	request->rq.nr_sectors = request->real->nr_sectors;
+	if (!request->released)
+		ss_sched_removed(&array->sched, &request->rq, now_ns);
+	else if (served)
+		ss_sched_completed(&array->sched, &request->rq, now_ns);
+	else
+		ss_sched_returned(&array->sched, &request->rq, now_ns);
+	member->nr_held -= !request->released;
+	member->nr_released -= request->released && !request->sent;
+	member->nr_sent -= request->sent;
+	request->real->array_request = NULL;
+	list_move(&request->node, &array->free);
 }
 
 static void array_completed(struct ss_coordinator *coordinator,
 			    struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
+	struct ss_array_request *request = rq->array_request;
 
-	lock(member->array);
-	now_ns = ss_array_time_passes(member, now_ns);
-	if (knows(member, rq))
-		completed_locked(member, rq, now_ns);
-	ss_array_share_idles(member->array, now_ns);
-	ss_array_note_holding(member, now_ns);
-	unlock(member->array);
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	ss_array_note_done(member, rq, now_ns);
+	if (!(rq->flags & SS_PLACING))
+		ss_array_trial_moved(&array->trial, rq->nr_sectors,
+				     is_together(array));
+	if (request)
+		forget(member, request, true, now_ns);
+	ss_array_place_on(member);
+	ends(array, now_ns);
 }
 
 static void array_merged(struct ss_coordinator *coordinator,
 			 struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array_stream *s;
-	u64 begin, end;
+	struct ss_array *array = member->array;
+	struct ss_array_request *request = rq->array_request;
+	u32 nr_sectors;
+	u64 sector;
 
-	(void)now_ns;
-	lock(member->array);
-	s = knows(member, rq) ? rq->array_stream : NULL;
-	/* Where it has taken in a pending one it may have become older. */
-	if (knows(member, rq))
-		ss_older(&member->age, rq, array_age_node);
-	if (s)
-		ss_older(&s->physical[member->index].pending, rq, array_node);
-	if (s && !ss_array_virtual_place(member, rq, &begin, &end)) {
-		s->end_sector = max_t(u64, s->end_sector, end);
-		s->physical[member->index].end_sector = ss_request_end(rq);
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	if (request && !request->released &&
+	    array_place_of(member, rq, &sector, &nr_sectors)) {
+		struct ss_request grown = { .sector = sector,
+					    .nr_sectors = nr_sectors,
+					    .direction = rq->direction,
+					    .flags = rq->flags,
+					    .arrival_ns = rq->arrival_ns };
+
+		ss_sched_becomes(&array->sched, &request->rq, &grown, now_ns);
 	}
-	unlock(member->array);
-}
-
-static void removed_locked(struct ss_array_member *member,
-			   struct ss_request *rq, u64 now_ns)
-{
-	struct ss_array_stream *s = rq->array_stream;
-	struct ss_array_physical *p;
-
-	ss_array_leaves_pending(member, rq);
-	if (rq->flags & SS_PLACING)
-		member->placing = false;
-	member->nr_busy--;
-	member->array->nr_busy--;
-	member->nr_awaited -= rq->array_awaited;
-	member->array->nr_awaited -= rq->array_awaited;
-	if (!s)
-		return;
-	p = &s->physical[member->index];
-	if (!p->nr_pending && !p->nr_in_flight) {
-		s->working &= ~(1U << member->index);
-		p->completed_ns = now_ns;
-		p->response_ns = s->response_ns;
-	}
-	if (is_idle(s))
-		s->completed_ns = now_ns;
+	ends(array, now_ns);
 }
 
 static void array_removed(struct ss_coordinator *coordinator,
 			  struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
 
-	lock(member->array);
-	now_ns = ss_array_time_passes(member, now_ns);
-	if (knows(member, rq))
-		removed_locked(member, rq, now_ns);
-	ss_array_note_holding(member, now_ns);
-	unlock(member->array);
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	leaves_plain(member, rq);
+	if (rq->flags & SS_PLACING)
+		member->placing = false;
+	if (rq->array_request)
+		forget(member, rq->array_request, false, now_ns);
+	ends(array, now_ns);
+}
+
+static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
+			 struct ss_decision *decision)
+{
+	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
+	bool decided;
+
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	ss_array_release(array, now_ns);
+	decided = ss_array_choose(member, now_ns, decision);
+	unlock(array);
+	return decided;
 }
 
 static const struct ss_coordinator_ops array_ops = {
@@ -315,50 +389,60 @@ static const struct ss_coordinator_ops array_ops = {
 	.merged = array_merged,
 	.removed = array_removed,
 	.choose = array_choose,
-	.leads = array_leads,
 };
+
+/* ---- members ---- */
+
+static void count(struct ss_sched *sched, enum ss_event event, u64 sector,
+		  u32 size)
+{
+	struct ss_array *array = sched->host;
+
+	(void)sector;
+	(void)size;
+	array->counters.established += event == SS_EVENT_ESTABLISHED;
+	array->counters.slices_ended += event == SS_EVENT_SLICE_ENDED;
+}
 
 void ss_array_init(struct ss_array *array,
 		   const struct ss_array_geometry *geometry)
 {
+	char why[160];
 	u32 i;
 
 	array->geometry = *geometry;
 	array->attached = 0;
-	array->turn = NULL;
-	array->last = NULL;
-	array->next = NULL;
-	array->owed = 0;
-	array->owed_ns = 0;
-	array->others_least_ns = 0;
-	array->others_most_ns = 0;
-	array->sharing = false;
-	array->others_idle_ns = 0;
-	array->shared_ns = 0;
-	array->placed = 0;
-	array->placed_ns = U64_MAX;
+	array->mean_random_ns = 0;
+	array->until_ns = 0;
+	array->now_ns = 0;
 	array->ahead_sectors = U64_MAX;
-	array->nr_busy = 0;
-	array->nr_awaited = 0;
-	array->arrivals = 0;
-	array->asked = 0;
-	array->caution = 0;
+	array->placed = false;
+	array->moved = 0;
+	array->turn = NULL;
 	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
 	memset(array->member, 0, sizeof(array->member));
+	/* Cannot fail: the policy is known. */
+	ss_sched_init(&array->sched, "stream:noop", geometry->capacity_sectors,
+		      why, sizeof(why));
+	ss_stream_has_parts(&array->sched.policy[0], keeps_all_busy);
+	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
+		array->setting[i] = ss_sched_tunable(&array->sched,
+						     settings[i]);
+	array->sched.tell = count;
+	array->sched.host = array;
 	for (i = 0; i < SS_ARRAY_MEMBERS; i++) {
 		struct ss_array_member *member = &array->member[i];
 
 		member->coordinator.ops = &array_ops;
 		member->array = array;
 		member->index = i;
-		INIT_LIST_HEAD(&member->age);
+		INIT_LIST_HEAD(&member->requests);
+		INIT_LIST_HEAD(&member->plain);
 	}
-	memset(array->stream, 0, sizeof(array->stream));
 	INIT_LIST_HEAD(&array->free);
-	INIT_LIST_HEAD(&array->streams);
-	for (i = 0; i < SS_ARRAY_STREAMS; i++)
-		list_add_tail(&array->stream[i].node, &array->free);
+	for (i = 0; i < SS_ARRAY_REQUESTS; i++)
+		list_add_tail(&array->request[i].node, &array->free);
 }
 
 static int refuse(int error, char *why, size_t why_bytes, u32 member,
@@ -375,6 +459,7 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 		    char *why, size_t why_bytes)
 {
 	struct ss_array_member *member;
+	u32 i;
 
 	if (index >= array->geometry.nr_members)
 		return refuse(-EINVAL, why, why_bytes, index,
@@ -389,74 +474,36 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 			      " is attached already");
 	lock(array);
 	member->sched = sched;
-	member->threshold = ss_sched_tunable(sched, "stream_threshold");
-	member->wait_target_ns = ss_sched_tunable(sched, "wait_target");
-	/* The scheduler's count: it may have been another array's member. */
-	sched->array_epoch = sched->array_epoch == U16_MAX ?
-				     1 :
-				     sched->array_epoch + 1;
-	member->epoch = sched->array_epoch;
-	member->heard = array->arrivals;
-	member->heard_asked = array->asked;
-	member->nr_pending = 0;
-	member->nr_busy = 0;
-	member->nr_awaited = 0;
-	member->passed = NULL;
-	member->mover = NULL;
-	member->placing = false;
-	member->holding = false;
 	array->attached |= 1U << index;
+	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
+		member->setting[i] = ss_sched_tunable(sched, settings[i]);
 	unlock(array);
 	sched->coordinator = &member->coordinator;
 	return 0;
 }
 
-/* What is in flight on the member is no longer waited for. */
-static void forget_share(struct ss_array_member *member,
-			 struct ss_array_stream *s, u64 now_ns)
-{
-	struct ss_array_physical *p = &s->physical[member->index];
-
-	s->nr_in_flight -= p->nr_in_flight;
-	p->nr_in_flight = 0;
-	s->working &= ~(1U << member->index);
-	p->size = 0;
-	s->established &= ~(1U << member->index);
-	if (is_idle(s))
-		s->completed_ns = now_ns;
-}
-
 void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 {
 	struct ss_array_member *member = &array->member[index];
-	struct ss_array_stream *s;
 
 	if (!member->sched)
 		return;
 	lock(array);
-	now_ns = ss_array_time_passes(member, now_ns);
-	if (array->turn)
-		ss_array_end_turn(member, now_ns);
-	array->last = NULL;
-	array->next = NULL;
-	array->owed &= ~(1U << index);
-	while (!list_empty(&member->age)) {
-		struct ss_request *rq = list_first_entry(&member->age,
-							 struct ss_request,
-							 array_age_node);
-
-		ss_array_leaves_pending(member, rq);
-		rq->array_epoch = 0;
-		rq->array_stream = NULL;
-	}
-	list_for_each_entry(s, &array->streams, node)
-		forget_share(member, s, now_ns);
-	array->nr_busy -= member->nr_busy;
-	array->nr_awaited -= member->nr_awaited;
+	now_ns = time_passes(array, now_ns);
+	while (!list_empty(&member->requests))
+		forget(member,
+		       list_first_entry(&member->requests,
+					struct ss_array_request, node),
+		       false, now_ns);
+	while (!list_empty(&member->plain))
+		leaves_plain(member,
+			     list_first_entry(&member->plain, struct ss_request,
+					      array_node));
+	member->placing = false;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
 	member->sched = NULL;
-	unlock(array);
+	ends(array, now_ns);
 }
 
 bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns)
@@ -465,10 +512,8 @@ bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns)
 
 	lock(array);
 	turn = array->turn;
-	if (turn) {
-		*end_sector = array->turn->end_sector;
-		*since_ns = array->slice_start_ns;
-	}
+	*end_sector = array->turn_sector;
+	*since_ns = array->turn_since_ns;
 	unlock(array);
 	return turn;
 }

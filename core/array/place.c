@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The coordinator of an array: placing heads.
+ * Placing heads.
  *
- * Where a member's head has to move for a stream, the other members' heads
- * follow by reads that the host makes for nobody; and whether all heads are
- * there.
+ * A reader that asks for one chunk at a time would move one head after the
+ * other, and wait for each. So when one head moves for the turn's stream, the
+ * members that have nothing of it read what it will ask of them next, for
+ * nobody: their heads move at the same time, and their drives' caches have it.
  */
 #include "internal.h"
 
@@ -13,113 +14,151 @@
 
 /* A request that took less than this part of positioning came from a cache. */
 #define CACHED_SHARE 4
-/* A placing read. */
+/* A placing read, in sectors, at most. */
 #define PLACE_SECTORS 128
+
 /*
- * When one head moves the others follow, if the stream comes to where they have
- * to within this part of the time in which it could pass over all that a head
- * passes on its way. Sooner, what the drive reads then would drive out of its
- * cache what the stream has not come to yet.
+ * When one head moves, the others are to where the stream comes within this
+ * part of the time that takes. What a drive reads farther away would drive out
+ * of its cache what the stream has not come to yet.
  */
-#define PLACE_REACH_PCT 75
-/* Heads are placed so many reads before the drive runs out of what it has. */
-#define PLACE_EARLY 1
+#define REACH_PERCENT 75
 
-/* Where the next placing read on the member begins. */
-static u64 place_begin(const struct ss_array_member *member)
+/* Where the stream that comes to @sector of the array goes on on @index. */
+static u64 next_on(const struct ss_array_geometry *geometry, u64 sector,
+		   u32 index)
 {
-	const struct ss_array_stream *s = member->array->turn;
+	u32 i;
 
-	return max_t(u64, member->place_sector,
-		     s->physical[member->index].end_sector);
+	for (i = 0; i < 2 * geometry->nr_members; i++) {
+		struct ss_array_place place;
+
+		if (sector >= geometry->capacity_sectors)
+			break;
+		ss_array_map(geometry, sector, 0, &place);
+		if (place.member == index)
+			return place.sector;
+		sector += place.run_sectors;
+	}
+	return U64_MAX;
 }
 
-/*
- * Has the turn's stream come to where the drive must move its head? Before
- * that is what it read ahead in an earlier turn, and reading beyond that would
- * drive it out of the cache. When one head has moved it is time for all.
- */
-static bool place_is_due(const struct ss_array_member *member,
-			 const struct ss_array_physical *p)
+/* How far the turn's stream has come when it is at @sector. */
+static u64 progress(const struct ss_array *array, u64 sector)
 {
-	u64 come = p->end_sector - member->turn_sector;
-
-	if (member->array->placing)
-		return place_begin(member) < member->place_until;
-	return come + PLACE_EARLY * PLACE_SECTORS >=
-	       member->array->ahead_sectors;
+	return sector - min_t(u64, sector, array->turn_begin);
 }
 
-/*
- * A reader that asks for one chunk at a time would move one head after the
- * other, and wait for each. The others can be on their way meanwhile. And one
- * that asks all members at once would move those heads first whose drives have
- * read ahead less, and then wait for the others.
- */
+/* How far on each member the stream comes while a head moves. */
+static u64 reach_sectors(const struct ss_array *array)
+{
+	u64 done = progress(array, array->turn_sector);
+	u64 took_ns = max_t(u64, array->now_ns - array->turn_since_ns, 1);
+	u64 all = mul_u64_u64_div_u64(done, array->mean_random_ns, took_ns);
+
+	return div_u64(all * REACH_PERCENT, 100 * array->geometry.data_members);
+}
+
 static bool may_place(const struct ss_array_member *member)
 {
-	const struct ss_array *array = member->array;
-	const struct ss_array_stream *s = array->turn;
-	const struct ss_array_physical *p;
-
-	if (!s || (array->moved & (1U << member->index)) || member->placing ||
-	    !is_part(member, s) || !ss_array_places_pay(member, s))
-		return false;
-	p = &s->physical[member->index];
-	/* Its head may be on its way already. */
-	if (p->nr_pending || (p->nr_in_flight && member->mover))
-		return false;
-	return p->straight >= *member->threshold && place_is_due(member, p);
+	return member->sched && member->array->turn && !member->placing &&
+	       !member->nr_released && !member->nr_sent &&
+	       member->place_sector < member->place_until;
 }
 
-/* Where the next placing read is; false beyond the array's end. */
-static bool place_at(const struct ss_array_member *member, u64 *sector,
-		     u32 *nr_sectors)
+/* Where the array ends on the member. */
+static u64 end_of(const struct ss_array *array, u32 index)
 {
-	const struct ss_array_geometry *geometry = &member->array->geometry;
-	u64 virtual_sector, run;
+	const struct ss_array_geometry *geometry = &array->geometry;
 
-	*sector = place_begin(member);
-	*nr_sectors = min_t(u32, geometry->chunk_sectors, PLACE_SECTORS);
-	return ss_array_unmap(geometry, member->index,
-			      *sector + *nr_sectors - 1, &virtual_sector,
-			      &run) != SS_ARRAY_OUTSIDE;
+	return geometry->start_sector[index] +
+	       geometry->rows * geometry->chunk_sectors;
 }
 
-/* How far ahead of the turn's stream a member's placing reads begin at most. */
-static u64 place_reach(const struct ss_array_member *member)
-{
-	const struct ss_array_stream *s = member->array->turn;
-	struct ss_array_rate rate = alone(s);
-	u64 all = mul_u64_u64_div_u64(rate.sectors,
-				      member->sched->curve.mean_random_ns,
-				      max_t(u64, rate.ns, 1));
-
-	return div_u64(all * PLACE_REACH_PCT,
-		       100 * max_t(u32, nr_bits(s->established), 1));
-}
-
-/* A head moves: time for all whose drives soon run out of what they have. */
-static void all_follow(struct ss_array_member *member)
+/* The stream has come to where @member's head moves: now the others' will. */
+static void place_others(struct ss_array_member *member, u64 reach)
 {
 	struct ss_array *array = member->array;
-	u64 reach = place_reach(member);
+	const struct ss_array_geometry *geometry = &array->geometry;
 	u32 i;
 
-	array->placing = true;
-	for (i = 0; i < array->geometry.nr_members; i++)
-		array->member[i].place_until =
-			array->turn->physical[i].end_sector + reach;
+	if (!array->places || geometry->level == SS_ARRAY_LINEAR)
+		return;
+	for (i = 0; i < geometry->nr_members; i++) {
+		struct ss_array_member *other = &array->member[i];
+		u64 next = next_on(geometry, array->turn_sector, i);
+
+		if (other == member || (array->moved & (1U << i)) ||
+		    next == U64_MAX)
+			continue;
+		other->place_sector = max_t(u64, next, other->place_sector);
+		other->place_until = min_t(u64, next + reach, end_of(array, i));
+		ss_array_place_on(other);
+	}
 }
 
-void ss_array_kick_to_place(struct ss_array *array)
+void ss_array_note_turn(struct ss_array *array,
+			const struct ss_array_request *request)
 {
 	u32 i;
 
-	for (i = 0; array->kick && i < array->geometry.nr_members; i++)
-		if ((array->attached & (1U << i)) &&
-		    may_place(&array->member[i]))
-			array->kick(array, i);
+	array->counters.turns++;
+	array->turn_since_ns = array->now_ns;
+	array->turn_begin = request->rq.sector;
+	array->moved = 0;
+	array->placed = false;
+	array->ran_out = false;
+	for (i = 0; i < array->geometry.nr_members; i++) {
+		array->member[i].place_sector = 0;
+		array->member[i].place_until = 0;
+	}
+}
+
+void ss_array_note_released(struct ss_array_member *member,
+			    const struct ss_array_request *request)
+{
+	struct ss_array *array = member->array;
+
+	array->turn_sector = ss_request_end(&request->rq);
+	if (request->rq.direction != SS_READ || array->placed ||
+	    progress(array, request->rq.sector) < array->ahead_sectors)
+		return;
+	array->placed = true;
+	place_others(member, 1);
+}
+
+void ss_array_note_done(struct ss_array_member *member,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_array *array = member->array;
+	const struct ss_array_request *request = rq->array_request;
+	u32 bit = 1U << member->index;
+
+	if (rq->flags & SS_PLACING)
+		member->placing = false;
+	else if (!array->turn || !request || !request->rq.in_party ||
+		 request->rq.stream != array->turn || rq->direction != SS_READ)
+		return;
+	member->place_sector = max_t(u64, member->place_sector,
+				     ss_request_end(rq));
+	if (now_ns - rq->dispatch_ns < array->mean_random_ns / CACHED_SHARE)
+		return;
+	member->place_until = 0;
+	if (request && !array->ran_out)
+		array->ahead_sectors = progress(array, request->rq.sector);
+	array->ran_out |= !!request;
+	/* Where one moves once more, all have to. */
+	if (request && (array->moved & bit))
+		array->moved = 0;
+	array->moved |= bit;
+	if (request)
+		place_others(member, max_t(u64, reach_sectors(array), 1));
+}
+
+void ss_array_place_on(struct ss_array_member *member)
+{
+	if (may_place(member))
+		ss_array_kick(member->array, member->index);
 }
 
 bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
@@ -128,49 +167,12 @@ bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
 	struct ss_array_member *member = &array->member[index];
 	bool place;
 
-	lock(array);
-	place = member->sched && may_place(member) &&
-		place_at(member, sector, nr_sectors);
-	if (place) {
-		member->place_sector = *sector + *nr_sectors;
-		if (!array->placing) {
-			all_follow(member);
-			ss_array_kick_to_place(array);
-		}
-	}
-	unlock(array);
+	if (array->lock)
+		array->lock(array);
+	place = may_place(member);
+	*sector = member->place_sector;
+	*nr_sectors = min_t(u32, array->geometry.chunk_sectors, PLACE_SECTORS);
+	if (array->unlock)
+		array->unlock(array);
 	return place;
-}
-
-void ss_array_note_moved(struct ss_array_member *member,
-			 const struct ss_request *rq, u64 now_ns)
-{
-	struct ss_array *array = member->array;
-	u32 bit = 1U << member->index;
-
-	if (now_ns - rq->dispatch_ns <
-	    member->sched->curve.mean_random_ns / CACHED_SHARE)
-		return;
-	if (!array->moved)
-		array->ahead_sectors = rq->sector - member->turn_sector;
-	if (array->moved & bit)
-		array->moved = 0;
-	array->moved |= bit;
-	all_follow(member);
-}
-
-void ss_array_note_placed(struct ss_array_member *member,
-			  const struct ss_array_stream *s,
-			  const struct ss_request *rq, u64 now_ns)
-{
-	struct ss_array *array = member->array;
-
-	if (array->placed_ns != U64_MAX)
-		return;
-	if (member->way_ns == U64_MAX)
-		member->way_ns = ss_sched_positioning_ns(member->sched, rq);
-	if (now_ns - rq->dispatch_ns >= member->way_ns / CACHED_SHARE)
-		array->placed |= 1U << member->index;
-	if ((array->placed & s->established) == s->established)
-		array->placed_ns = now_ns;
 }

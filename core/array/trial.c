@@ -25,14 +25,6 @@
 #define SETTLE_NS (500 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
-/* Of what the array does apart a stream must do this much by itself. */
-#define PROMISE_PCT 105
-/*
- * ... and more at first, by what bringing the heads there so many times is of
- * the time so far: what little can be won must not cost much of it, if it is
- * not.
- */
-#define STAKE_PLACINGS 8
 /*
  * What a trial may lose: this, or such a part of the time so far. To bring five
  * heads there one after the other takes two thirds of it.
@@ -58,24 +50,6 @@ void ss_array_trial_init(struct ss_array_trial *trial)
 static u64 rate(const struct ss_array_rate *rate)
 {
 	return div64_u64(rate->sectors * SS_SEC, max_t(u64, rate->ns, 1));
-}
-
-bool ss_array_trial_promises(const struct ss_array_trial *trial,
-			     const struct ss_array_rate *alone, u64 slice_ns,
-			     u64 placing_ns)
-{
-	struct ss_array_rate with_placing = *alone;
-	u64 wanted_pct;
-
-	if (!trial->allowed)
-		return false;
-	/* Begun is begun: half of the streams alone would prove nothing. */
-	with_placing.ns += mul_u64_u64_div_u64(alone->ns, placing_ns, slice_ns);
-	wanted_pct = PROMISE_PCT;
-	if (!trial->judged && !trial->begun)
-		wanted_pct += div64_u64(100 * STAKE_PLACINGS * placing_ns,
-					max_t(u64, trial->busy_ns, 1));
-	return rate(&with_placing) * 100 >= rate(&trial->apart) * wanted_pct;
 }
 
 static void keep_recent(struct ss_array_rate *rate)
@@ -171,7 +145,6 @@ static void other_way(struct ss_array_trial *trial)
 		return;
 	}
 	trial->judged = false;
-	trial->begun = false;
 	fade(&trial->together);
 	trial->left_ns = U64_MAX;
 }
@@ -196,7 +169,6 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	keep_recent(&trial->apart);
 	keep_recent(&trial->together);
 	if (trial->allowed && !trial->judged) {
-		trial->begun |= together;
 		if (trial->together.ns >= SAMPLE_NS || is_lost(trial))
 			compare(trial);
 		return;

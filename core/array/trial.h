@@ -29,7 +29,6 @@ struct ss_array_trial {
 	u64 won; /* rate with which the last comparison was won */
 	u64 period_ns; /* how long the last result is believed */
 	bool allowed; /* heads may be brought together */
-	bool begun; /* it has been somebody's turn since */
 	bool judged; /* this time together has been compared */
 	bool checked; /* apart is measured, to see if together still wins */
 	u64 verdicts; /* comparisons made, and */
@@ -44,15 +43,6 @@ void ss_array_trial_init(struct ss_array_trial *trial);
  */
 void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 			  bool together);
-
-/*
- * May a stream that would do @alone with the array to itself have it to itself
- * for @slice_ns, if to bring all heads there takes @placing_ns? Only if that
- * is clearly more than the array does apart.
- */
-bool ss_array_trial_promises(const struct ss_array_trial *trial,
-			     const struct ss_array_rate *alone, u64 slice_ns,
-			     u64 placing_ns);
 
 /* A request of @nr_sectors is done. */
 void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,

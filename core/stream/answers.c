@@ -118,7 +118,8 @@ static bool slice_is_over(const struct ss_policy *policy, u64 now_ns)
 
 bool ss_answer_pays(const struct parties *all)
 {
-	return (all->answer.last || all->answer.since_ns) &&
+	return !all->takes_turns &&
+	       (all->answer.last || all->answer.since_ns) &&
 	       ss_pause_pays(&all->answer.pause);
 }
 

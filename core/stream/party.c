@@ -91,11 +91,9 @@ static u64 child_cost_ns(const struct ss_policy *policy, const struct party *s,
 }
 
 /* Is @s, at the same cost, the better stream for a request than @best? */
-static bool is_better(const struct ss_policy *policy, const struct party *s,
-		      const struct party *best)
+static bool is_better(const struct party *s, const struct party *best)
 {
-	return !best || (ss_party_is_established(policy, s) &&
-			 !ss_party_is_established(policy, best));
+	return !best || (s->established && !best->established);
 }
 
 /* The stream that @rq goes on from at the least cost, which is *@cost_ns. */
@@ -124,7 +122,7 @@ static struct party *nearest(const struct ss_policy *policy,
 		if (s->end_sector != rq->sector)
 			child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
 		if (child_ns < *cost_ns ||
-		    (child_ns == *cost_ns && is_better(policy, s, best))) {
+		    (child_ns == *cost_ns && is_better(s, best))) {
 			*cost_ns = child_ns;
 			best = s;
 		}
@@ -195,8 +193,29 @@ static void establish(struct ss_policy *policy, struct party *s, u64 from,
 		all->turn = s;
 		ss_turn_note_late(policy);
 	}
-	ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED, s->end_sector,
-		      s->size);
+}
+
+/* Is stream @s, whose latest request is @rq, to take turns? */
+static bool is_party(const struct ss_policy *policy, struct party *s,
+		     const struct ss_request *rq)
+{
+	const struct parties *all = policy->state;
+
+	if (all->takes_turns &&
+	    !all->takes_turns(policy->sched, rq, s->pause.mean_ns, &s->parts))
+		return false;
+	return s->size >= policy->value[STREAM_THRESHOLD];
+}
+
+void ss_stream_has_parts(struct ss_policy *policy,
+			 bool (*takes_turns)(const struct ss_sched *sched,
+					     const struct ss_request *rq,
+					     u64 pause_ns,
+					     struct ss_parts *parts))
+{
+	struct parties *all = policy->state;
+
+	all->takes_turns = takes_turns;
 }
 
 struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
@@ -204,6 +223,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct parties *all = policy->state;
 	struct party *s;
+	bool established;
 	u64 from;
 
 	rq->stream = NULL;
@@ -211,7 +231,8 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	if (is_flat(policy))
 		return &all->rest;
 	if (!ss_request_is_awaited(rq))
-		return all->trial.inner ? &all->rest : &all->async;
+		return all->trial.inner || all->takes_turns ? &all->rest :
+							      &all->async;
 	s = find_stream(policy, rq, now_ns);
 	if (!s)
 		return &all->rest;
@@ -223,14 +244,19 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	s->nr_open++;
 	rq->stream = s;
 	list_del(&s->node);
-	if (!ss_party_is_established(policy, s)) {
+	established = s->established;
+	s->established = is_party(policy, s, rq);
+	if (!s->established) {
 		list_add_tail(&s->node, &all->candidates);
 		return &all->rest;
 	}
 	list_add_tail(&s->node, &all->known);
+	if (!established)
+		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
+			      s->end_sector, s->size);
 	if (all->trial.inner)
 		return &all->rest;
-	if (s->size == policy->value[STREAM_THRESHOLD])
+	if (!established)
 		establish(policy, s, from, now_ns);
 	return s;
 }

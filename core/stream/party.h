@@ -15,6 +15,7 @@
 #ifndef SS_PARTY_H
 #define SS_PARTY_H
 
+#include "../parts.h"
 #include "../policy.h"
 #include "../request.h"
 #include "../sched.h"
@@ -65,6 +66,7 @@ struct party {
 	u64 service_ns; /* from completion to completion, mean */
 	u64 done[2]; /* sectors, in the last turns and under the inner policy */
 	struct pause pause;
+	struct ss_parts parts;
 	u32 size; /* members so far */
 	u32 weight; /* of its slice */
 	u32 nr_pending;
@@ -72,6 +74,7 @@ struct party {
 	u32 nr_open; /* members that are not done, in any queue */
 	bool contended; /* others were pending when it became idle */
 	bool had_turn; /* one of its turns has ended */
+	bool established; /* it takes turns */
 };
 
 /* The reader that was served last (answers.c). */
@@ -116,6 +119,10 @@ struct parties {
 	u32 nr_ready;
 	u32 ready_weight; /* the sum of their weights */
 	u32 nr_light; /* of those: with a light_at_ns */
+	/* Of a disk of parts (parts.h), else NULL. */
+	bool (*takes_turns)(const struct ss_sched *sched,
+			    const struct ss_request *rq, u64 pause_ns,
+			    struct ss_parts *parts);
 	struct party *turn; /* whose turn it is, or NULL */
 	u64 began_ns; /* when it began */
 	u64 late_ns; /* from then on somebody has waited beyond the target */
@@ -221,13 +228,6 @@ static inline void ss_party_ends_at(struct parties *all, struct party *s,
  */
 struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 			    u64 now_ns);
-
-/* Is stream @s long enough to be a party? */
-static inline bool ss_party_is_established(const struct ss_policy *policy,
-					   const struct party *s)
-{
-	return s->size >= policy->value[STREAM_THRESHOLD];
-}
 
 /* Is it so new that its own pauses say little? */
 static inline bool ss_party_is_young(const struct ss_policy *policy,

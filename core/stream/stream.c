@@ -125,6 +125,7 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 			  u64 old_sector, u64 now_ns)
 {
 	struct ss_policy *inner = policy->inner;
+	struct parties *all = policy->state;
 	struct party *s = rq->stream;
 
 	if (rq->in_party) {
@@ -133,8 +134,9 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 	} else if (inner->ops->merged) {
 		inner->ops->merged(inner, rq, old_sector, now_ns);
 	}
-	if (s && rq->sector == old_sector)
-		ss_party_ends_at(policy->state, s, ss_request_end(rq));
+	/* Write-back is no stream. */
+	if (s && s != &all->async && rq->sector == old_sector)
+		ss_party_ends_at(all, s, ss_request_end(rq));
 }
 
 /* Write-back that an fsync() waits for is write-back no longer. */
@@ -203,7 +205,7 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 		.limit_ns = pays ? ss_pause_limit_ns(all, &s->pause) : 0,
 		.size = s->size,
 		.nr_pending = s->nr_pending,
-		.established = ss_party_is_established(policy, s),
+		.established = s->established,
 		.turn = s == all->turn,
 	};
 	return true;

@@ -132,13 +132,24 @@ static void judge(struct ss_policy *policy, u64 now_ns)
 	      TRIAL_FIRST_NS << trial->alike, now_ns);
 }
 
+void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
+{
+	struct parties *all = policy->state;
+
+	if (apart && !all->trial.inner)
+		give_all(policy, now_ns);
+	else if (!apart && all->trial.inner)
+		take_back(policy, now_ns);
+}
+
 void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 {
 	struct parties *all = policy->state;
 	struct trial *trial = &all->trial;
 	u64 lasted_ns = now_ns - trial->since_ns;
 
-	if (now_ns < trial->until_ns)
+	/* Of parts somebody else compares. */
+	if (now_ns < trial->until_ns || all->takes_turns)
 		return;
 	switch (trial->part) {
 	case TRIAL_OWN:
@@ -185,7 +196,7 @@ void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 	struct parties *all = policy->state;
 	struct party *party = rq->stream;
 
-	if (!party || !ss_party_is_established(policy, party))
+	if (!party || !party->established)
 		party = &all->rest;
 	party->done[all->trial.inner ? INNER : OWN] += rq->nr_sectors;
 }

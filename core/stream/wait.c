@@ -83,7 +83,7 @@ void ss_pause_ends(const struct ss_policy *policy, struct party *party,
 	bool contended = party->contended || others_work(policy, party);
 
 	if (contended && ss_party_is_young(policy, party) &&
-	    ss_party_is_established(policy, party) &&
+	    party->established &&
 	    pause_ns <= ss_pause_limit_ns(all, &party->pause))
 		book(all, &all->young, (s64)all->switch_ns - (s64)pause_ns);
 	if (contended)

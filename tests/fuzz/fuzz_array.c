@@ -51,7 +51,7 @@ static u64 arrived, served, removed;
 static bool locked;
 static struct slot slots[SLOTS];
 static struct ss_sched sched[MEMBERS];
-static struct ss_array arrays[ARRAYS], before;
+static struct ss_array arrays[ARRAYS];
 static struct ss_array *array_of[MEMBERS];
 static struct ss_array_geometry geometry;
 
@@ -168,19 +168,19 @@ static u64 ask(u32 member)
 {
 	while (in_flight[member] < depth) {
 		u64 at_ns = read_clock(member);
-		struct ss_decision decision;
+		struct ss_decision decision, again;
 
-		if (array_of[member])
-			before = *array_of[member];
 		decision = ss_sched_choose(&sched[member], at_ns);
-		CHECK(!array_of[member] ||
-		      !memcmp(&before, array_of[member], sizeof(before)));
+		again = ss_sched_choose(&sched[member], at_ns);
+		CHECK(decision.verdict == again.verdict);
+		CHECK(decision.verdict == SS_NOTHING ||
+		      decision.until_ns == again.until_ns);
 		if (decision.verdict == SS_WAIT) {
 			CHECK(decision.until_ns > at_ns);
 			CHECK(decision.until_ns == SS_FOREVER ||
 			      decision.until_ns <= now_ns + 3 * SLICE_MOST_NS);
 			CHECK(decision.until_ns != SS_FOREVER ||
-			      in_flight[member]);
+			      in_flight[member] || array_of[member]);
 			return decision.until_ns;
 		}
 		if (decision.verdict == SS_NOTHING) {
@@ -238,33 +238,26 @@ static void join(u32 member, struct ss_array *array)
 
 static void check_array(const struct ss_array *array)
 {
-	u32 i, busy = 0, pending = 0;
+	u32 i, held = 0, released = 0;
 
 	CHECK(!locked);
 	for (i = 0; i < nr_members; i++) {
+		const struct ss_array_member *member = &array->member[i];
 		bool attached = array->attached & (1U << i);
 
 		CHECK(attached == (array_of[i] == array));
 		if (!attached)
 			continue;
-		CHECK(array->member[i].nr_pending <= sched[i].nr_pending);
-		CHECK(array->member[i].nr_busy <=
-		      sched[i].nr_pending + sched[i].nr_in_flight);
-		busy += array->member[i].nr_busy;
+		CHECK(member->nr_held + member->nr_released +
+			      member->nr_plain <=
+		      sched[i].nr_pending);
+		CHECK(member->nr_sent <= sched[i].nr_in_flight);
+		held += member->nr_held;
+		released += member->nr_released + member->nr_sent;
 	}
-	CHECK(array->nr_busy == busy);
-	for (i = 0; i < SS_ARRAY_STREAMS; i++) {
-		const struct ss_array_stream *s = &array->stream[i];
-
-		pending += s->size ? s->nr_pending + s->nr_in_flight : 0;
-		/*
-		 * Nobody's clock went back: that would be most of 2^64 ns. No
-		 * closer, for transfers are in it by what the curve says.
-		 */
-		CHECK(s->alone.ns < 1ULL << 60);
-	}
-	CHECK(pending <= busy);
-	CHECK(array->placed_ns == U64_MAX || array->placed_ns <= now_ns);
+	CHECK(array->sched.nr_pending == held);
+	CHECK(array->sched.nr_in_flight == released);
+	CHECK(array->now_ns <= now_ns);
 }
 
 static void event(u32 byte)
@@ -331,7 +324,8 @@ static void drain(void)
 			now_ns = until_ns;
 	}
 	for (i = 0; i < ARRAYS; i++)
-		CHECK(!arrays[i].nr_busy);
+		CHECK(!arrays[i].sched.nr_pending &&
+		      !arrays[i].sched.nr_in_flight);
 }
 
 static void begin(void)
