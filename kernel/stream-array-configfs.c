@@ -16,10 +16,9 @@
 #if IS_ENABLED(CONFIG_CONFIGFS_FS)
 
 static const char *const level_name[] = {
-	[SS_ARRAY_LINEAR] = "linear",
-	[SS_ARRAY_RAID0] = "raid0",
-	[SS_ARRAY_RAID5] = "raid5",
-	[SS_ARRAY_RAID10] = "raid10",
+	[SS_ARRAY_LINEAR] = "linear", [SS_ARRAY_RAID0] = "raid0",
+	[SS_ARRAY_RAID5] = "raid5",   [SS_ARRAY_RAID10] = "raid10",
+	[SS_ARRAY_RAID6] = "raid6",
 };
 
 static const char *const layout_name[] = {
@@ -183,7 +182,7 @@ static ssize_t stream_array_level_store(struct config_item *item,
 
 	if (level < 0)
 		return refuse(array, "level", -EINVAL,
-			      "must be linear, raid0, raid5 or raid10");
+			      "must be linear, raid0, raid5, raid6 or raid10");
 	return store_fixed(array, "level", &array->level, level, count);
 }
 

@@ -16,7 +16,9 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
 from streamsched.units import format_time_ns, parse_time_ns, whole_number
 
-LEVELS = ("linear", "raid0", "raid5", "raid10")
+LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6")  # as core/array/geometry.h has them
+PARITIES = {"raid5": 1, "raid6": 2}
+SIMULATED = ("linear", "raid0", "raid5", "raid10")
 LAYOUTS = ("left-asymmetric", "right-asymmetric", "left-symmetric", "right-symmetric")
 DEFAULT_LAYOUT = "left-symmetric"
 CHUNK_KIB = 64
@@ -40,7 +42,7 @@ class Array:
         words = [self.level, str(self.members)]
         if self.level != "linear":
             words.append(f"{self.chunk_sectors // 2}k")
-        if self.level == "raid5" and self.layout != DEFAULT_LAYOUT:
+        if self.level in PARITIES and self.layout != DEFAULT_LAYOUT:
             words.append(self.layout)
         if not self.coordinated:
             words.append("uncoordinated")
@@ -53,9 +55,9 @@ class Array:
     @property
     def data_members(self) -> int:
         """Chunks of data in a row."""
-        if self.level == "raid5":
-            return self.members - 1
-        return self.members // 2 if self.level == "raid10" else self.members
+        if self.level == "raid10":
+            return self.members // 2
+        return self.members - PARITIES.get(self.level, 0)
 
     @property
     def readahead_pages(self) -> int:
@@ -138,8 +140,10 @@ def _kind(word: str) -> str:
 def parse_array(text: str) -> Array:
     """The array that @text describes, or UsageError."""
     level, *words = text.split(":")
-    if level not in LEVELS:
-        raise unknown("array level", level, LEVELS)
+    if level == "raid6":
+        raise UsageError(f"--array {text}: the simulator has no RAID 6; the kernel's are attached")
+    if level not in SIMULATED:
+        raise unknown("array level", level, SIMULATED)
     said_members = words.pop(0) if words else ""
     members = whole_number(said_members)
     if members is None:

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from streamsched.array import LAYOUTS, MOST_MEMBERS, Array
+from streamsched.array import LAYOUTS, MOST_MEMBERS, PARITIES, Array
 from streamsched.configfs import refused, write
 from streamsched.errors import StreamschedError, UsageError, given
 
@@ -25,7 +25,7 @@ CONFIGFS = Path("/sys/kernel/config/stream-array")
 SYSFS = Path("/sys")
 # Two copies beside each other, as md says it: far copies << 8 | near copies.
 RAID10_NEAR_2 = 0x102
-LEVELS = ("raid0", "raid5", "raid10", "linear")
+LEVELS = ("raid0", "raid5", "raid6", "raid10", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +137,9 @@ def _md_shape(name: str, folder: Path, level: str) -> Array:
     shape = Array(level, members)
     if level != "linear":
         shape = dataclasses.replace(shape, chunk_sectors=_chunk(name, folder))
-    if level == "raid5":
+    if level in PARITIES:
         if layout not in range(len(LAYOUTS)):
-            raise UsageError(f"{name}: has RAID 5 layout {layout}; known are {', '.join(LAYOUTS)}")
+            raise UsageError(f"{name}: has RAID {level[-1]} layout {layout}; known are {', '.join(LAYOUTS)}")
         shape = dataclasses.replace(shape, layout=LAYOUTS[layout])
     if level == "raid10" and layout != RAID10_NEAR_2:
         raise UsageError(f"{name}: has RAID 10 layout {layout:#x}; known is near=2 alone")

@@ -247,7 +247,7 @@ def refusals() -> dict[str, str]:
         expect(states(), ["coordinated", "coordinated", "not scheduled by stream"])
         kernelarray.detach(MD)
         said["flat"] = refusal()
-    with array("6", 4):
+    with array("4", 4):
         said["level"] = refusal()
     with array("10", 4) as members:
         must("mdadm", "--stop", MD)
@@ -272,7 +272,7 @@ def written_by_hand() -> dict[str, str]:
         no("attached", "1")
         for value in ("2", "yes", "\n"):
             no("attached", value)
-        for value in ("raid6", "5", "\n"):
+        for value in ("raid4", "5", "\n"):
             no("level", value)
         for value in ("left", "6", "\n"):
             no("layout", value)

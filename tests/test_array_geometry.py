@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 Core = tuple[Any, Any]
 
-LEVELS = ("linear", "raid0", "raid5", "raid10")
+LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6")
 LEFT_ASYMMETRIC, RIGHT_ASYMMETRIC, LEFT_SYMMETRIC, RIGHT_SYMMETRIC = range(4)
 CHUNK = 8
 
@@ -63,6 +63,20 @@ RAID5 = {
 }
 
 
+# The same with two parities, the second behind the first; drawn alike.
+RAID6 = {
+    LEFT_ASYMMETRIC: ["P 0 1 2 P", "3 4 5 P P", "6 7 P P 8", "9 P P 10 11", "P P 12 13 14"],
+    RIGHT_ASYMMETRIC: ["P P 0 1 2", "3 P P 4 5", "6 7 P P 8", "9 10 11 P P", "P 12 13 14 P"],
+    LEFT_SYMMETRIC: ["P 0 1 2 P", "3 4 5 P P", "7 8 P P 6", "11 P P 9 10", "P P 12 13 14"],
+    RIGHT_SYMMETRIC: ["P P 0 1 2", "5 P P 3 4", "7 8 P P 6", "9 10 11 P P", "P 12 13 14 P"],
+}
+
+
+@pytest.mark.parametrize("layout", RAID6)
+def test_raid6_layouts_are_mds(core: Core, layout: int) -> None:
+    assert rows(core, geometry(core, "raid6", 5, layout=layout), 5) == RAID6[layout]
+
+
 @pytest.mark.parametrize("layout", RAID5)
 def test_raid5_layouts_are_mds(core: Core, layout: int) -> None:
     assert rows(core, geometry(core, "raid5", 5, layout=layout), 5) == RAID5[layout]
@@ -99,10 +113,11 @@ def test_capacity_follows_the_smallest_member(core: Core) -> None:
 
 @st.composite
 def arrays(draw: st.DrawFn) -> dict[str, Any]:
-    members = draw(st.integers(2, 32))
+    level = draw(st.sampled_from(LEVELS))
+    members = draw(st.integers(4 if level == "raid6" else 2, 32))
     chunk = 8 * draw(st.integers(1, 256))
     return {
-        "level": draw(st.sampled_from(LEVELS)),
+        "level": level,
         "members": members,
         "chunk": chunk,
         "layout": draw(st.integers(0, 3)),
@@ -160,8 +175,9 @@ def test_every_place_of_a_member_is_mapped_once(
         assert (member, at) in places
         return
     row = (at - array["start"][member]) // array["chunk"]
-    assert array["level"] == "raid5"
-    assert lib.ss_array_parity_member(made, row) == member
+    assert array["level"] in ("raid5", "raid6")
+    parity = lib.ss_array_parity_member(made, row)
+    assert member in [(parity + k) % made.nr_members for k in range(made.parities)]
     assert all(there != member for there, _ in places)
 
 
@@ -178,8 +194,9 @@ def test_every_place_of_a_member_is_mapped_once(
             {"chunk": 4096},
             "a chunk of 4096 sectors: it must be a multiple of 8, from 8 to 2048 (4 KiB to 1 MiB)",
         ),
-        ({"layout": 4}, "RAID 5 layout number 4 is none of the four that are known, 0 to 3"),
-        ({"level": 9}, "level number 9 is none of linear, RAID 0, RAID 5 and RAID 10"),
+        ({"layout": 4}, "parity layout number 4 is none of the four that are known, 0 to 3"),
+        ({"level": 9}, "level number 9 is none of linear, RAID 0, RAID 5, RAID 10 and RAID 6"),
+        ({"level": 4}, "RAID 6 has at least 4 members, 3 are too few"),
         ({"sectors": 7}, "member 0 has no room for a single chunk"),
         ({"sectors": 1 << 49}, "member 0 has more than 2^48 sectors"),
     ],

@@ -26,7 +26,7 @@ GONE = "not scheduled by stream"
 # ---- attach, detach, status ----
 
 
-@pytest.mark.parametrize(("level", "number"), [("0", 2), ("0", 5), ("5", 5), ("10", 4)])
+@pytest.mark.parametrize(("level", "number"), [("0", 2), ("0", 5), ("5", 5), ("6", 5), ("10", 4)])
 def test_attached_looked_at_detached(level: str, number: int) -> None:
     """Geometry is md's own; what is written meanwhile comes back."""
     shape, members, attached, detached = in_rig(array_guest.attached, level, number)
@@ -89,7 +89,7 @@ def test_refused_in_one_sentence() -> None:
         "twice in the kernel": "md0/attached: it is attached already",
         "member twice": "other/attached: member 0: d0 is a member of md0 already",
         "flat": "md0: member 2: d2 does not rotate; there is no head to bring anywhere",
-        "level": "md0: is raid6, none of raid0, raid5, raid10, linear",
+        "level": "md0: is raid4, none of raid0, raid5, raid6, raid10, linear",
         "layout": "md0: has RAID 10 layout 0x201; known is near=2 alone",
     }
 
@@ -103,7 +103,7 @@ REASONS = {
         "member 1 has no room for a single chunk",
     ],
     "attached": ["must be 0 or 1"],
-    "level": ["must be linear, raid0, raid5 or raid10"],
+    "level": ["must be linear, raid0, raid5, raid6 or raid10"],
     "layout": ["must be left-asymmetric, right-asymmetric, left-symmetric or right-symmetric"],
     "chunk_sectors": ["must be a whole number from 8 to 2048"],
     "members": [
@@ -181,7 +181,7 @@ def test_partitions_are_parts_of_disks(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"level": "raid6"}, "md0: is raid6, none of raid0, raid5, raid10, linear"),
+        ({"level": "raid4"}, "md0: is raid4, none of raid0, raid5, raid6, raid10, linear"),
         ({"array_state": "inactive"}, "md0: is not running (its array_state is inactive)"),
         ({"reshape_position": "5"}, "md0: is being reshaped; attach it when that is done"),
         ({"layout": "4"}, "md0: has RAID 5 layout 4; known are left-asymmetric,"),
@@ -217,7 +217,7 @@ def test_the_module_must_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # ---- members leave and return ----
 
 
-@pytest.mark.parametrize("level", ["0", "5", "10"])
+@pytest.mark.parametrize("level", ["0", "5", "6", "10"])
 def test_members_leave_and_return(level: str) -> None:
     """Another scheduler and back; failed, removed, added; torn out, replaced; then verified I/O."""
     seen = in_rig(array_guest.comings_and_goings, level)

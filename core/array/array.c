@@ -5,9 +5,10 @@
  * The array has a scheduler of its own, stream over noop, and each request that
  * a member sees arrives there, too, as what it is in the array's own sectors.
  * When that scheduler dispatches it, it is released: the member may send it.
- * So the array's streams, turns, waits, credit and comparison are those of
- * core/stream/, of one disk whose parts work at the same time. While the inner
- * policy has everything there the members are apart: each schedules by itself.
+ * So the array's streams, turns, waits and credit are those of core/stream/, of
+ * one disk whose parts work at the same time. Where that moves less than the
+ * members do by themselves they are left apart (trial.c): then everything is
+ * released at once, and each member schedules as its own policy says.
  */
 #include "internal.h"
 #include "../policies.h"
@@ -47,11 +48,7 @@ static struct ss_array_member *member_of(
 /* Does anybody have turns, or wait for one? */
 static bool is_together(const struct ss_array *array)
 {
-	u32 i, nr_held = 0;
-
-	for (i = 0; i < array->geometry.nr_members; i++)
-		nr_held += array->member[i].nr_held;
-	return array->trial.allowed && (array->turn || nr_held);
+	return array->trial.allowed && (array->turn || array->sched.nr_pending);
 }
 
 /*
@@ -198,8 +195,7 @@ static bool keeps_all_busy(const struct ss_sched *sched,
 		row_ns /= 2;
 	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
 		      geometry->data_members > 1 &&
-		      (rq->direction == SS_READ ||
-		       geometry->level != SS_ARRAY_RAID5) &&
+		      (rq->direction == SS_READ || !geometry->parities) &&
 		      parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
 		      parts->end_sector - parts->begin_sector <=

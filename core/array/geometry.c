@@ -24,20 +24,31 @@ static int refuse(char *why, size_t why_bytes, const char *before, u64 number,
 	return -EINVAL;
 }
 
+static u32 nr_parities(const struct ss_array_geometry *geometry)
+{
+	if (geometry->level == SS_ARRAY_RAID6)
+		return 2;
+	return geometry->level == SS_ARRAY_RAID5 ? 1 : 0;
+}
+
 static int check(const struct ss_array_geometry *geometry, char *why,
 		 size_t why_bytes)
 {
 	u32 chunk = geometry->chunk_sectors, least = 1, i;
 
-	if (geometry->level > SS_ARRAY_RAID10)
-		return refuse(why, why_bytes, "level number ", geometry->level,
-			      " is none of linear, RAID 0, RAID 5 and RAID 10");
+	if (geometry->level > SS_ARRAY_RAID6)
+		return refuse(
+			why, why_bytes, "level number ", geometry->level,
+			" is none of linear, RAID 0, RAID 5, RAID 10 and RAID 6");
 	if (geometry->nr_members < 2 || geometry->nr_members > SS_ARRAY_MEMBERS)
 		return refuse(why, why_bytes, "an array has 2 to 32 members, ",
 			      geometry->nr_members, " is not among that");
-	if (geometry->level == SS_ARRAY_RAID5 &&
+	if (geometry->level == SS_ARRAY_RAID6 && geometry->nr_members < 4)
+		return refuse(why, why_bytes, "RAID 6 has at least 4 members, ",
+			      geometry->nr_members, " are too few");
+	if (nr_parities(geometry) &&
 	    geometry->layout > SS_ARRAY_RIGHT_SYMMETRIC)
-		return refuse(why, why_bytes, "RAID 5 layout number ",
+		return refuse(why, why_bytes, "parity layout number ",
 			      geometry->layout,
 			      " is none of the four that are known, 0 to 3");
 	if (geometry->level != SS_ARRAY_LINEAR) {
@@ -73,6 +84,7 @@ int ss_array_geometry_init(struct ss_array_geometry *geometry, char *why,
 		all += geometry->member_sectors[i];
 	}
 	geometry->copies = geometry->level == SS_ARRAY_RAID10 ? 2 : 1;
+	geometry->parities = 0;
 	geometry->data_members = geometry->nr_members;
 	if (geometry->level == SS_ARRAY_LINEAR) {
 		geometry->rows = 0;
@@ -81,10 +93,10 @@ int ss_array_geometry_init(struct ss_array_geometry *geometry, char *why,
 	}
 	geometry->rows = div_u64(smallest, geometry->chunk_sectors);
 	chunks = geometry->rows * geometry->nr_members;
-	if (geometry->level == SS_ARRAY_RAID5) {
-		geometry->data_members--;
-		chunks -= geometry->rows;
-	} else if (geometry->level == SS_ARRAY_RAID10) {
+	geometry->parities = nr_parities(geometry);
+	geometry->data_members -= geometry->parities;
+	chunks -= geometry->parities * geometry->rows;
+	if (geometry->level == SS_ARRAY_RAID10) {
 		geometry->data_members = max_t(u32, 1,
 					       geometry->nr_members / 2);
 		chunks /= 2;
@@ -110,6 +122,36 @@ static bool is_symmetric(const struct ss_array_geometry *geometry)
 	       geometry->layout == SS_ARRAY_RIGHT_SYMMETRIC;
 }
 
+/* RAID 6's second parity may stand on the first member: on how many there. */
+static u32 nr_wrapped(const struct ss_array_geometry *geometry, u32 parity)
+{
+	u32 behind = parity + geometry->parities;
+
+	return behind - min_t(u32, behind, geometry->nr_members);
+}
+
+/* Which member has the row's chunk of data @column. */
+static u32 member_of(const struct ss_array_geometry *geometry, u32 column,
+		     u32 parity)
+{
+	u32 wrapped = nr_wrapped(geometry, parity);
+	u32 member;
+
+	if (!is_symmetric(geometry))
+		return column < parity - wrapped ? column + wrapped :
+						   column + geometry->parities;
+	member = parity + geometry->parities + column;
+	return member < geometry->nr_members ? member :
+					       member - geometry->nr_members;
+}
+
+static bool is_parity(const struct ss_array_geometry *geometry, u32 member,
+		      u32 parity)
+{
+	return (member >= parity && member < parity + geometry->parities) ||
+	       member < nr_wrapped(geometry, parity);
+}
+
 static void linear_map(const struct ss_array_geometry *geometry, u64 sector,
 		       struct ss_array_place *place)
 {
@@ -132,18 +174,10 @@ void ss_array_map(const struct ss_array_geometry *geometry, u64 sector,
 		return;
 	}
 	chunk = div64_u64_rem(sector, geometry->chunk_sectors, &within);
-	if (geometry->level == SS_ARRAY_RAID5) {
-		u32 parity;
-
+	if (geometry->parities) {
 		row = div64_u64_rem(chunk, geometry->data_members, &column);
-		parity = ss_array_parity_member(geometry, row);
-		if (is_symmetric(geometry)) {
-			column += parity + 1;
-			if (column >= geometry->nr_members)
-				column -= geometry->nr_members;
-		} else if (column >= parity) {
-			column++;
-		}
+		column = member_of(geometry, (u32)column,
+				   ss_array_parity_member(geometry, row));
 	} else {
 		row = div64_u64_rem(chunk * geometry->copies + copy,
 				    geometry->nr_members, &column);
@@ -154,14 +188,17 @@ void ss_array_map(const struct ss_array_geometry *geometry, u64 sector,
 	place->run_sectors = geometry->chunk_sectors - within;
 }
 
-/* RAID 5: which of the row's chunks of data @member has, of which parity's. */
+/* Which of the row's chunks of data @member has, which has no parity of it. */
 static u32 column_of(const struct ss_array_geometry *geometry, u32 member,
 		     u32 parity)
 {
+	u32 first = parity + geometry->parities;
+
 	if (!is_symmetric(geometry))
-		return member < parity ? member : member - 1;
-	return member > parity ? member - parity - 1 :
-				 member + geometry->nr_members - parity - 1;
+		return member < parity ? member - nr_wrapped(geometry, parity) :
+					 member - geometry->parities;
+	return member >= first ? member - first :
+				 member + geometry->nr_members - first;
 }
 
 static enum ss_array_kind linear_unmap(const struct ss_array_geometry *geometry,
@@ -197,11 +234,11 @@ enum ss_array_kind ss_array_unmap(const struct ss_array_geometry *geometry,
 	if (row >= geometry->rows)
 		return SS_ARRAY_OUTSIDE;
 	*run_sectors = geometry->chunk_sectors - within;
-	if (geometry->level == SS_ARRAY_RAID5) {
+	if (geometry->parities) {
 		u32 parity = ss_array_parity_member(geometry, row);
 
 		chunk = row * geometry->data_members;
-		if (member == parity)
+		if (is_parity(geometry, member, parity))
 			kind = SS_ARRAY_PARITY;
 		else
 			chunk += column_of(geometry, member, parity);

@@ -3,9 +3,9 @@
  * Where the sectors of an array are on its members, and back.
  *
  * The layouts are those of Linux md (Documentation/admin-guide/md.rst and
- * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 with its four
- * rotations of parity, RAID 10 with two copies beside each other (near=2), and
- * linear. Sectors are of 512 bytes. The virtual sector is the array's, from 0.
+ * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 and RAID 6 with
+ * their four rotations of parity, RAID 10 with two copies beside each other
+ * (near=2), and linear. Sectors are of 512 bytes. The virtual sector is the array's, from 0.
  *
  * A row is one chunk on each member, at the same place on all of them. What a
  * member holds beyond the last full row that all members have is outside the
@@ -29,9 +29,10 @@ enum ss_array_level {
 	SS_ARRAY_RAID0,
 	SS_ARRAY_RAID5,
 	SS_ARRAY_RAID10, /* near=2 */
+	SS_ARRAY_RAID6,
 };
 
-/* Where RAID 5's parity goes from row to row; md's numbers. */
+/* Where RAID 5's and 6's parity goes from row to row; md's numbers. */
 enum ss_array_layout {
 	SS_ARRAY_LEFT_ASYMMETRIC,
 	SS_ARRAY_RIGHT_ASYMMETRIC,
@@ -42,7 +43,7 @@ enum ss_array_layout {
 struct ss_array_geometry {
 	/* Set by the host. */
 	u32 level; /* enum ss_array_level */
-	u32 layout; /* enum ss_array_layout; RAID 5 only */
+	u32 layout; /* enum ss_array_layout; of RAID 5 and 6 */
 	u32 nr_members;
 	u32 chunk_sectors; /* not of linear */
 	u64 start_sector[SS_ARRAY_MEMBERS]; /* of the room for data */
@@ -50,6 +51,7 @@ struct ss_array_geometry {
 
 	/* Made by ss_array_geometry_init(). */
 	u32 copies; /* of each chunk: 2 for RAID 10, else 1 */
+	u32 parities; /* chunks of parity in a row */
 	u32 data_members; /* chunks of data in a row, without copies */
 	u64 rows;
 	u64 capacity_sectors;
@@ -91,7 +93,10 @@ enum ss_array_kind ss_array_unmap(const struct ss_array_geometry *geometry,
 				  u32 member, u64 sector, u64 *virtual_sector,
 				  u64 *run_sectors);
 
-/* The member that has the parity of @row; RAID 5 only. */
+/*
+ * The member that has the parity of @row; of RAID 5 and 6. RAID 6's second
+ * parity is on the next one, or after the last on the first.
+ */
 u32 ss_array_parity_member(const struct ss_array_geometry *geometry, u64 row);
 
 #endif
