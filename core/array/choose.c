@@ -6,6 +6,9 @@
 
 #include <linux/kernel.h>
 
+/* A member that waits asks again after so long, whoever told it nothing. */
+#define ASKED_NS SS_SEC
+
 void ss_array_release_one(struct ss_array *array,
 			  struct ss_array_request *request, enum ss_why why,
 			  u64 now_ns)
@@ -96,6 +99,8 @@ bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 	else if (member->nr_released)
 		*decision = ss_dispatch(next_released(member));
 	else
-		*decision = ss_wait(max_t(u64, array->until_ns, now_ns + 1));
+		*decision = ss_wait(
+			min_t(u64, max_t(u64, array->until_ns, now_ns + 1),
+			      now_ns + ASKED_NS));
 	return true;
 }
