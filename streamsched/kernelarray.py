@@ -139,7 +139,9 @@ def _md_shape(name: str, folder: Path, level: str) -> Array:
         shape = dataclasses.replace(shape, chunk_sectors=_chunk(name, folder))
     if level in PARITIES:
         if layout not in range(len(LAYOUTS)):
-            raise UsageError(f"{name}: has RAID {level[-1]} layout {layout}; known are {', '.join(LAYOUTS)}")
+            raise UsageError(
+                f"{name}: has RAID {level[-1]} layout {layout}; known are {', '.join(LAYOUTS)}"
+            )
         shape = dataclasses.replace(shape, layout=LAYOUTS[layout])
     if level == "raid10" and layout != RAID10_NEAR_2:
         raise UsageError(f"{name}: has RAID 10 layout {layout:#x}; known is near=2 alone")

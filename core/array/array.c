@@ -75,15 +75,18 @@ static u32 stretch(const struct ss_array_geometry *geometry)
 	return geometry->level == SS_ARRAY_LINEAR ? 1 : geometry->data_members;
 }
 
-/* The array's curve is its first member's. */
-static void follow_curve(struct ss_array *array)
+/*
+ * The array's curve is its first member's. It is looked at in that member's own
+ * events, when nobody else changes it.
+ */
+static void follow_curve(struct ss_array_member *member)
 {
-	const struct ss_curve *curve;
-	u32 first = 0, i;
+	struct ss_array *array = member->array;
+	const struct ss_curve *curve = &member->sched->curve;
+	u32 i;
 
-	while (!array->member[first].sched)
-		first++;
-	curve = &array->member[first].sched->curve;
+	if (array->attached & ((1U << member->index) - 1))
+		return;
 	if (curve->mean_random_ns == array->mean_random_ns)
 		return;
 	array->mean_random_ns = curve->mean_random_ns;
@@ -248,7 +251,7 @@ static void array_arrived(struct ss_coordinator *coordinator,
 
 	lock(array);
 	now_ns = time_passes(array, now_ns);
-	follow_curve(array);
+	follow_curve(member);
 	follow_settings(member);
 	arrives(member, rq, now_ns);
 	ends(array, now_ns);

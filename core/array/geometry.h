@@ -3,9 +3,10 @@
  * Where the sectors of an array are on its members, and back.
  *
  * The layouts are those of Linux md (Documentation/admin-guide/md.rst and
- * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 and RAID 6 with
+ * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 and 6 with
  * their four rotations of parity, RAID 10 with two copies beside each other
- * (near=2), and linear. Sectors are of 512 bytes. The virtual sector is the array's, from 0.
+ * (near=2), and linear. Sectors are of 512 bytes. The virtual sector is the
+ * array's, from 0.
  *
  * A row is one chunk on each member, at the same place on all of them. What a
  * member holds beyond the last full row that all members have is outside the
