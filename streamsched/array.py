@@ -141,7 +141,9 @@ def parse_array(text: str) -> Array:
     """The array that @text describes, or UsageError."""
     level, *words = text.split(":")
     if level == "raid6":
-        raise UsageError(f"--array {text}: the simulator has no RAID 6; the kernel's are attached")
+        raise UsageError(
+            f"--array {text}: the simulator has no raid6; it has {', '.join(SIMULATED)}"
+        )
     if level not in SIMULATED:
         raise unknown("array level", level, SIMULATED)
     said_members = words.pop(0) if words else ""

@@ -31,6 +31,10 @@ def job(tmp_path: Path) -> str:
     ("array", "sentence"),
     [
         ("raid1:2", "unknown array level 'raid1'; did you mean 'raid10'?"),
+        (
+            "raid6:4",
+            "--array raid6:4: the simulator has no raid6; it has linear, raid0, raid5, raid10",
+        ),
         ("raid0", "--array raid0: say of how many disks, as in raid0:5:64k"),
         ("raid0:x", "--array raid0:x: say of how many disks, as in raid0:5:64k"),
         ("raid0:1", "--array raid0:1: an array has 2 to 32 disks, not 1"),

@@ -202,7 +202,7 @@ static bool keeps_all_busy(const struct ss_sched *sched,
 		      parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
 		      parts->end_sector - parts->begin_sector <=
-			      DENSE * parts->moved &&
+			      (u64)DENSE * parts->moved &&
 		      row_ns <= ROW_WAYS * array->mean_random_ns;
 	return parts->wide;
 }

@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #include <linux/kernel.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 
 /* A request that took less than this part of positioning came from a cache. */
@@ -52,7 +53,8 @@ static u64 progress(const struct ss_array *array, u64 sector)
 /* How far on each member the stream comes while a head moves. */
 static u64 reach_sectors(const struct ss_array *array)
 {
-	u64 done = progress(array, array->turn_sector);
+	/* So much, 2 TiB, that the product below fits. */
+	u64 done = min_t(u64, U32_MAX, progress(array, array->turn_sector));
 	u64 took_ns = max_t(u64, array->now_ns - array->turn_since_ns, 1);
 	u64 all = mul_u64_u64_div_u64(done, array->mean_random_ns, took_ns);
 
