@@ -57,6 +57,7 @@ struct ss_decision {
 #define SS_USES_OWNER 0x02 /* decides by who sent a request */
 #define SS_WRAPPER 0x04 /* needs an inner policy */
 #define SS_MERGES_SAME 0x08 /* two requests for the same sectors are one */
+#define SS_WEIGHS_REQUESTS 0x10 /* gives shares by the requests' weights */
 
 /* What a policy that knows streams tells of one of them. */
 struct ss_stream_info {

@@ -43,6 +43,7 @@ struct ss_request {
 	u8 direction; /* SS_READ or SS_WRITE */
 	u8 flags; /* SS_SYNC ...; stream changes who is waited for */
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
+	u32 weight; /* of its sender, in percent of the usual; 0: usual */
 
 	/* Set by the core; a host may read them. */
 	u64 arrival_ns;
@@ -52,7 +53,7 @@ struct ss_request {
 	/* The core's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
 	u32 stream_size; /* ss: its place in its stream, from 1 */
-	bool in_party; /* stream: in its party's queue, not the inner one */
+	void *party; /* stream: whose queue it is in; NULL: the inner policy's */
 	struct hlist_node start_hash; /* merge index: by first sector */
 	struct hlist_node end_hash; /* merge index: by the sector behind it */
 

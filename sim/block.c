@@ -91,6 +91,20 @@ static u64 owner_of(const struct sim *sim, u32 job)
 	}
 }
 
+/* The weight of what it sends, in percent, which is known of hidden ones too. */
+static u32 weight_of(const struct sim *sim, u32 job)
+{
+	u64 owner = owner_of(sim, job);
+	u32 i;
+
+	if (owner == SS_OWNER_NONE && job < sim->nr_processes)
+		owner = (u64)sim_process_job(sim->process[job])->group + 1;
+	for (i = 0; i < sim->nr_weights; i++)
+		if (sim->weight[i].owner == owner)
+			return sim->weight[i].percent;
+	return 0;
+}
+
 static void append(struct sim_bio **first, struct sim_bio **last,
 		   struct sim_bio *bio)
 {
@@ -130,6 +144,7 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 		.flags = bio->flags,
 		.owner = bio->flags & SS_PLACING ? SS_OWNER_NONE :
 						   owner_of(sim, bio->job),
+		.weight = weight_of(sim, bio->job),
 	};
 	struct sim_disk *disk = &sim->disk[bio->disk];
 	struct sim_request *request;
@@ -157,6 +172,7 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 	request->rq.direction = bio->direction;
 	request->rq.flags = bio->flags;
 	request->rq.owner = probe.owner;
+	request->rq.weight = probe.weight;
 	request->first_bio = NULL;
 	append(&request->first_bio, &request->last_bio, bio);
 	disk->held_requests[bio->direction]++;

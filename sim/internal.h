@@ -238,10 +238,20 @@ struct sim_tuned {
 
 #define SIM_MAX_TUNED 64
 
+/* What sim_weigh() has set; as many as policies take. */
+struct sim_weight {
+	u64 owner;
+	u32 percent;
+};
+
+#define SIM_MAX_WEIGHTS 128
+
 struct sim {
 	struct sim_config config;
 	struct sim_tuned tuned[SIM_MAX_TUNED];
 	u32 nr_tuned;
+	struct sim_weight weight[SIM_MAX_WEIGHTS];
+	u32 nr_weights;
 	u64 now_ns;
 	u64 next_order;
 	u64 pause_ns; /* U64_MAX: never */

@@ -246,6 +246,11 @@ int sim_weigh(struct sim *sim, u64 owner, u64 weight)
 	int error = 0;
 	u32 i;
 
+	if (sim->nr_weights == SIM_MAX_WEIGHTS)
+		return -ENOSPC;
+	sim->weight[sim->nr_weights].owner = owner;
+	sim->weight[sim->nr_weights++].percent = (u32)weight * 100;
+
 	for (i = 0; i < sim->nr_disks && !error; i++)
 		error = ss_sched_weigh(&sim->disk[i].sched, owner, weight);
 	return error;

@@ -268,7 +268,10 @@ u64 sim_capacity_sectors(const struct sim *sim);
  */
 int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes);
-/* A share of the disk, see ss_sched_weigh(). */
+/*
+ * A share of the disk, see ss_sched_weigh(); with hidden owners @owner is the
+ * number of a group, from 1. -ENOSPC: more than 128 have one.
+ */
 int sim_weigh(struct sim *sim, u64 owner, u64 weight);
 /* -1 when a pool is out of range. */
 int sim_add_job(struct sim *sim, const struct sim_job *job);

@@ -127,7 +127,7 @@ WeightOption = Annotated[
     typer.Option(
         "--weight",
         metavar="OWNER=N",
-        help="Give a job's processes (or its group) the share of N others, under stride and wfq.",
+        help="Give a job's processes (or group) the share of N others (stream, stride, wfq).",
     ),
 ]
 CurveOption = Annotated[

@@ -403,8 +403,8 @@ OPTIONS: tuple[Option, ...] = (
         "owner_weight",
         Kind.COUNT,
         "",
-        "Not fio's: the share of its processes (or of its group) under stride and wfq, as of so "
-        "many others; only in the simulator.",
+        "Not fio's: the share of its processes (or of its group) under stream, stride and wfq, as "
+        "of so many others; only in the simulator.",
         minimum=1,
         maximum=MAX_WEIGHT,
     ),

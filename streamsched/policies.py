@@ -13,7 +13,7 @@ from streamsched.fio_options import MAX_WEIGHT
 from streamsched.jobfile import Process
 from streamsched.units import Range, format_tunable, parse_tunable, whole_number
 
-WORK_CONSERVING, USES_OWNER, WRAPPER = 1, 2, 4
+WORK_CONSERVING, USES_OWNER, WRAPPER, WEIGHS_REQUESTS = 1, 2, 4, 16
 # Not of the core: chooses one of them (streamsched/choose.py).
 AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
@@ -67,6 +67,7 @@ class Policy:
     flags: int
     tunables: tuple[Tunable, ...]
     weighs: bool  # gives shares by weight
+    weighs_requests: bool  # ... also to senders that it does not know
     replaced: Mapping[str, str]  # tunables of former versions, and what is to be set instead
 
 
@@ -100,7 +101,8 @@ def _policy(ops: object) -> Policy:
         _text(ops.help),  # type: ignore[attr-defined]
         ops.flags,  # type: ignore[attr-defined]
         tuple(rows),
-        bool(ops.weigh),  # type: ignore[attr-defined]
+        bool(ops.weigh or ops.flags & WEIGHS_REQUESTS),  # type: ignore[attr-defined]
+        bool(ops.flags & WEIGHS_REQUESTS),  # type: ignore[attr-defined]
         dict(_replacements(ops.replaced)),  # type: ignore[attr-defined]
     )
 
@@ -180,16 +182,17 @@ def parse_weights(
     """(owner, weight): of each OWNER=N option, where OWNER is the name of a job, and of the
     processes' own weights (owner_weight in the job file), which the options go before.
 
-    With owners by process all clones of the job get the weight, with owners by group its group.
+    With owners by process all clones of the job get the weight, else its group.
     """
     of_file = [process for process in processes if process.weight is not None]
-    weighs = any(policy.weighs for spec in specs for policy in check_spec(spec))
+    weighing = [p for spec in specs for p in check_spec(spec) if p.weighs]
+    weighs = bool(weighing)
     if options and not weighs:
         having = ", ".join(policy.name for policy in all_policies().values() if policy.weighs)
         raise UsageError(f"--weight: {_none_has(specs, 'weights')}; these have: {having}")
     if not weighs or not (options or of_file):
         return ()
-    if owners == "none":
+    if owners == "none" and not all(policy.weighs_requests for policy in weighing):
         said = "--weight" if options else f"owner_weight of {of_file[0].name}"
         raise UsageError(f"{said}: with --owners none nobody's share can be told from others'")
     known: dict[str, set[int]] = {}

@@ -236,6 +236,7 @@ static void arrives(struct ss_array_member *member, struct ss_request *rq,
 		.direction = rq->direction,
 		.flags = rq->flags,
 		.owner = rq->owner,
+		.weight = rq->weight,
 		.arrival_ns = min_t(u64, rq->arrival_ns, now_ns),
 	};
 	request->member = member->index;

@@ -14,14 +14,13 @@ void ss_array_release_one(struct ss_array *array,
 			  u64 now_ns)
 {
 	struct ss_array_member *member = &array->member[request->member];
-	void *turn = NULL;
+	void *turn;
 
 	ss_sched_dispatched(&array->sched, &request->rq, why, now_ns);
 	request->released = true;
 	member->nr_held--;
 	member->nr_released++;
-	if (request->rq.in_party)
-		turn = request->rq.stream;
+	turn = request->rq.party;
 	if (turn && turn != array->turn)
 		ss_array_note_turn(array, request);
 	array->turn = turn;

@@ -138,8 +138,8 @@ void ss_array_note_done(struct ss_array_member *member,
 
 	if (rq->flags & SS_PLACING)
 		member->placing = false;
-	else if (!array->turn || !request || !request->rq.in_party ||
-		 request->rq.stream != array->turn || rq->direction != SS_READ)
+	else if (!array->turn || !request || request->rq.party != array->turn ||
+		 rq->direction != SS_READ)
 		return;
 	member->place_sector = max_t(u64, member->place_sector,
 				     ss_request_end(rq));

@@ -27,7 +27,7 @@ static u64 instead_cost_ns(const struct ss_policy *policy,
 	const struct parties *all = policy->state;
 	u64 together_ns = all->answer.together_ns;
 
-	if (rq->in_party || !together_ns)
+	if (rq->party || !together_ns)
 		return cost_ns(policy, rq);
 	return min_t(u64, cost_ns(policy, rq), together_ns);
 }
@@ -110,10 +110,11 @@ static bool slice_is_over(const struct ss_policy *policy, u64 now_ns)
 
 	return others &&
 	       now_ns >= all->answer.began_ns +
-				 ss_turn_slice_ns(policy,
+				 ss_turn_slice_ns(policy, USUAL,
+						  all->nr_ready - 1 + others,
 						  weight_sum(all) -
 							  all->rest.weight +
-							  others);
+							  others * USUAL);
 }
 
 bool ss_answer_pays(const struct parties *all)

@@ -24,7 +24,7 @@ static void party_init(struct party *party)
 	INIT_LIST_HEAD(&party->members);
 	party->sorted = RB_ROOT;
 	party->light_at_ns = SS_FOREVER;
-	party->weight = 1;
+	party->weight = USUAL;
 }
 
 void ss_party_init_all(struct ss_policy *policy)
@@ -38,6 +38,8 @@ void ss_party_init_all(struct ss_policy *policy)
 	INIT_LIST_HEAD(&all->ready);
 	party_init(&all->rest);
 	party_init(&all->async);
+	for (i = 0; i < NR_WEIGHED; i++)
+		party_init(&all->weighed[i]);
 	for (i = 0; i < NR_STREAMS; i++) {
 		party_init(&all->stream[i]);
 		ss_party_ends_at(all, &all->stream[i], NOWHERE);
@@ -218,6 +220,37 @@ void ss_stream_has_parts(struct ss_policy *policy,
 	all->takes_turns = takes_turns;
 }
 
+static u32 weight_of(const struct ss_request *rq)
+{
+	return rq->weight ? rq->weight : USUAL;
+}
+
+/*
+ * The party of @rq, which is in no stream: the rest, or where others have their
+ * own weight all of nearly the same one.
+ */
+static struct party *rest_of(struct parties *all, const struct ss_request *rq)
+{
+	struct party *party, *best = NULL;
+	u32 weight = weight_of(rq), off, least = U32_MAX, i;
+
+	if (weight == USUAL || all->takes_turns)
+		return &all->rest;
+	for (i = 0; i < NR_WEIGHED; i++) {
+		party = &all->weighed[i];
+		off = max_t(u32, weight, party->weight) -
+		      min_t(u32, weight, party->weight);
+		/* Who has nothing pending may have any weight. */
+		if (off && !party->nr_pending)
+			off = 1;
+		if (off < least) {
+			least = off;
+			best = party;
+		}
+	}
+	return best;
+}
+
 struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 			    u64 now_ns)
 {
@@ -233,9 +266,10 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	if (!ss_request_is_awaited(rq))
 		return all->trial.inner || all->takes_turns ? &all->rest :
 							      &all->async;
+	all->has_weights |= weight_of(rq) != USUAL;
 	s = find_stream(policy, rq, now_ns);
 	if (!s)
-		return &all->rest;
+		return rest_of(all, rq);
 	if (!s->nr_open)
 		ss_pause_ends(policy, s, now_ns);
 	s->size += s->size < U32_MAX;
@@ -248,7 +282,7 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	s->established = is_party(policy, s, rq);
 	if (!s->established) {
 		list_add_tail(&s->node, &all->candidates);
-		return &all->rest;
+		return rest_of(all, rq);
 	}
 	list_add_tail(&s->node, &all->known);
 	if (!established)
@@ -261,20 +295,33 @@ struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
 	return s;
 }
 
+/* @party, which @rq comes to, is of its weight. */
+static void weigh(struct parties *all, struct party *party,
+		  const struct ss_request *rq)
+{
+	if (party == &all->rest || party == &all->async)
+		return;
+	if (party->nr_pending)
+		all->ready_weight += weight_of(rq) - party->weight;
+	party->weight = weight_of(rq);
+}
+
 void ss_party_add(struct ss_policy *policy, struct party *party,
 		  struct ss_request *rq, u64 now_ns)
 {
 	struct parties *all = policy->state;
 
-	if (party == &all->rest) {
-		rq->in_party = false;
-		policy->inner->ops->arrived(policy->inner, rq, now_ns);
-		if (rq->stream)
-			list_add_tail(&rq->member_node,
-				      &((struct party *)rq->stream)->members);
-	} else {
+	weigh(all, party, rq);
+	if (party == &all->async)
 		rq->stream = party;
-		rq->in_party = true;
+	if (rq->stream && rq->stream != party)
+		list_add_tail(&rq->member_node,
+			      &((struct party *)rq->stream)->members);
+	if (party == &all->rest) {
+		rq->party = NULL;
+		policy->inner->ops->arrived(policy->inner, rq, now_ns);
+	} else {
+		rq->party = party;
 		/* Only the inner policy lets requests expire. */
 		rq->expires_ns = SS_FOREVER;
 		ss_sorted_add(&party->sorted, rq);

@@ -40,6 +40,11 @@ enum {
  */
 #define NR_STREAMS 96
 
+/* The weight of a request that has none, in percent. */
+#define USUAL 100
+/* Of what is in no stream, other weights that are told apart. */
+#define NR_WEIGHED 3
+
 /* The end of a stream that is free: far from all sectors. */
 #define NOWHERE (U64_MAX / 2)
 
@@ -68,7 +73,7 @@ struct party {
 	struct pause pause;
 	struct ss_parts parts;
 	u32 size; /* members so far */
-	u32 weight; /* of its slice */
+	u32 weight; /* of its slice, its latest request's, in percent */
 	u32 nr_pending;
 	u32 nr_in_flight;
 	u32 nr_open; /* members that are not done, in any queue */
@@ -141,6 +146,9 @@ struct parties {
 	struct trial trial;
 	struct party rest;
 	struct party async;
+	struct party
+		weighed[NR_WEIGHED]; /* of no stream, not of usual weight */
+	bool has_weights; /* since the last trial, or now */
 	struct party stream[NR_STREAMS];
 	u64 end[NR_STREAMS]; /* of each its end_sector, to be searched fast */
 };
@@ -149,7 +157,14 @@ struct parties {
 static inline struct party *party_of(struct parties *all,
 				     const struct ss_request *rq)
 {
-	return rq->in_party ? rq->stream : &all->rest;
+	return rq->party ? rq->party : &all->rest;
+}
+
+/* Is @party of what is in no stream, and waited for? */
+static inline bool is_rest(const struct parties *all, const struct party *party)
+{
+	return party == &all->rest ||
+	       (party >= all->weighed && party < all->weighed + NR_WEIGHED);
 }
 
 static inline bool is_idle(const struct party *party)
@@ -170,7 +185,7 @@ static inline u32 weight_sum(const struct parties *all)
 
 	if (all->turn && !all->turn->nr_pending)
 		sum += all->turn->weight;
-	return max_t(u32, sum, 1);
+	return max_t(u32, sum, USUAL);
 }
 
 /*
@@ -235,7 +250,7 @@ static inline bool ss_party_is_young(const struct ss_policy *policy,
 {
 	const struct parties *all = policy->state;
 
-	return party != &all->rest &&
+	return !is_rest(all, party) &&
 	       party->size < 2 * policy->value[STREAM_THRESHOLD];
 }
 
@@ -342,8 +357,9 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy, u64 now_ns);
 
 /* ---- slice.c ---- */
 
-/* How long a turn lasts while @others wait. */
-u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others);
+/* How long a turn of @weight lasts while others wait, and what these weigh. */
+u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 weight, u32 nr_others,
+		     u32 others_weight);
 
 /* Is the turn of @party over? */
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,

@@ -16,27 +16,48 @@ static void mean_add(u64 *mean, u64 value)
 	*mean += div_s64((s64)(value - *mean), MEMORY);
 }
 
-u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 others)
+u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 weight, u32 nr_others,
+		     u32 others_weight)
 {
 	const struct parties *all = policy->state;
 	u64 target_ns = policy->value[STREAM_WAIT_TARGET];
-	u64 slice = target_ns - min_t(u64, target_ns, all->switch_ns);
+	u64 switches_ns = (1 + nr_others) * all->switch_ns;
+	u64 work_ns = target_ns - min_t(u64, target_ns, switches_ns);
 
-	slice = div_u64(slice, max_t(u32, others, 1));
-	return max_t(u64, slice, LEAST_SWITCHES * all->switch_ns);
+	/* Everybody has the way there, and work by weight. */
+	work_ns = div_u64(work_ns * weight, max_t(u32, others_weight, 1));
+	return all->switch_ns +
+	       max_t(u64, work_ns, (LEAST_SWITCHES - 1) * all->switch_ns);
+}
+
+/* The least weight of those that want the disk and of @turn. */
+static u32 least_weight(const struct parties *all, const struct party *turn)
+{
+	const struct party *party;
+	u32 least = turn->weight;
+
+	if (least == USUAL && all->ready_weight == all->nr_ready * USUAL)
+		return least;
+	list_for_each_entry(party, &all->ready, ready)
+		least = min_t(u32, least, party->weight);
+	return least;
 }
 
 /*
- * How many the disk is shared with in the turn of @party. In its first turn a
- * stream shares it with each reader of the rest, as it did when it was one.
+ * How long the turn of @party lasts. The lightest waits longest, for all others
+ * but itself. In its first turn a stream shares the disk with each reader of
+ * the rest, as it did when it was one.
  */
-static u32 nr_others(const struct parties *all, const struct party *party)
+static u64 slice_ns(const struct ss_policy *policy, const struct party *party)
 {
-	u32 nr = weight_sum(all) - 1;
+	const struct parties *all = policy->state;
+	u32 nr = all->nr_ready - (party->nr_pending > 0), more = 0;
 
-	if (party != &all->rest && !party->had_turn && all->rest.nr_pending)
-		nr += all->rest.nr_pending - all->rest.weight;
-	return nr;
+	if (!is_rest(all, party) && !party->had_turn && all->rest.nr_pending)
+		more = all->rest.nr_pending - 1;
+	return ss_turn_slice_ns(policy, party->weight, nr + more,
+				weight_sum(all) + more * USUAL -
+					least_weight(all, party));
 }
 
 bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
@@ -44,14 +65,14 @@ bool ss_turn_is_over(const struct ss_policy *policy, const struct party *party,
 {
 	const struct parties *all = policy->state;
 	u64 ends_ns = now_ns + party->nr_in_flight * party->service_ns;
-	u64 slice_ns = ss_turn_slice_ns(policy, nr_others(all, party));
 
 	if (!others_wait(all, party))
 		return false;
 	/* Who came while fewer took turns would wait for too long. */
 	if (ends_ns >= all->late_ns)
-		slice_ns = LEAST_SWITCHES * all->switch_ns;
-	return ends_ns >= all->began_ns + slice_ns * party->weight;
+		return ends_ns >=
+		       all->began_ns + LEAST_SWITCHES * all->switch_ns;
+	return ends_ns >= all->began_ns + slice_ns(policy, party);
 }
 
 static void tell(const struct ss_policy *policy, enum ss_event event,

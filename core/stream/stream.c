@@ -67,7 +67,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	party = ss_party_find(policy, rq, now_ns);
 	idle = is_idle(party);
 
-	if (idle && party == &all->rest)
+	if (idle && is_rest(all, party))
 		ss_pause_ends(policy, party, now_ns);
 	if (idle && others_work(policy, party))
 		ss_credit_arrived(policy, party, now_ns);
@@ -107,7 +107,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	struct parties *all = policy->state;
 	struct party *party = party_of(all, rq);
 
-	if (!rq->in_party && policy->inner->ops->completed)
+	if (!rq->party && policy->inner->ops->completed)
 		policy->inner->ops->completed(policy->inner, rq, now_ns);
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
@@ -115,7 +115,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	ss_trial_done(policy, rq);
 	if (ss_party_closes(rq))
 		ss_pause_begins(all, rq->stream, now_ns);
-	if (party == &all->rest && is_idle(party))
+	if (is_rest(all, party) && is_idle(party))
 		ss_pause_begins(all, party, now_ns);
 	ss_trial_time_passes(policy, now_ns);
 	ss_turn_note_holding(policy, now_ns);
@@ -128,9 +128,9 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 	struct parties *all = policy->state;
 	struct party *s = rq->stream;
 
-	if (rq->in_party) {
+	if (rq->party) {
 		if (rq->sector != old_sector)
-			ss_sorted_moved(&s->sorted, rq);
+			ss_sorted_moved(&party_of(all, rq)->sorted, rq);
 	} else if (inner->ops->merged) {
 		inner->ops->merged(inner, rq, old_sector, now_ns);
 	}
@@ -166,7 +166,7 @@ static void stream_joins(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_policy *inner = policy->inner;
 	struct party *party = party_of(policy->state, rq);
 
-	if (!rq->in_party && inner->ops->joins)
+	if (!rq->party && inner->ops->joins)
 		inner->ops->joins(inner, rq, next);
 	ss_older(&party->age, rq, age_node);
 }
@@ -214,7 +214,7 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 const struct ss_policy_ops ss_stream_ops = {
 	.name = "stream",
 	.help = "streams found in the requests take turns at the disk",
-	.flags = SS_WRAPPER,
+	.flags = SS_WRAPPER | SS_WEIGHS_REQUESTS,
 	.state_bytes = sizeof(struct parties),
 	.tunables = stream_tunables,
 	.nr_tunables = STREAM_TUNABLES,

@@ -148,12 +148,18 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 	struct trial *trial = &all->trial;
 	u64 lasted_ns = now_ns - trial->since_ns;
 
+	/* The inner policy knows no weights. */
+	if (trial->inner && all->has_weights && !all->takes_turns) {
+		take_back(policy, now_ns);
+		begin(all, TRIAL_OWN, TRIAL_FIRST_NS, now_ns);
+	}
 	/* Of parts somebody else compares. */
 	if (now_ns < trial->until_ns || all->takes_turns)
 		return;
 	switch (trial->part) {
 	case TRIAL_OWN:
-		if (4 * trial->held_ns <= 3 * lasted_ns) {
+		if (all->has_weights || 4 * trial->held_ns <= 3 * lasted_ns) {
+			all->has_weights = false;
 			forget_done(all, OWN);
 			begin(all, TRIAL_OWN, TRIAL_FIRST_NS << trial->alike,
 			      now_ns);
