@@ -261,12 +261,13 @@ static const char *state_of(struct stream_array *array, u32 i)
 		return "missing";
 	if (!member->sd)
 		return "not scheduled by stream";
-	if (array->level == SS_ARRAY_RAID1)
-		return "a mirror, by itself";
 	stream_array_lock(array->core);
 	coordinated = array->core->attached & BIT(i);
 	stream_array_unlock(array->core);
-	return coordinated ? "coordinated" : "does not rotate";
+	if (coordinated)
+		return "coordinated";
+	return array->level == SS_ARRAY_RAID1 ? "a mirror, by itself" :
+						"does not rotate";
 }
 
 static ssize_t stream_array_status_show(struct config_item *item, char *page)

@@ -10,8 +10,8 @@
  * (drivers/md/raid5.c, handle_stripe_dirtying()).
  *
  * RAID 1 and 10 read the copy that md's read_balance() chooses for disks that
- * rotate (drivers/md/raid1.c and raid10.c). If the array is coordinated and each
- * copy has members of its own, core/array/mirror.c chooses the copy.
+ * rotate (drivers/md/raid1.c and raid10.c). If the array is coordinated and
+ * each copy has members of its own, core/array/mirror.c chooses the copy.
  *
  * Without one member RAID 5 and 6 read all others instead, RAID 1 and 10
  * another copy. When a member fails while the array works, what it has begun it
@@ -34,7 +34,7 @@ struct op {
 	struct op *parent; /* or: */
 	struct sim_bio *bio;
 	u32 left; /* pieces */
-	/* RAID 5 and 6: when the reads are done, write @length here on these. */
+	/* RAID 5 and 6: after the reads, write @length here on these. */
 	u64 row_sector, length;
 	u32 writes; /* members, as bits */
 	struct op *next_free;

@@ -309,6 +309,30 @@ def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
     assert together["counters"]["turns"] > 4
 
 
+def test_two_mirrors_serve_two_readers() -> None:
+    """md chooses the mirrors. With four readers it often changes them, but members have turns."""
+    job = "rw=read bs=64k ioengine=psync size=256m"
+
+    def run(scheduler: str, number: int) -> float:
+        seen = in_rig(array_guest.readers, "1", scheduler, False, number, job, 2, "", 8 << 30)
+        return float(seen["mb_s"])
+
+    one, two, four = (run("stream", number) for number in (1, 2, 4))
+    assert two >= 1.8 * one
+    assert four >= max(1.2 * one, 3 * run("mq-deadline", 4))
+
+
+@pytest.mark.parametrize("layout", ["f2", "o2"])
+def test_raid10_readers_gain_from_coordination(layout: str) -> None:
+    job = "rw=read bs=64k ioengine=psync size=256m"
+    together, apart = (
+        in_rig(array_guest.readers, "10", "stream", attach, 4, job, 4, layout, 8 << 30)
+        for attach in (True, False)
+    )
+    assert together["mb_s"] > apart["mb_s"]
+    assert together["counters"]["turns"] > 4
+
+
 def test_a_tree_is_read_beside_a_streaming_reader() -> None:
     """
     Neither keeps the other from the array. When those who are no streams had no turn of their own
