@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -184,6 +185,36 @@ WRITE = "[w]\nrw=write\nbs={bs}\nsize=1m\ndirect=1\n"
 )
 def test_what_the_disks_are_asked_for(array: str, text: str, expected: int, tmp_path: Path) -> None:
     assert requests(array, text, tmp_path) == (expected, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("array", "reads", "writes"),
+    [
+        # Both ways take as many reads: those of what is not written.
+        ("raid5:4:64k", [1, 2], [0, 3]),
+        ("raid6:6:64k", [2, 3, 4], [0, 1, 5]),
+        # Fewer are those of the old data and the old parity.
+        ("raid5:5:64k", [0, 4], [0, 4]),
+        ("raid6:8:64k", [0, 1, 7], [0, 1, 7]),
+        # Without the chunk that is written, another chunk, or a parity.
+        ("raid6:6:64k:failed=1", [2, 3, 4], [0, 5]),
+        ("raid6:6:64k:failed=4", [0, 1, 5], [0, 1, 5]),
+        ("raid6:6:64k:failed=5", [0, 1], [0, 1]),
+    ],
+)
+def test_which_disks_a_small_write_reads(
+    array: str, reads: list[int], writes: list[int], tmp_path: Path
+) -> None:
+    """To the first chunk. Its parity is on the last member, RAID 6's second one on the first."""
+    path, rows = tmp_path / "job.fio", tmp_path / "rows.csv"
+    path.write_text("[w]\nrw=write\nbs=4k\nsize=4k\ndirect=1\n")
+    words = ["--policy", "noop", "--requests", str(rows)]
+    done = run("run", str(path), "--array", array, *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[int]] = {"read": [], "write": []}
+    for row in csv.DictReader(rows.open()):
+        found[row["direction"]].append(int(row["disk"]))
+    assert (sorted(found["read"]), sorted(found["write"])) == (reads, writes)
 
 
 def test_an_array_of_different_disks(tmp_path: Path) -> None:
