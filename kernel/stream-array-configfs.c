@@ -18,7 +18,7 @@
 static const char *const level_name[] = {
 	[SS_ARRAY_LINEAR] = "linear", [SS_ARRAY_RAID0] = "raid0",
 	[SS_ARRAY_RAID5] = "raid5",   [SS_ARRAY_RAID10] = "raid10",
-	[SS_ARRAY_RAID6] = "raid6",
+	[SS_ARRAY_RAID6] = "raid6",   [SS_ARRAY_RAID1] = "raid1",
 };
 
 static const char *const layout_name[] = {
@@ -26,6 +26,9 @@ static const char *const layout_name[] = {
 	[SS_ARRAY_RIGHT_ASYMMETRIC] = "right-asymmetric",
 	[SS_ARRAY_LEFT_SYMMETRIC] = "left-symmetric",
 	[SS_ARRAY_RIGHT_SYMMETRIC] = "right-symmetric",
+	[SS_ARRAY_NEAR] = "near",
+	[SS_ARRAY_FAR] = "far",
+	[SS_ARRAY_OFFSET] = "offset",
 };
 
 /* The number at *@text, before one of @end; *@text becomes what follows. */
@@ -181,8 +184,9 @@ static ssize_t stream_array_level_store(struct config_item *item,
 	int level = sysfs_match_string(level_name, page);
 
 	if (level < 0)
-		return refuse(array, "level", -EINVAL,
-			      "must be linear, raid0, raid5, raid6 or raid10");
+		return refuse(
+			array, "level", -EINVAL,
+			"must be linear, raid0, raid1, raid5, raid6 or raid10");
 	return store_fixed(array, "level", &array->level, level, count);
 }
 
@@ -201,7 +205,7 @@ static ssize_t stream_array_layout_store(struct config_item *item,
 	if (layout < 0)
 		return refuse(
 			array, "layout", -EINVAL,
-			"must be left-asymmetric, right-asymmetric, left-symmetric or right-symmetric");
+			"must be left-asymmetric, right-asymmetric, left-symmetric, right-symmetric, near, far or offset");
 	return store_fixed(array, "layout", &array->layout, layout, count);
 }
 
@@ -260,7 +264,10 @@ static const char *state_of(struct stream_array *array, u32 i)
 	stream_array_lock(array->core);
 	coordinated = array->core->attached & BIT(i);
 	stream_array_unlock(array->core);
-	return coordinated ? "coordinated" : "does not rotate";
+	if (coordinated)
+		return "coordinated";
+	return array->level == SS_ARRAY_RAID1 ? "a mirror, by itself" :
+						"does not rotate";
 }
 
 static ssize_t stream_array_status_show(struct config_item *item, char *page)

@@ -156,9 +156,14 @@ static struct stream_data *find_sched(dev_t dev)
 	return NULL;
 }
 
-/* The scheduler's lock is held. */
+/*
+ * The scheduler's lock is held. md chooses which mirror of RAID 1 reads, and a
+ * stream is on one of them: its members have no turns together.
+ */
 static int enter_core(struct stream_data *sd, char *why)
 {
+	if (sd->array->level == SS_ARRAY_RAID1)
+		return 0;
 	return ss_array_attach(sd->array->core, sd->array_index,
 			       sd->io.class[IOSCHED_CLASS_BE].sched, why,
 			       WHY_BYTES);
@@ -456,7 +461,7 @@ static void replace(struct stream_array *array, u32 i,
 int stream_array_replace(struct stream_array *array,
 			 const struct stream_member *member, u32 nr, char *why)
 {
-	u64 least = array->core->geometry.rows * array->chunk_sectors;
+	u64 least = array->core->geometry.used_sectors;
 	u32 i;
 
 	for (i = 0; i < nr; i++) {

@@ -4,18 +4,22 @@
  * chunks and the pieces go to the members, where block.c merges those that
  * touch.
  *
- * RAID 5 has no stripe cache here. For a range of a row that is written the
- * parity needs either the old data and the old parity, or the data that is not
- * written: whichever takes fewer reads, the second where both take as many
- * (drivers/md/raid5.c, handle_stripe_dirtying()). RAID 10 reads the copy whose
- * member is idle or whose head is nearer (drivers/md/raid10.c,
- * read_balance()).
+ * RAID 5 and 6 have no stripe cache here. For a range of a row that is written
+ * the parity needs either the old data and the old parity, or the data that is
+ * not written: whichever takes fewer reads, the second where both take as many
+ * (drivers/md/raid5.c, handle_stripe_dirtying()).
  *
- * Without one member RAID 5 reads all others instead, and RAID 10 the other
- * copy. When a member fails while the array works, what it has begun it still
- * finishes, and what waits for it goes elsewhere.
+ * RAID 1 and 10 read the copy that md's read_balance() chooses for disks that
+ * rotate (drivers/md/raid1.c and raid10.c). If the array is coordinated and
+ * each copy has members of its own, core/array/mirror.c chooses the copy.
+ *
+ * Without one member RAID 5 and 6 read all others instead, RAID 1 and 10
+ * another copy. When a member fails while the array works, what it has begun it
+ * still finishes, and what waits for it goes elsewhere.
  */
 #include "internal.h"
+#include "../core/array/mirror.h"
+#include "../core/policies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,14 +27,14 @@
 #define NOBODY SIM_NO_MEMBER
 
 /*
- * Something under way: a sender's bio, or a range of a row that RAID 5 writes
- * for it. Done when all its pieces are.
+ * Something under way: a sender's bio, or a range of a row that RAID 5 or 6
+ * writes for it. Done when all its pieces are.
  */
 struct op {
 	struct op *parent; /* or: */
 	struct sim_bio *bio;
 	u32 left; /* pieces */
-	/* RAID 5: when the reads are done, write @length here on these. */
+	/* RAID 5 and 6: after the reads, write @length here on these. */
 	u64 row_sector, length;
 	u32 writes; /* members, as bits */
 	struct op *next_free;
@@ -43,6 +47,7 @@ struct sim_array {
 	u32 failed; /* member, or NOBODY */
 	struct op *free_op, *made_op;
 	bool coordinated;
+	struct ss_mirrors mirrors;
 	struct ss_array coordinator;
 };
 
@@ -137,7 +142,7 @@ static void piece_done(struct sim *sim, struct sim_bio *piece)
 
 /* ---- reading ---- */
 
-/* RAID 5: what failed is made of all others. */
+/* RAID 5 and 6: what failed is made of all others. */
 static void read_others(struct sim *sim, struct op *op, u64 sector, u64 length)
 {
 	u32 member;
@@ -146,10 +151,61 @@ static void read_others(struct sim *sim, struct op *op, u64 sector, u64 length)
 		send(sim, op, member, sector, length, SS_READ);
 }
 
-/* RAID 10: which copy. */
-static u32 choose_copy(const struct sim *sim, u64 sector)
+/* How far the head of @place's member is from there. */
+static u64 distance_to(const struct sim_array *array,
+		       const struct ss_array_place *place)
+{
+	u64 head = array->head_sector[place->member];
+
+	return place->sector > head ? place->sector - head :
+				      head - place->sector;
+}
+
+/* md's rule for one copy: less is better. */
+static u64 md_distance(const struct sim *sim,
+		       const struct ss_array_place *place)
 {
 	const struct sim_array *array = sim->array;
+	const struct sim_disk *disk = &sim->disk[place->member];
+	bool idle = !disk->sched.nr_pending && !disk->sched.nr_in_flight;
+	u64 distance = distance_to(array, place);
+
+	/* RAID 1 goes on where a head is, before it asks who is idle. */
+	if (array->geometry.level == SS_ARRAY_RAID1)
+		return idle ? min_t(u64, distance, 1) : distance + !!distance;
+	if (array->geometry.layout == SS_ARRAY_NEAR && idle)
+		return 0;
+	/* The first copies of far are where the disks are fastest. */
+	if (array->geometry.layout == SS_ARRAY_FAR)
+		return place->sector;
+	return distance;
+}
+
+/*
+ * Has each copy members of its own? Then each stream has its mirror, and the
+ * members have no turns together: in one stream's turn the other mirrors would
+ * idle.
+ */
+static bool has_mirrors(const struct sim_array *array)
+{
+	const struct ss_array_geometry *geometry = &array->geometry;
+
+	return geometry->level == SS_ARRAY_RAID1 ||
+	       (geometry->layout == SS_ARRAY_NEAR &&
+		geometry->nr_members % 2 == 0);
+}
+
+static bool is_balanced(const struct sim *sim)
+{
+	return sim->array->coordinated && has_mirrors(sim->array) &&
+	       sim->disk[0].sched.policy[0].ops == &ss_stream_ops;
+}
+
+/* RAID 1 and 10: which copy. */
+static u32 choose_copy(const struct sim *sim, u64 sector, u64 length)
+{
+	struct sim_array *array = sim->array;
+	struct ss_mirror mirror[SS_ARRAY_MEMBERS];
 	u64 best = U64_MAX;
 	u32 copy, chosen = 0;
 
@@ -159,21 +215,26 @@ static u32 choose_copy(const struct sim *sim, u64 sector)
 		u64 distance;
 
 		ss_array_map(&array->geometry, sector, copy, &place);
+		length = min_t(u64, length, place.run_sectors);
 		disk = &sim->disk[place.member];
+		mirror[copy] = (struct ss_mirror){
+			.usable = !disk->failed,
+			.nr_requests = disk->sched.nr_pending +
+				       disk->sched.nr_in_flight,
+			.distance = distance_to(array, &place),
+		};
 		if (disk->failed)
 			continue;
-		distance = place.sector > array->head_sector[place.member] ?
-				   place.sector -
-					   array->head_sector[place.member] :
-				   array->head_sector[place.member] -
-					   place.sector;
-		if (!disk->sched.nr_pending && !disk->sched.nr_in_flight)
-			distance = 0;
+		distance = md_distance(sim, &place);
 		if (distance < best) {
 			best = distance;
 			chosen = copy;
 		}
 	}
+	if (is_balanced(sim))
+		return ss_mirror_choose(&array->mirrors, mirror,
+					array->geometry.copies, sector,
+					(u32)length, sim->now_ns);
 	return chosen;
 }
 
@@ -182,7 +243,7 @@ static u64 read_some(struct sim *sim, struct op *op, u64 sector, u64 length)
 {
 	const struct ss_array_geometry *geometry = &sim->array->geometry;
 	struct ss_array_place place;
-	u32 copy = geometry->copies > 1 ? choose_copy(sim, sector) : 0;
+	u32 copy = geometry->copies > 1 ? choose_copy(sim, sector, length) : 0;
 
 	ss_array_map(geometry, sector, copy, &place);
 	length = min_t(u64, length, place.run_sectors);
@@ -210,8 +271,9 @@ static u64 write_some(struct sim *sim, struct op *op, u64 sector, u64 length)
 }
 
 /*
- * RAID 5: write the places from @from to @end of the chunks of a row, on the
- * members @written; the row begins at @row_sector of each.
+ * RAID 5 and 6: write the places from @from to @end of the chunks of a row, on
+ * the members @written, and the parity on @parity; the row begins at
+ * @row_sector of each.
  */
 static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
 			u64 from, u64 end, u32 written, u32 parity)
@@ -219,18 +281,19 @@ static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
 	const struct ss_array_geometry *geometry = &sim->array->geometry;
 	u32 failed = sim->array->failed, member;
 	u32 all = (u32)((1ULL << geometry->nr_members) - 1);
-	u32 rest = all & ~written & ~(1U << parity), reads;
+	u32 lost = failed == NOBODY ? 0 : 1U << failed;
+	u32 rest = all & ~written & ~parity, reads;
 	struct op *op = op_new(sim->array, bio_op, bio_op->bio);
 
 	op->row_sector = row_sector + from;
 	op->length = end - from;
-	op->writes = written | (1U << parity);
-	if (failed == parity)
+	op->writes = written | parity;
+	if (parity == lost)
 		reads = 0;
-	else if (failed != NOBODY && (written & (1U << failed)))
+	else if (written & lost)
 		reads = rest;
-	else if ((failed != NOBODY && (rest & (1U << failed))) ||
-		 __builtin_popcount(written) + 1 < __builtin_popcount(rest))
+	else if ((rest & lost) || __builtin_popcount(op->writes & ~lost) <
+					  __builtin_popcount(rest))
 		reads = op->writes;
 	else
 		reads = rest;
@@ -241,19 +304,22 @@ static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
 	put(sim, op);
 }
 
-/* RAID 5: what of a write lies in one row; returns how much that is. */
+/* RAID 5 and 6: what of a write lies in one row; returns how much that is. */
 static u64 write_row(struct sim *sim, struct op *op, u64 sector, u64 length)
 {
 	const struct ss_array_geometry *geometry = &sim->array->geometry;
 	u64 chunk = geometry->chunk_sectors, row_length, row, at, end, next;
 	struct ss_array_place place;
-	u32 parity;
+	u32 parity, i;
 
 	row_length = chunk * geometry->data_members;
 	row = sector / row_length;
 	at = sector % row_length;
 	length = min_t(u64, length, row_length - at);
-	parity = ss_array_parity_member(geometry, row);
+	parity = 0;
+	for (i = 0; i < geometry->parities; i++)
+		parity |= 1U << (ss_array_parity_member(geometry, row) + i) %
+					geometry->nr_members;
 	/* Between two of these the same members are written. */
 	for (next = 0; next < chunk; next = end) {
 		u64 begins = at % chunk, ends = (at + length) % chunk, column;
@@ -297,7 +363,7 @@ void sim_array_submit(struct sim *sim, struct sim_bio *bio)
 	for (; left; left -= length, sector += length) {
 		if (bio->direction == SS_READ)
 			length = read_some(sim, op, sector, left);
-		else if (array->geometry.level == SS_ARRAY_RAID5)
+		else if (array->geometry.parities)
 			length = write_row(sim, op, sector, left);
 		else
 			length = write_some(sim, op, sector, left);
@@ -314,7 +380,7 @@ static void redirect(struct sim *sim, const struct sim_bio *piece)
 
 	if (piece->flush || piece->direction == SS_WRITE)
 		return;
-	if (geometry->level == SS_ARRAY_RAID10) {
+	if (geometry->copies > 1) {
 		ss_array_unmap(geometry, piece->disk, piece->sector, &sector,
 			       &run);
 		read_some(sim, op, sector, piece->nr_sectors);
@@ -391,7 +457,7 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 	array->coordinator.host = sim;
 	array->coordinated = true;
 	for (i = 0; i < sim->nr_disks; i++)
-		if (i != array->failed)
+		if (i != array->failed && !has_mirrors(array))
 			ss_array_attach(&array->coordinator, i,
 					&sim->disk[i].sched, why, sizeof(why));
 }
@@ -407,7 +473,8 @@ void sim_array_join(struct sim *sim, struct sim_disk *disk)
 {
 	char why[160];
 
-	if (sim->array && sim->array->coordinated && !disk->failed)
+	if (sim->array && sim->array->coordinated && !disk->failed &&
+	    !has_mirrors(sim->array))
 		ss_array_attach(&sim->array->coordinator,
 				(u32)(disk - sim->disk), &disk->sched, why,
 				sizeof(why));
@@ -424,7 +491,7 @@ static int set_failure(struct sim *sim, struct sim_array *array,
 	    config->level == SS_ARRAY_LINEAR) {
 		snprintf(
 			why, why_bytes,
-			"member %u cannot fail: the array has members 0 to %u, and only RAID 5 and RAID 10 can do without one",
+			"member %u cannot fail: the array has members 0 to %u, and RAID 0 and linear cannot do without one",
 			config->failed_member, sim->nr_disks - 1);
 		return -1;
 	}
@@ -465,6 +532,7 @@ fail:
 	free(array);
 	return NULL;
 }
+
 void sim_array_result(struct sim_array *array, struct sim_result *result)
 {
 	struct ss_array_counters counters;

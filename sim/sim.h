@@ -179,7 +179,7 @@ struct sim_config {
 /* How disks are put together; see core/array/geometry.h. */
 struct sim_array_config {
 	u32 level; /* enum ss_array_level */
-	u32 layout; /* enum ss_array_layout, of RAID 5 */
+	u32 layout; /* enum ss_array_layout; of RAID 5, 6 and 10 */
 	u32 chunk_sectors;
 	bool coordinated; /* members under stream help each other */
 	u32 failed_member; /* SIM_NO_MEMBER: none fails */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Arrays of disks as the command line names them: LEVEL:MEMBERS[:CHUNK][:WORD]...
 
-raid0:5:64k, raid5:5:64k:right-symmetric, raid10:4, linear:2. More words are
+raid0:5:64k, raid1:2, raid5:5:64k:right-symmetric, raid10:4:far, linear:2. More words are
 uncoordinated, and failed=N or failed=N@TIME for a member that is missing from
 the start or fails at that time. Geometry is core/array/geometry.h.
 """
@@ -16,14 +16,29 @@ from streamsched._core import ffi, lib
 from streamsched.errors import UsageError, unknown
 from streamsched.units import format_time_ns, parse_time_ns, whole_number
 
-LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6")  # as core/array/geometry.h has them
+# As core/array/geometry.h has them.
+LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6", "raid1")
+PARITY_LAYOUTS = ("left-asymmetric", "right-asymmetric", "left-symmetric", "right-symmetric")
+COPY_LAYOUTS = ("near", "far", "offset")
+LAYOUTS = PARITY_LAYOUTS + COPY_LAYOUTS
 PARITIES = {"raid5": 1, "raid6": 2}
-SIMULATED = ("linear", "raid0", "raid5", "raid10")
-LAYOUTS = ("left-asymmetric", "right-asymmetric", "left-symmetric", "right-symmetric")
-DEFAULT_LAYOUT = "left-symmetric"
+WITHOUT_CHUNKS = ("linear", "raid1")
+WITHOUT_SPARE = ("linear", "raid0")  # a member that fails takes the array with it
 CHUNK_KIB = 64
 MOST_MEMBERS = 32
 PAGE_SECTORS = 8
+
+
+def layouts_of(level: str) -> tuple[str, ...]:
+    """The layouts of @level; none where there is only one way."""
+    if level in PARITIES:
+        return PARITY_LAYOUTS
+    return COPY_LAYOUTS if level == "raid10" else ()
+
+
+def default_layout(level: str) -> str:
+    """As md has it; of a level without layouts a word that nobody reads."""
+    return "near" if level == "raid10" else "left-symmetric"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,16 +48,20 @@ class Array:
     level: str
     members: int
     chunk_sectors: int = CHUNK_KIB * 2
-    layout: str = DEFAULT_LAYOUT
+    layout: str = ""  # the level's default
     coordinated: bool = True  # members under a stream policy help each other
     failed: int | None = None  # this member is missing
     fail_at_ns: int = 0  # from this time on
 
+    def __post_init__(self) -> None:
+        if not self.layout:
+            object.__setattr__(self, "layout", default_layout(self.level))
+
     def __str__(self) -> str:
         words = [self.level, str(self.members)]
-        if self.level != "linear":
+        if self.level not in WITHOUT_CHUNKS:
             words.append(f"{self.chunk_sectors // 2}k")
-        if self.level in PARITIES and self.layout != DEFAULT_LAYOUT:
+        if layouts_of(self.level) and self.layout != default_layout(self.level):
             words.append(self.layout)
         if not self.coordinated:
             words.append("uncoordinated")
@@ -54,7 +73,9 @@ class Array:
 
     @property
     def data_members(self) -> int:
-        """Chunks of data in a row."""
+        """How many members' room is for data, without copies and parity."""
+        if self.level == "raid1":
+            return 1
         if self.level == "raid10":
             return self.members // 2
         return self.members - PARITIES.get(self.level, 0)
@@ -62,13 +83,19 @@ class Array:
     @property
     def readahead_pages(self) -> int:
         """Md's window: two rows of data (Linux 2.6.31, raid0_run() and its like)."""
-        if self.level == "linear":
+        if self.level in WITHOUT_CHUNKS:
             return 0
-        return 2 * self.data_members * self.chunk_sectors // PAGE_SECTORS
+        # A row of far or offset has a chunk of data on each member.
+        row = self.members if self.layout in ("far", "offset") else self.data_members
+        return 2 * row * self.chunk_sectors // PAGE_SECTORS
 
     def capacity_sectors(self, members: list[int]) -> int:
         """Of an array of disks of so many sectors; UsageError if there is no such array."""
-        return int(_geometry(self, tuple(members)).capacity_sectors)
+        return int(self.geometry(members).capacity_sectors)
+
+    def geometry(self, members: list[int]) -> Any:
+        """Struct ss_array_geometry, of disks of so many sectors; UsageError as above."""
+        return _geometry(self, tuple(members))
 
     def params(self) -> Any:
         """Struct sim_array_config."""
@@ -111,7 +138,7 @@ def _chunk(text: str, word: str) -> int:
 
 def _failed(text: str, word: str, array: Array) -> Array:
     member, at, when = word.removeprefix("failed=").partition("@")
-    if array.level not in ("raid5", "raid10"):
+    if array.level in WITHOUT_SPARE:
         raise UsageError(f"--array {text}: {array.level} cannot do without a member")
     number = whole_number(member)
     if number is None or number >= array.members:
@@ -140,20 +167,19 @@ def _kind(word: str) -> str:
 def parse_array(text: str) -> Array:
     """The array that @text describes, or UsageError."""
     level, *words = text.split(":")
-    if level == "raid6":
-        raise UsageError(
-            f"--array {text}: the simulator has no raid6; it has {', '.join(SIMULATED)}"
-        )
-    if level not in SIMULATED:
-        raise unknown("array level", level, SIMULATED)
+    if level not in LEVELS:
+        raise unknown("array level", level, LEVELS)
     said_members = words.pop(0) if words else ""
     members = whole_number(said_members)
     if members is None:
-        raise UsageError(f"--array {text}: say of how many disks, as in {level}:5:64k")
+        example = f"{level}:2" if level in WITHOUT_CHUNKS else f"{level}:5:64k"
+        raise UsageError(f"--array {text}: say of how many disks, as in {example}")
     if not 2 <= members <= MOST_MEMBERS:
         raise UsageError(
             f"--array {text}: an array has 2 to {MOST_MEMBERS} disks, not {said_members}"
         )
+    if level == "raid6" and members < 4:
+        raise UsageError(f"--array {text}: raid6 has at least 4 disks, not {said_members}")
     array = Array(level, members)
     said: dict[str, str] = {}
     for word in words:
@@ -162,12 +188,17 @@ def parse_array(text: str) -> Array:
             raise UsageError(f"--array {text}: has {said[kind]} and {word}; leave one of them out")
         said[kind] = word
         if kind == "chunk":
-            if level == "linear":
-                raise UsageError(f"--array {text}: linear has no chunks; leave out {word}")
+            if level in WITHOUT_CHUNKS:
+                raise UsageError(f"--array {text}: {level} has no chunks; leave out {word}")
             array = dataclasses.replace(array, chunk_sectors=_chunk(text, word))
         elif kind == "layout":
-            if level != "raid5":
-                raise UsageError(f"--array {text}: only raid5 has a layout; leave out {word}")
+            if word not in layouts_of(level):
+                known = ", ".join(layouts_of(level))
+                raise UsageError(
+                    f"--array {text}: {word} is no layout of {level}; it has {known}"
+                    if known
+                    else f"--array {text}: {level} has only one layout; leave out {word}"
+                )
             array = dataclasses.replace(array, layout=word)
         elif word == "uncoordinated":
             array = dataclasses.replace(array, coordinated=False)

@@ -96,8 +96,9 @@ ArrayOption = Annotated[
     typer.Option(
         "--array",
         metavar="LEVEL:DISKS[:CHUNK]",
-        help="Put disks together: linear, raid0, raid5 or raid10, of 2 to 32 disks, in chunks of "
-        "4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules for itself.",
+        help="Put disks together: linear, raid0, raid1, raid5, raid6 or raid10, of 2 to 32 disks, "
+        "in chunks of 4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules "
+        "for itself.",
     ),
 ]
 PolicyOption = Annotated[

@@ -16,16 +16,16 @@ from typing import Annotated
 
 import typer
 
-from streamsched.array import LAYOUTS, MOST_MEMBERS, PARITIES, Array
+from streamsched.array import MOST_MEMBERS, PARITIES, PARITY_LAYOUTS, WITHOUT_CHUNKS, Array
 from streamsched.configfs import refused, write
 from streamsched.errors import StreamschedError, UsageError, given
 
 MODULE = "stream"
 CONFIGFS = Path("/sys/kernel/config/stream-array")
 SYSFS = Path("/sys")
-# Two copies beside each other, as md says it: far copies << 8 | near copies.
-RAID10_NEAR_2 = 0x102
-LEVELS = ("raid0", "raid5", "raid6", "raid10", "linear")
+# As md has them: near copies | far copies << 8 | 1 << 16 where far copies are at an offset.
+RAID10_LAYOUTS = {0x102: "near", 0x201: "far", 0x10201: "offset"}
+LEVELS = ("raid0", "raid1", "raid5", "raid6", "raid10", "linear")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +59,7 @@ class KernelArray:
         ]
         shape = self.shape
         fixed = {"level": shape.level, "layout": shape.layout}
-        if shape.level != "linear":
+        if shape.level not in WITHOUT_CHUNKS:
             fixed["chunk_sectors"] = str(shape.chunk_sectors)
         return {**fixed, "members": "\n".join(lines)}
 
@@ -135,16 +135,19 @@ def _md_shape(name: str, folder: Path, level: str) -> Array:
     if not 2 <= members <= MOST_MEMBERS:
         raise UsageError(f"{name}: has {members} members; coordinated are 2 to {MOST_MEMBERS}")
     shape = Array(level, members)
-    if level != "linear":
+    if level not in WITHOUT_CHUNKS:
         shape = dataclasses.replace(shape, chunk_sectors=_chunk(name, folder))
     if level in PARITIES:
-        if layout not in range(len(LAYOUTS)):
+        if layout not in range(len(PARITY_LAYOUTS)):
+            known = ", ".join(PARITY_LAYOUTS)
+            raise UsageError(f"{name}: has RAID {level[-1]} layout {layout}; known are {known}")
+        shape = dataclasses.replace(shape, layout=PARITY_LAYOUTS[layout])
+    if level == "raid10":
+        if layout not in RAID10_LAYOUTS:
             raise UsageError(
-                f"{name}: has RAID {level[-1]} layout {layout}; known are {', '.join(LAYOUTS)}"
+                f"{name}: has RAID 10 layout {layout:#x}; known are two copies, near, far or offset"
             )
-        shape = dataclasses.replace(shape, layout=LAYOUTS[layout])
-    if level == "raid10" and layout != RAID10_NEAR_2:
-        raise UsageError(f"{name}: has RAID 10 layout {layout:#x}; known is near=2 alone")
+        shape = dataclasses.replace(shape, layout=RAID10_LAYOUTS[layout])
     return shape
 
 
@@ -307,6 +310,9 @@ def status(name: str) -> str:
         disk = SYSFS / "dev/block" / number
         known = disk.resolve().name if disk.exists() else "-"
         lines.append(f"  {index:>2}  {known:10}  {state}")
+    if level == "raid1":
+        lines.append("  md chooses the mirror of each read; the members have no turns together")
+        return "\n".join(lines) + "\n"
     counted = dict(line.split() for line in _text(folder / "counters").splitlines())
     lines.append(
         f"  streams found {counted['established']}; "

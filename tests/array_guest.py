@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
 import subprocess
 import threading
@@ -18,12 +19,15 @@ from hdd_emu_guest import Emu, error_of, expect, fio, main, refused, small, writ
 from stream_guest import POINTS, VERIFY, check, command, iosched, leaks, settled
 
 from streamsched import kernelarray
+from streamsched._core import ffi, lib
+from streamsched.array import Array
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError
 
 MD = "/dev/md0"
 CONFIGFS = kernelarray.CONFIGFS
 REGION = 116 << 30
+ALONE = "a mirror, by itself"
 SECTORS = 400_000  # of a disk
 # ... that is rebuilt again and again: all of it is then kept in memory.
 FEW_SECTORS = 100_000
@@ -52,7 +56,9 @@ def disks(number: int, scheduler: str, sectors: int = SECTORS) -> Iterator[list[
 
 def create(level: str, members: list[Emu], *more: str) -> None:
     """The md array /dev/md0 of these disks."""
-    words = ["mdadm", "--create", MD, "--run", "--metadata=1.2", f"--level={level}", "--chunk=64"]
+    words = ["mdadm", "--create", MD, "--run", "--metadata=1.2", f"--level={level}"]
+    if level != "1":
+        words.append("--chunk=64")
     words += ["--assume-clean", f"--raid-devices={len(members)}", *more]
     if level not in ("0", "linear"):
         # mdadm gives large arrays one; Linux 7.2 and mdadm 4.2 do not agree on how.
@@ -74,10 +80,10 @@ def create(level: str, members: list[Emu], *more: str) -> None:
 
 
 @contextmanager
-def array(level: str, number: int, sectors: int = SECTORS) -> Iterator[list[Emu]]:
+def array(level: str, number: int, sectors: int = SECTORS, layout: str = "") -> Iterator[list[Emu]]:
     """Disks under stream, and the md array of them."""
     with disks(number, "stream", sectors) as members:
-        create(level, members)
+        create(level, members, *([f"--layout={layout}"] if layout else []))
         try:
             yield members
         finally:
@@ -111,11 +117,36 @@ def refusal(device: str = MD, act: Callable[[str], object] = kernelarray.attach)
 # ---- attach, detach, status ----
 
 
-def attached(level: str, number: int) -> list[str]:
+def mapped(shape: Array, members: list[kernelarray.Member]) -> None:
+    """What is written to places of the array is where geometry.c says, on all members.
+
+    Chunks of data alone: parity is not looked at.
+    """
+    geometry = shape.geometry([member.sectors for member in members])
+    place, rng = ffi.new("struct ss_array_place *"), random.Random(1)
+    capacity = geometry.capacity_sectors // 8
+    sectors = [8 * k for k in sorted({*range(60), capacity - 1, *rng.sample(range(capacity), 60)})]
+    blocks = {sector: (b"%15d\n" % sector) * 256 for sector in sectors}
+    with Path(MD).open("r+b", buffering=0) as file:
+        for sector, block in blocks.items():
+            file.seek(512 * sector)
+            file.write(block)
+        os.fsync(file.fileno())
+    for sector, block in blocks.items():
+        for copy in range(geometry.copies):
+            lib.ss_array_map(geometry, sector, copy, place)
+            member = members[place.member]
+            with (Path("/dev") / member.disk).open("rb", buffering=0) as disk:
+                disk.seek(512 * (member.start_sector + place.sector))
+                expect(disk.read(4096)[:16], block[:16], f"{shape}: {sector}, copy {copy}")
+
+
+def attached(level: str, number: int, layout: str) -> list[str]:
     """Attached, looked at, detached; in between something is written and verified."""
-    with array(level, number):
+    with array(level, number, layout=layout):
         found = kernelarray.attach(MD)
-        expect(states(), ["coordinated"] * number)
+        expect(states(), [ALONE if level == "1" else "coordinated"] * number)
+        mapped(found.shape, found.present)
         files = [str(found.shape), (CONFIGFS / "md0/members").read_text()]
         job = "rw=randwrite bsrange=512-256k blockalign=512 size=16m iodepth=16"
         check(fio(f"filename={MD} {VERIFY}", {"a": job}))
@@ -177,7 +208,7 @@ def udev() -> dict[str, list[str]]:
         runs["no command"] = ruled("md0", "change")
     stand_in = Path("/usr/local/bin/streamsched")
     stand_in.touch(0o755)
-    for level in ("0", "5", "10", "4"):
+    for level in ("0", "1", "5", "10", "4"):
         with array(level, 4) as members:
             runs[f"raid{level}"] = ruled("md0", "change")
             runs[members[0].name] = ruled("d0", "change")
@@ -251,7 +282,7 @@ def refusals() -> dict[str, str]:
         said["level"] = refusal()
     with array("10", 4) as members:
         must("mdadm", "--stop", MD)
-        create("10", members, "--layout=f2")
+        create("10", members, "--layout=n3")
         said["layout"] = refusal()
     return said
 
@@ -493,26 +524,36 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
 # ---- what it is for ----
 
 
-def readers(level: str, scheduler: str, attach: bool, number: int, job: str) -> dict[str, Any]:
-    """So many of @job's processes on five large disks: MB/s, the longest wait, the counters."""
+def readers(
+    level: str,
+    scheduler: str,
+    attach: bool,
+    number: int,
+    job: str,
+    nr_disks: int = 5,
+    layout: str = "",
+    apart: int = REGION,
+) -> dict[str, Any]:
+    """So many of @job's processes on large disks: MB/s, the longest wait, the counters."""
     disk = dataclasses.replace(load_disk("wd5000aaks"), queue_depth=32)
-    members = [Emu(f"d{i}", disk) for i in range(5)]
+    members = [Emu(f"d{i}", disk) for i in range(nr_disks)]
     for member in members:
         member.queue("scheduler", scheduler)
         if scheduler != "none":
             member.queue("nr_requests", 128)
-    create(level, members)
+    create(level, members, *([f"--layout={layout}"] if layout else []))
     if attach:
         kernelarray.attach(MD)
     # See kernel/rig/workload.sh: fio's own sleeping is measured when it starts.
     Path("/proc/self/timerslack_ns").write_text("2000")
     time.sleep(0.05)
-    common = f"filename={MD} direct=1 numjobs={number} offset_increment={REGION} runtime=15s"
+    common = f"filename={MD} direct=1 numjobs={number} offset_increment={apart} runtime=15s"
     result = fio_each(f"{common} {job}")
     total = sum(one["read"]["io_bytes"] + one["write"]["io_bytes"] for one in result)
     took = max(one["job_runtime"] for one in result) / 1000
     return {
         "mb_s": total / 1e6 / took,
+        "slowest_mb_s": min(one["read"]["bw_bytes"] for one in result) / 1e6,
         "longest_ms": max(one["read"]["clat_ns"]["max"] for one in result) / 1e6,
         "counters": counters() if attach else {},
     }

@@ -36,7 +36,8 @@ class ArrayDriver:
         self.members = [Driver(core, spec, **tun) for _ in range(nr)]
         geometry = self.ffi.new("struct ss_array_geometry *")
         geometry.level, geometry.nr_members = getattr(self.lib, f"SS_ARRAY_{level}"), nr
-        geometry.layout = self.lib.SS_ARRAY_LEFT_SYMMETRIC
+        layout = "NEAR" if level == "RAID10" else "LEFT_SYMMETRIC"
+        geometry.layout = getattr(self.lib, f"SS_ARRAY_{layout}")
         geometry.chunk_sectors = CHUNK
         for i in range(nr):
             geometry.member_sectors[i] = rows * CHUNK

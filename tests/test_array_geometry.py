@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 Core = tuple[Any, Any]
 
-LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6")
-LEFT_ASYMMETRIC, RIGHT_ASYMMETRIC, LEFT_SYMMETRIC, RIGHT_SYMMETRIC = range(4)
+LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6", "raid1")
+LEFT_ASYMMETRIC, RIGHT_ASYMMETRIC, LEFT_SYMMETRIC, RIGHT_SYMMETRIC, NEAR, FAR, OFFSET = range(7)
 CHUNK = 8
 
 
@@ -21,14 +21,15 @@ def geometry(
     level: str,
     members: int,
     chunk: int = CHUNK,
-    layout: int = LEFT_SYMMETRIC,
+    layout: int | None = None,
     sectors: list[int] | None = None,
     start: list[int] | None = None,
 ) -> Any:
     ffi, lib = core
     made = ffi.new("struct ss_array_geometry *")
     made.level, made.nr_members = LEVELS.index(level), members
-    made.chunk_sectors, made.layout = chunk, layout
+    made.chunk_sectors = chunk
+    made.layout = (NEAR if level == "raid10" else LEFT_SYMMETRIC) if layout is None else layout
     for i in range(members):
         made.member_sectors[i] = sectors[i] if sectors else 100 * chunk
         made.start_sector[i] = start[i] if start else 0
@@ -92,6 +93,54 @@ def test_raid10_near_copies_stand_side_by_side(core: Core) -> None:
     assert rows(core, geometry(core, "raid10", 3), 3) == ["0 0 1", "1 2 2", "3 3 4"]
 
 
+@pytest.mark.parametrize(
+    ("members", "drawn"),
+    [
+        (2, ["0 1", "2 3", "1 0", "3 2"]),
+        (3, ["0 1 2", "3 4 5", "2 0 1", "5 3 4"]),
+        (4, ["0 1 2 3", "4 5 6 7", "3 0 1 2", "7 4 5 6"]),
+    ],
+)
+def test_raid10_far_copies_are_in_the_second_half(
+    core: Core, members: int, drawn: list[str]
+) -> None:
+    """md(4): all first copies as RAID 0, then all second copies shifted by one device."""
+    made = geometry(core, "raid10", members, layout=FAR, sectors=[5 * CHUNK] * members)
+    assert rows(core, made, 5) == [*drawn, " ".join("-" * members)]
+    assert made.capacity_sectors == 2 * members * CHUNK
+
+
+@pytest.mark.parametrize(
+    ("members", "drawn"),
+    [
+        (2, ["0 1", "1 0", "2 3", "3 2"]),
+        (3, ["0 1 2", "2 0 1", "3 4 5", "5 3 4"]),
+        (4, ["0 1 2 3", "3 0 1 2", "4 5 6 7", "7 4 5 6"]),
+    ],
+)
+def test_raid10_offset_copies_are_in_the_next_row(
+    core: Core, members: int, drawn: list[str]
+) -> None:
+    """md(4): each stripe is followed by its copy, shifted by one device."""
+    made = geometry(core, "raid10", members, layout=OFFSET, sectors=[5 * CHUNK] * members)
+    assert rows(core, made, 5) == [*drawn, " ".join("-" * members)]
+    assert made.capacity_sectors == 2 * members * CHUNK
+
+
+def test_raid1_is_the_same_everywhere(core: Core) -> None:
+    ffi, lib = core
+    made = geometry(core, "raid1", 3, chunk=0, sectors=[10, 20, 15], start=[0, 100, 7])
+    assert (made.capacity_sectors, made.used_sectors, made.copies) == (10, 10, 3)
+    place = ffi.new("struct ss_array_place *")
+    found = []
+    for copy in range(3):
+        lib.ss_array_map(made, 4, copy, place)
+        found.append((place.member, place.sector, place.run_sectors))
+    assert found == [(0, 4, 6), (1, 104, 6), (2, 11, 6)]
+    sector, run = ffi.new("uint64_t *"), ffi.new("uint64_t *")
+    assert lib.ss_array_unmap(made, 1, 110, sector, run) == lib.SS_ARRAY_OUTSIDE
+
+
 def test_linear_is_one_after_the_other(core: Core) -> None:
     ffi, lib = core
     made = geometry(core, "linear", 3, sectors=[10, 20, 5], start=[0, 100, 7])
@@ -109,6 +158,10 @@ def test_capacity_follows_the_smallest_member(core: Core) -> None:
     assert geometry(core, "raid0", 4, sectors=sizes).capacity_sectors == 4 * 40
     assert geometry(core, "raid5", 4, sectors=sizes).capacity_sectors == 3 * 40
     assert geometry(core, "raid10", 4, sectors=sizes).capacity_sectors == 2 * 40
+    # Five rows, the last of which has no row of copies.
+    for layout in (FAR, OFFSET):
+        made = geometry(core, "raid10", 4, layout=layout, sectors=sizes)
+        assert (made.capacity_sectors, made.used_sectors) == (4 * 2 * CHUNK, 4 * CHUNK)
 
 
 @st.composite
@@ -116,12 +169,14 @@ def arrays(draw: st.DrawFn) -> dict[str, Any]:
     level = draw(st.sampled_from(LEVELS))
     members = draw(st.integers(4 if level == "raid6" else 2, 32))
     chunk = 8 * draw(st.integers(1, 256))
+    layout = draw(st.sampled_from((NEAR, FAR, OFFSET)) if level == "raid10" else st.integers(0, 3))
+    least = 2 * chunk if layout in (FAR, OFFSET) else chunk
     return {
         "level": level,
         "members": members,
         "chunk": chunk,
-        "layout": draw(st.integers(0, 3)),
-        "sectors": draw(st.lists(st.integers(chunk, 1 << 31), min_size=members, max_size=members)),
+        "layout": layout,
+        "sectors": draw(st.lists(st.integers(least, 1 << 31), min_size=members, max_size=members)),
         "start": draw(st.lists(st.integers(0, 1 << 20), min_size=members, max_size=members)),
     }
 
@@ -162,9 +217,9 @@ def test_every_place_of_a_member_is_mapped_once(
     sector, run = ffi.new("uint64_t *"), ffi.new("uint64_t *")
     kind = lib.ss_array_unmap(made, member, at, sector, run)
     if kind == lib.SS_ARRAY_OUTSIDE:
-        rows_end = array["start"][member] + made.rows * array["chunk"]
-        last_odd = array["level"] == "raid10" and made.nr_members % 2 == 1
-        assert at >= rows_end - (array["chunk"] if last_odd else 0)
+        used_end = array["start"][member] + made.used_sectors
+        last_odd = array["layout"] == NEAR and made.nr_members % 2 == 1
+        assert at >= used_end - (array["chunk"] if last_odd else 0)
         return
     place = ffi.new("struct ss_array_place *")
     places = []
@@ -195,7 +250,22 @@ def test_every_place_of_a_member_is_mapped_once(
             "a chunk of 4096 sectors: it must be a multiple of 8, from 8 to 2048 (4 KiB to 1 MiB)",
         ),
         ({"layout": 4}, "parity layout number 4 is none of the four that are known, 0 to 3"),
-        ({"level": 9}, "level number 9 is none of linear, RAID 0, RAID 5, RAID 10 and RAID 6"),
+        ({"level": 9}, "level number 9 is none of linear, RAID 0, 1, 5, 6 and 10"),
+        (
+            {"level": 3, "layout": LEFT_SYMMETRIC},
+            "RAID 10 layout number 2 is none of near, far and offset, 4 to 6",
+        ),
+        (
+            {"level": 3, "layout": 7},
+            "RAID 10 layout number 7 is none of near, far and offset, 4 to 6",
+        ),
+        (
+            {"level": 3, "layout": FAR, "sectors": 15},
+            "member 0 has no room for two chunks",
+        ),
+        ({"level": 5, "members": 1}, "an array has 2 to 32 members, 1 is not among that"),
+        ({"level": 5, "sectors": 0}, "member 0 has no room for a single sector"),
+        ({"level": 0, "sectors": 0}, "member 0 has no room for a single sector"),
         ({"level": 4}, "RAID 6 has at least 4 members, 3 are too few"),
         ({"sectors": 7}, "member 0 has no room for a single chunk"),
         ({"sectors": 1 << 49}, "member 0 has more than 2^48 sectors"),

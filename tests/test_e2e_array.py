@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -30,11 +31,27 @@ def job(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("array", "sentence"),
     [
-        ("raid1:2", "unknown array level 'raid1'; did you mean 'raid10'?"),
+        ("raid01:4", "unknown array level 'raid01'; did you mean 'raid1'?"),
+        ("raid6:3", "--array raid6:3: raid6 has at least 4 disks, not 3"),
+        ("raid1", "--array raid1: say of how many disks, as in raid1:2"),
+        ("raid1:1", "--array raid1:1: an array has 2 to 32 disks, not 1"),
+        ("raid1:2:64k", "--array raid1:2:64k: raid1 has no chunks; leave out 64k"),
         (
-            "raid6:4",
-            "--array raid6:4: the simulator has no raid6; it has linear, raid0, raid5, raid10",
+            "raid1:2:near",
+            "--array raid1:2:near: raid1 has only one layout; leave out near",
         ),
+        (
+            "raid10:4:left-symmetric",
+            "--array raid10:4:left-symmetric: left-symmetric is no layout of raid10; "
+            "it has near, far, offset",
+        ),
+        (
+            "raid5:4:far",
+            "--array raid5:4:far: far is no layout of raid5; it has left-asymmetric, "
+            "right-asymmetric, left-symmetric, right-symmetric",
+        ),
+        ("raid10:4:farr", "unknown word of --array 'farr'; did you mean 'far'?"),
+        ("raid10:4:far:near", "--array raid10:4:far:near: has far and near; leave one of them out"),
         ("raid0", "--array raid0: say of how many disks, as in raid0:5:64k"),
         ("raid0:x", "--array raid0:x: say of how many disks, as in raid0:5:64k"),
         ("raid0:1", "--array raid0:1: an array has 2 to 32 disks, not 1"),
@@ -56,7 +73,8 @@ def job(tmp_path: Path) -> str:
         ("linear:2:64k", "--array linear:2:64k: linear has no chunks; leave out 64k"),
         (
             "raid0:5:64k:left-symmetric",
-            "--array raid0:5:64k:left-symmetric: only raid5 has a layout; leave out left-symmetric",
+            "--array raid0:5:64k:left-symmetric: raid0 has only one layout; "
+            "leave out left-symmetric",
         ),
         (
             "raid5:5:64k:left-symetric",
@@ -137,21 +155,66 @@ WRITE = "[w]\nrw=write\nbs={bs}\nsize=1m\ndirect=1\n"
         ("raid0:4:64k", READ.format(bs="4k"), 256),
         ("linear:4", READ.format(bs="64k"), 16),
         ("raid10:4:64k", READ.format(bs="64k"), 16),
-        # Both copies.
+        ("raid10:4:64k:far", READ.format(bs="256k"), 16),
+        ("raid1:3", READ.format(bs="64k"), 16),
+        # All copies.
         ("raid10:4:64k", WRITE.format(bs="64k"), 32),
+        ("raid10:4:64k:far", WRITE.format(bs="64k"), 32),
+        ("raid10:4:64k:offset", WRITE.format(bs="64k"), 32),
+        ("raid1:3", WRITE.format(bs="64k"), 3 * 16),
         # A small write reads old data and old parity and writes both: 4. A whole row of four chunks
         # and its parity: 5 writes. Half a row: 2 reads of the rest, which are no more than 3, and 3
         # writes.
         ("raid5:5:64k", WRITE.format(bs="4k"), 4 * 256),
         ("raid5:5:64k", WRITE.format(bs="256k"), 5 * 4),
         ("raid5:5:64k", WRITE.format(bs="128k"), 5 * 8),
+        # With two parities. Half of a row of four chunks: 2 reads of the rest, and 4 writes.
+        ("raid6:6:64k", WRITE.format(bs="4k"), 6 * 256),
+        ("raid6:8:64k", WRITE.format(bs="4k"), 6 * 256),
+        ("raid6:5:64k", WRITE.format(bs="4k"), 5 * 256),
+        ("raid6:6:64k", WRITE.format(bs="256k"), 6 * 4),
+        ("raid6:6:64k", WRITE.format(bs="128k"), 6 * 8),
         # Without a member: a chunk that is there takes one read, one that is not four.
         ("raid5:5:64k:failed=0", READ.format(bs="64k"), 16 + 4 * 3),
         ("raid10:4:64k:failed=0", READ.format(bs="64k"), 16),
+        ("raid10:4:64k:far:failed=0", READ.format(bs="64k"), 16),
+        ("raid1:2:failed=0", READ.format(bs="64k"), 16),
+        ("raid1:3:failed=0", WRITE.format(bs="64k"), 2 * 16),
+        ("raid6:6:64k:failed=0", READ.format(bs="64k"), 16 + 4 * 3),
     ],
 )
 def test_what_the_disks_are_asked_for(array: str, text: str, expected: int, tmp_path: Path) -> None:
     assert requests(array, text, tmp_path) == (expected, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("array", "reads", "writes"),
+    [
+        # Both ways take as many reads: those of what is not written.
+        ("raid5:4:64k", [1, 2], [0, 3]),
+        ("raid6:6:64k", [2, 3, 4], [0, 1, 5]),
+        # Fewer are those of the old data and the old parity.
+        ("raid5:5:64k", [0, 4], [0, 4]),
+        ("raid6:8:64k", [0, 1, 7], [0, 1, 7]),
+        # Without the chunk that is written, another chunk, or a parity.
+        ("raid6:6:64k:failed=1", [2, 3, 4], [0, 5]),
+        ("raid6:6:64k:failed=4", [0, 1, 5], [0, 1, 5]),
+        ("raid6:6:64k:failed=5", [0, 1], [0, 1]),
+    ],
+)
+def test_which_disks_a_small_write_reads(
+    array: str, reads: list[int], writes: list[int], tmp_path: Path
+) -> None:
+    """To the first chunk. Its parity is on the last member, RAID 6's second one on the first."""
+    path, rows = tmp_path / "job.fio", tmp_path / "rows.csv"
+    path.write_text("[w]\nrw=write\nbs=4k\nsize=4k\ndirect=1\n")
+    words = ["--policy", "noop", "--requests", str(rows)]
+    done = run("run", str(path), "--array", array, *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[int]] = {"read": [], "write": []}
+    for row in csv.DictReader(rows.open()):
+        found[row["direction"]].append(int(row["disk"]))
+    assert (sorted(found["read"]), sorted(found["write"])) == (reads, writes)
 
 
 def test_an_array_of_different_disks(tmp_path: Path) -> None:

@@ -26,18 +26,41 @@ GONE = "not scheduled by stream"
 # ---- attach, detach, status ----
 
 
-@pytest.mark.parametrize(("level", "number"), [("0", 2), ("0", 5), ("5", 5), ("6", 5), ("10", 4)])
-def test_attached_looked_at_detached(level: str, number: int) -> None:
-    """Geometry is md's own; what is written meanwhile comes back."""
-    shape, members, attached, detached = in_rig(array_guest.attached, level, number)
-    assert shape == f"raid{level}:{number}:64k"
+@pytest.mark.parametrize(
+    ("level", "number", "layout"),
+    [
+        ("0", 2, ""),
+        ("0", 5, ""),
+        ("1", 2, ""),
+        ("1", 3, ""),
+        ("5", 5, ""),
+        ("5", 4, "right-asymmetric"),
+        ("6", 5, ""),
+        ("10", 4, ""),
+        ("10", 3, ""),
+        ("10", 4, "far"),
+        ("10", 3, "far"),
+        ("10", 2, "far"),
+        ("10", 4, "offset"),
+        ("10", 3, "offset"),
+    ],
+)
+def test_attached_looked_at_detached(level: str, number: int, layout: str) -> None:
+    """Geometry is md's own, also by what is on the disks; what is written meanwhile comes back."""
+    md_layout = {"far": "f2", "offset": "o2"}.get(layout, layout)
+    shape, members, attached, detached = in_rig(array_guest.attached, level, number, md_layout)
+    chunk = "" if level == "1" else ":64k"
+    assert shape == f"raid{level}:{number}{chunk}{layout and f':{layout}'}"
     lines = members.splitlines()
     assert len(lines) == number
     # md begins behind its superblock and leaves the rest of the last chunk.
     start, sectors = {tuple(map(int, line.split()[1:])) for line in lines}.pop()
     assert len({line.split(" ", 1)[1] for line in lines}) == 1
-    assert start >= 2048 and start + sectors <= array_guest.SECTORS and sectors % 128 == 0
-    assert attached.startswith(f"md0: attached, {shape}\n   0  d0          coordinated\n")
+    assert start >= 2048 and start + sectors <= array_guest.SECTORS
+    assert level == "1" or sectors % 128 == 0
+    state = array_guest.ALONE if level == "1" else ALL
+    assert attached.startswith(f"md0: attached, {shape}\n   0  d0          {state}\n")
+    assert ("md chooses the mirror" in attached) == (level == "1")
     assert detached == "md0: not attached\n"
 
 
@@ -65,7 +88,7 @@ def test_the_udev_rule() -> None:
             "echo streamsched: md0: its members are not coordinated: udev finds no command "
             "streamsched >/dev/kmsg"
         ),
-        **{level: shell(f"{attach}md0") for level in ("raid0", "raid5", "raid10")},
+        **{level: shell(f"{attach}md0") for level in ("raid0", "raid1", "raid5", "raid10")},
         "attached, gone": shell("exec streamsched array detach md0"),
         "striped": shell(f"{attach}dm-0"),
         "volume gone": shell("exec streamsched array detach dm-0"),
@@ -89,8 +112,8 @@ def test_refused_in_one_sentence() -> None:
         "twice in the kernel": "md0/attached: it is attached already",
         "member twice": "other/attached: member 0: d0 is a member of md0 already",
         "flat": "md0: member 2: d2 does not rotate; there is no head to bring anywhere",
-        "level": "md0: is raid4, none of raid0, raid5, raid6, raid10, linear",
-        "layout": "md0: has RAID 10 layout 0x201; known is near=2 alone",
+        "level": "md0: is raid4, none of raid0, raid1, raid5, raid6, raid10, linear",
+        "layout": "md0: has RAID 10 layout 0x103; known are two copies, near, far or offset",
     }
 
 
@@ -103,8 +126,11 @@ REASONS = {
         "member 1 has no room for a single chunk",
     ],
     "attached": ["must be 0 or 1"],
-    "level": ["must be linear, raid0, raid5, raid6 or raid10"],
-    "layout": ["must be left-asymmetric, right-asymmetric, left-symmetric or right-symmetric"],
+    "level": ["must be linear, raid0, raid1, raid5, raid6 or raid10"],
+    "layout": [
+        "must be left-asymmetric, right-asymmetric, left-symmetric, right-symmetric, near, "
+        "far or offset"
+    ],
     "chunk_sectors": ["must be a whole number from 8 to 2048"],
     "members": [
         "line 1 is neither MAJOR:MINOR START SECTORS, as in 8:16 2048 976000000, nor missing",
@@ -181,7 +207,15 @@ def test_partitions_are_parts_of_disks(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"level": "raid4"}, "md0: is raid4, none of raid0, raid5, raid6, raid10, linear"),
+        ({"level": "raid4"}, "md0: is raid4, none of raid0, raid1, raid5, raid6, raid10, linear"),
+        # More than two copies, both near and far, and far with another shift.
+        *(
+            (
+                {"level": "raid10", "layout": str(layout)},
+                f"md0: has RAID 10 layout {layout:#x}; known are two copies, near, far or offset",
+            )
+            for layout in (0x103, 0x301, 0x202, 0x20201, 0x101, 0)
+        ),
         ({"array_state": "inactive"}, "md0: is not running (its array_state is inactive)"),
         ({"reshape_position": "5"}, "md0: is being reshaped; attach it when that is done"),
         ({"layout": "4"}, "md0: has RAID 5 layout 4; known are left-asymmetric,"),
@@ -217,19 +251,20 @@ def test_the_module_must_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # ---- members leave and return ----
 
 
-@pytest.mark.parametrize("level", ["0", "5", "6", "10"])
+@pytest.mark.parametrize("level", ["0", "1", "5", "6", "10"])
 def test_members_leave_and_return(level: str) -> None:
     """Another scheduler and back; failed, removed, added; torn out, replaced; then verified I/O."""
     seen = in_rig(array_guest.comings_and_goings, level)
-    assert seen["bfq"] == [ALL, GONE, ALL, ALL]
-    assert seen["back"] == seen["inner"] == [ALL] * 4
+    here = array_guest.ALONE if level == "1" else ALL
+    assert seen["bfq"] == [here, GONE, here, here]
+    assert seen["back"] == seen["inner"] == [here] * 4
     if level == "0":
         return
-    assert seen["removed"] == [ALL, ALL, "missing", ALL]
-    assert seen["added"] == [ALL] * 4
-    assert seen["torn out"] == [ALL, ALL, ALL, GONE]
-    assert seen["replaced"] == [ALL] * 4
-    assert "   3  d9          coordinated\n" in seen["replaced by"][0]
+    assert seen["removed"] == [here, here, "missing", here]
+    assert seen["added"] == [here] * 4
+    assert seen["torn out"] == [here, here, here, GONE]
+    assert seen["replaced"] == [here] * 4
+    assert f"   3  d9          {here}\n" in seen["replaced by"][0]
 
 
 # In virtual time; what it takes is a fraction of that.
@@ -271,6 +306,30 @@ def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
     rates = [round(run["mb_s"], 1) for run in (together, apart, deadline, bfq)]
     assert rates[0] > rates[1], rates
     assert rates[0] > 3 * max(rates[2:]), rates
+    assert together["counters"]["turns"] > 4
+
+
+def test_two_mirrors_serve_two_readers() -> None:
+    """md chooses the mirrors. With four readers it often changes them, but members have turns."""
+    job = "rw=read bs=64k ioengine=psync size=256m"
+
+    def run(scheduler: str, number: int) -> float:
+        seen = in_rig(array_guest.readers, "1", scheduler, False, number, job, 2, "", 8 << 30)
+        return float(seen["mb_s"])
+
+    one, two, four = (run("stream", number) for number in (1, 2, 4))
+    assert two >= 1.8 * one
+    assert four >= max(1.2 * one, 3 * run("mq-deadline", 4))
+
+
+@pytest.mark.parametrize("layout", ["f2", "o2"])
+def test_raid10_readers_gain_from_coordination(layout: str) -> None:
+    job = "rw=read bs=64k ioengine=psync size=256m"
+    together, apart = (
+        in_rig(array_guest.readers, "10", "stream", attach, 4, job, 4, layout, 8 << 30)
+        for attach in (True, False)
+    )
+    assert together["mb_s"] > apart["mb_s"]
     assert together["counters"]["turns"] > 4
 
 

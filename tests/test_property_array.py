@@ -21,12 +21,12 @@ from test_property_sim import (
     workload,
 )
 
-from streamsched.array import LAYOUTS, Array
+from streamsched.array import LAYOUTS, Array, layouts_of
 from streamsched.diskfile import load_disk
 from streamsched.jobfile import Process
 from streamsched.simulate import Run, Setup, run_jobs
 
-LEVELS = ("raid0", "raid0", "raid5", "raid10", "linear")
+LEVELS = ("raid0", "raid0", "raid5", "raid10", "linear", "raid1", "raid6")
 MEMBERS = (2, 2, 3, 4, 5, 5, 6, 8, 12, 16, 24, 32)
 CHUNKS = tuple(k * KIB // 512 for k in (4, 16, 64, 64, 128, 256, 512, 1024))
 
@@ -67,8 +67,10 @@ def array_workload(seed: int) -> ArrayWorkload:
     dice = random.Random(seed)
     base = workload(seed)
     level, members = dice.choice(LEVELS), dice.choice(MEMBERS)
-    array = Array(level, members, dice.choice(CHUNKS), dice.choice(LAYOUTS))
-    if level in ("raid5", "raid10") and dice.random() < 0.15:
+    if level == "raid6":
+        members = max(4, members)
+    array = Array(level, members, dice.choice(CHUNKS), dice.choice(layouts_of(level) or ("",)))
+    if level not in ("raid0", "linear") and dice.random() < 0.15:
         array = dataclasses.replace(array, failed=dice.randrange(members))
     processes = tuple(
         dataclasses.replace(p, offset=p.offset * array.data_members // MIB * MIB)
@@ -123,7 +125,7 @@ def test_workloads_are_general() -> None:
     assert {a.level for a in arrays if a} == set(LEVELS)
     assert {a.members for a in arrays if a} == set(MEMBERS)
     assert {a.chunk_sectors for a in arrays if a} == set(CHUNKS)
-    assert {a.layout for a in arrays if a and a.level == "raid5"} == set(LAYOUTS)
+    assert {a.layout for a in arrays if a} == set(LAYOUTS)
     assert sum(a.failed is not None for a in arrays if a) > 10
 
 
@@ -190,7 +192,7 @@ def readers(nr: int, bs: int, io: int, capacity: int, **more: int | bool) -> lis
 
 
 @pytest.mark.parametrize("slow", ["st2000dm006", "exos-x18", "ssd"])
-@pytest.mark.parametrize("level", ["raid0", "raid5", "raid10"])
+@pytest.mark.parametrize("level", ["raid0", "raid5", "raid10", "raid1"])
 def test_a_member_of_another_speed_hangs_nobody(level: str, slow: str) -> None:
     disks = (disk_of("wd5000aaks"),) * 3 + (load_disk(slow),)
     setup = Setup(disks[0], "stream:deadline", owners="none", array=Array(level, 4), disks=disks)
@@ -202,7 +204,7 @@ def test_a_member_of_another_speed_hangs_nobody(level: str, slow: str) -> None:
 
 
 @pytest.mark.parametrize("at_ns", [0, 1, 50 * MS, 500 * MS, 900 * MS])
-@pytest.mark.parametrize("level", ["raid5", "raid10"])
+@pytest.mark.parametrize("level", ["raid1", "raid5", "raid6", "raid10"])
 def test_a_member_that_fails_loses_no_request(level: str, at_ns: int) -> None:
     array = Array(level, 5, failed=2, fail_at_ns=at_ns)
     setup = Setup(disk_of("wd5000aaks"), "stream:deadline", owners="none", array=array)

@@ -2,11 +2,10 @@
 /*
  * Where the sectors of an array are on its members, and back.
  *
- * The layouts are those of Linux md (Documentation/admin-guide/md.rst and
- * mdadm(8), "--layout"): RAID 0 with members of one size, RAID 5 and 6 with
- * their four rotations of parity, RAID 10 with two copies beside each other
- * (near=2), and linear. Sectors are of 512 bytes. The virtual sector is the
- * array's, from 0.
+ * The layouts are those of Linux md (md(4) and mdadm(8), "--layout"): RAID 0
+ * with members of one size, RAID 1, RAID 5 and 6 with their four rotations of
+ * parity, RAID 10 with two copies (near, far, offset), and linear. Sectors are
+ * of 512 bytes. The virtual sector is the array's, from 0.
  *
  * A row is one chunk on each member, at the same place on all of them. What a
  * member holds beyond the last full row that all members have is outside the
@@ -29,32 +28,38 @@ enum ss_array_level {
 	SS_ARRAY_LINEAR,
 	SS_ARRAY_RAID0,
 	SS_ARRAY_RAID5,
-	SS_ARRAY_RAID10, /* near=2 */
+	SS_ARRAY_RAID10, /* two copies */
 	SS_ARRAY_RAID6,
+	SS_ARRAY_RAID1,
 };
 
-/* Where RAID 5's and 6's parity goes from row to row; md's numbers. */
 enum ss_array_layout {
+	/* RAID 5 and 6: where parity goes from row to row; md's numbers. */
 	SS_ARRAY_LEFT_ASYMMETRIC,
 	SS_ARRAY_RIGHT_ASYMMETRIC,
 	SS_ARRAY_LEFT_SYMMETRIC, /* md's default */
 	SS_ARRAY_RIGHT_SYMMETRIC,
+	/* RAID 10: where a chunk's second copy is. */
+	SS_ARRAY_NEAR, /* beside the first; md's default */
+	SS_ARRAY_FAR, /* in the second half of the next member */
+	SS_ARRAY_OFFSET, /* in the next row of the next member */
 };
 
 struct ss_array_geometry {
 	/* Set by the host. */
 	u32 level; /* enum ss_array_level */
-	u32 layout; /* enum ss_array_layout; of RAID 5 and 6 */
+	u32 layout; /* enum ss_array_layout; of RAID 5, 6 and 10 */
 	u32 nr_members;
-	u32 chunk_sectors; /* not of linear */
+	u32 chunk_sectors; /* not of linear and RAID 1 */
 	u64 start_sector[SS_ARRAY_MEMBERS]; /* of the room for data */
 	u64 member_sectors[SS_ARRAY_MEMBERS]; /* of that room */
 
 	/* Made by ss_array_geometry_init(). */
-	u32 copies; /* of each chunk: 2 for RAID 10, else 1 */
+	u32 copies; /* of each sector: 2 for RAID 10, all members for RAID 1 */
 	u32 parities; /* chunks of parity in a row */
 	u32 data_members; /* chunks of data in a row, without copies */
-	u64 rows;
+	u64 rows; /* not of linear and RAID 1 */
+	u64 used_sectors; /* of each member; not of linear */
 	u64 capacity_sectors;
 };
 

@@ -73,8 +73,7 @@ static u64 end_of(const struct ss_array *array, u32 index)
 {
 	const struct ss_array_geometry *geometry = &array->geometry;
 
-	return geometry->start_sector[index] +
-	       geometry->rows * geometry->chunk_sectors;
+	return geometry->start_sector[index] + geometry->used_sectors;
 }
 
 /* The stream has come to where @member's head moves: now the others' will. */

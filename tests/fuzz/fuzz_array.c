@@ -347,6 +347,8 @@ static void begin(void)
 	depth = 1 + next_byte() % 4;
 	geometry.level = next_byte() % 4;
 	geometry.layout = SS_ARRAY_LEFT_SYMMETRIC;
+	if (geometry.level == SS_ARRAY_RAID10)
+		geometry.layout = SS_ARRAY_NEAR + nr_members % 3;
 	geometry.nr_members = nr_members;
 	geometry.chunk_sectors = 128;
 	for (i = 0; i < nr_members; i++)
