@@ -13,7 +13,8 @@
  * - Priority classes are strict: one scheduler of core/ for each. A lower class
  *   is asked only when the higher ones have nothing pending or in flight and
  *   their next request is not expected soon (busy_until()). prio_aging_expire
- *   bounds how long a request of a lower class is put off.
+ *   bounds how long a request of a lower class is put off. Within a class
+ *   levels and cgroups are weights (weight_of()).
  */
 #include "core-iosched.h"
 
@@ -123,6 +124,23 @@ static void note_think_time(struct iosched_class_data *class, u64 now_ns)
 			   (class->think_ns >> IOSCHED_THINK_SHIFT);
 }
 
+/*
+ * Within a class eight levels share as bfq has it, 4 being the usual one: a
+ * share falls evenly with them.
+ */
+static u32 weight_of(const struct iosched_data *sd, struct request *rq)
+{
+	u16 ioprio = req_get_ioprio(rq);
+	u32 level = IOPRIO_PRIO_DATA(ioprio) & (IOPRIO_NR_LEVELS - 1);
+	u32 weight = sd->weight ? sd->weight(sd, rq) : 100;
+
+	if (IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE)
+		level = IOPRIO_BE_NORM;
+	weight = weight * (IOPRIO_NR_LEVELS - level) /
+		 (IOPRIO_NR_LEVELS - IOPRIO_BE_NORM);
+	return max_t(u32, weight, 1);
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
@@ -137,6 +155,7 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	if (sd->placed && rq->bio && rq->bio->bi_end_io == sd->placed)
 		ss->flags |= SS_PLACING;
 	ss->owner = sd->owner ? sd->owner(rq) : SS_OWNER_NONE;
+	ss->weight = weight_of(sd, rq);
 	slot->rq = rq;
 	slot->class = class_of(req_get_ioprio(rq));
 	slot->state = IOSCHED_RQ_PENDING;

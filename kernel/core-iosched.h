@@ -69,6 +69,8 @@ struct iosched_data {
 
 	/* Who sent @rq, or SS_OWNER_NONE. Optional. */
 	u64 (*owner)(const struct request *rq);
+	/* Its cgroup's weight, in percent of the usual. Optional. */
+	u32 (*weight)(const struct iosched_data *sd, const struct request *rq);
 	/* How bios end that only bring the head somewhere; NULL: none do. */
 	bio_end_io_t *placed;
 	/* A scheduler of core/ begins: set it up. Optional; it is locked. */

@@ -156,13 +156,10 @@ static struct stream_data *find_sched(dev_t dev)
 	return NULL;
 }
 
-/*
- * The scheduler's lock is held. md chooses which mirror of RAID 1 reads, and a
- * stream is on one of them: its members have no turns together.
- */
+/* The scheduler's lock is held. md chooses which mirror reads. */
 static int enter_core(struct stream_data *sd, char *why)
 {
-	if (sd->array->level == SS_ARRAY_RAID1)
+	if (ss_array_has_mirrors(&sd->array->core->geometry))
 		return 0;
 	return ss_array_attach(sd->array->core, sd->array_index,
 			       sd->io.class[IOSCHED_CLASS_BE].sched, why,

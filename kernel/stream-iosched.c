@@ -95,6 +95,7 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		return -ENOMEM;
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
+	stream_weights_begin(sd);
 	stream_settings_default(sd);
 	/* Where positioning is free, waiting for it never pays. */
 	ret = stream_restart(sd, "deadline", !compat_rotational(q), why,
@@ -114,6 +115,7 @@ static void stream_exit_sched(struct elevator_queue *eq)
 
 	stream_array_leave(sd);
 	iosched_stop(&sd->io);
+	stream_weights_end(sd);
 	kvfree(sd);
 }
 

@@ -11,7 +11,15 @@
 /* A placing read has 64 KiB at most. */
 #define STREAM_PLACE_PAGES DIV_ROUND_UP(65536, PAGE_SIZE)
 
+/* So many cgroups may have a weight of their own. */
+#define STREAM_WEIGHTS 64
+
 struct stream_array;
+
+struct stream_weight {
+	struct cgroup *cgroup; /* held */
+	u32 percent; /* of the usual weight */
+};
 
 struct stream_data {
 	struct iosched_data io; /* the first: elevator_data points to it */
@@ -20,6 +28,8 @@ struct stream_data {
 	char inner[STREAM_SPEC_BYTES]; /* the inner policy's name */
 	bool plain; /* the inner policy alone: positioning is free here */
 	u64 setting[STREAM_SETTINGS];
+	struct stream_weight weight[STREAM_WEIGHTS];
+	u32 nr_weights;
 
 	/* stream-array.c */
 	struct list_head members_node; /* of all that may be members */
@@ -46,5 +56,15 @@ int stream_settings_check(void);
 void stream_settings_default(struct stream_data *sd);
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
 			   u64 now_ns);
+
+/*
+ * stream-weights.c: the file "cgroup_weights". Storing gives 0 or an error with
+ * its reason in @why, and changes nothing then.
+ */
+ssize_t stream_weights_show(struct stream_data *sd, char *page);
+int stream_weights_store(struct stream_data *sd, const char *page, size_t count,
+			 char *why, size_t why_bytes);
+void stream_weights_begin(struct stream_data *sd);
+void stream_weights_end(struct stream_data *sd);
 
 #endif

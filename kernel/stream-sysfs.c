@@ -479,6 +479,24 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 	return count;
 }
 
+static ssize_t cgroup_weights_show(struct elevator_queue *eq, char *page)
+{
+	return stream_weights_show(stream_data_of(eq), page);
+}
+
+static ssize_t cgroup_weights_store(struct elevator_queue *eq, const char *page,
+				    size_t count)
+{
+	struct stream_data *sd = stream_data_of(eq);
+	char why[240];
+	int ret = stream_weights_store(sd, page, count, why, sizeof(why));
+
+	if (!ret)
+		return count;
+	refuse(sd, "cgroup_weights", "%s", why);
+	return ret;
+}
+
 #define REPLACED_ATTR(name) __ATTR(name, 0200, NULL, name##_store),
 #define SETTING_ATTR(name) __ATTR(name, 0644, name##_show, name##_store),
 
@@ -487,6 +505,7 @@ const struct elv_fs_entry stream_attrs[] = {
 		__ATTR(prio_aging_expire, 0644, prio_aging_expire_show,
 		       prio_aging_expire_store),
 	__ATTR(inner, 0644, inner_show, inner_store),
+	__ATTR(cgroup_weights, 0644, cgroup_weights_show, cgroup_weights_store),
 	__ATTR(service_curve, 0644, service_curve_show, service_curve_store),
 	__ATTR_NULL,
 };

@@ -181,23 +181,10 @@ static u64 md_distance(const struct sim *sim,
 	return distance;
 }
 
-/*
- * Has each copy members of its own? Then each stream has its mirror, and the
- * members have no turns together: in one stream's turn the other mirrors would
- * idle.
- */
-static bool has_mirrors(const struct sim_array *array)
-{
-	const struct ss_array_geometry *geometry = &array->geometry;
-
-	return geometry->level == SS_ARRAY_RAID1 ||
-	       (geometry->layout == SS_ARRAY_NEAR &&
-		geometry->nr_members % 2 == 0);
-}
-
 static bool is_balanced(const struct sim *sim)
 {
-	return sim->array->coordinated && has_mirrors(sim->array) &&
+	return sim->array->coordinated &&
+	       ss_array_has_mirrors(&sim->array->geometry) &&
 	       sim->disk[0].sched.policy[0].ops == &ss_stream_ops;
 }
 
@@ -457,7 +444,8 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 	array->coordinator.host = sim;
 	array->coordinated = true;
 	for (i = 0; i < sim->nr_disks; i++)
-		if (i != array->failed && !has_mirrors(array))
+		if (i != array->failed &&
+		    !ss_array_has_mirrors(&array->geometry))
 			ss_array_attach(&array->coordinator, i,
 					&sim->disk[i].sched, why, sizeof(why));
 }
@@ -474,7 +462,7 @@ void sim_array_join(struct sim *sim, struct sim_disk *disk)
 	char why[160];
 
 	if (sim->array && sim->array->coordinated && !disk->failed &&
-	    !has_mirrors(sim->array))
+	    !ss_array_has_mirrors(&sim->array->geometry))
 		ss_array_attach(&sim->array->coordinator,
 				(u32)(disk - sim->disk), &disk->sched, why,
 				sizeof(why));

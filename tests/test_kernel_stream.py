@@ -45,7 +45,7 @@ TUNABLES = {
     for row in policy.tunables
 }
 REPLACED = {"stream_time_slice", "tolerance_factor", "answer_time", "trials"}
-OWN_FILES = {"inner", "service_curve", "prio_aging_expire"}
+OWN_FILES = {"inner", "service_curve", "prio_aging_expire", "cgroup_weights"}
 
 
 def fio_output(result: rig.RigResult, name: str) -> dict[str, Any]:

@@ -63,6 +63,19 @@ struct ss_array_geometry {
 	u64 capacity_sectors;
 };
 
+/*
+ * Has each copy members of its own? Then a stream has its mirror, and members
+ * have no turns together: in one stream's turn the other mirrors would idle.
+ */
+static inline bool ss_array_has_mirrors(
+	const struct ss_array_geometry *geometry)
+{
+	return geometry->level == SS_ARRAY_RAID1 ||
+	       (geometry->level == SS_ARRAY_RAID10 &&
+		geometry->layout == SS_ARRAY_NEAR &&
+		geometry->nr_members % 2 == 0);
+}
+
 /* A place on a member, as its disk counts. */
 struct ss_array_place {
 	u32 member;

@@ -18,27 +18,18 @@
 #define FIRST_NS (100 * SS_MSEC)
 /* Measured before a comparison: a few turns. */
 #define SAMPLE_NS (300 * SS_MSEC)
-/*
- * Not measured when heads are left apart again: the stream that had the last
- * turn goes on alone for a while, and the others come in its way one by one.
- */
-#define SETTLE_NS (500 * SS_MSEC)
 /* Older measures fade. */
 #define MEMORY_NS SS_SEC
 /*
- * What a trial may lose: this, or such a part of the time so far. To bring five
- * heads there one after the other takes two thirds of it.
+ * What a trial may lose. To bring five heads there one after the other takes
+ * two thirds of it.
  */
-#define LEAST_STAKE_NS (90 * SS_MSEC)
-#define STAKE_SHARE 32
+#define STAKE_NS (90 * SS_MSEC)
 /* How long a first result is believed, and any one at most. */
 #define PERIOD_NS (5 * SS_SEC)
 #define PERIOD_MOST_NS (160 * SS_SEC)
-/* A result as clear as this is believed so many times as long. */
-#define CLEAR_PCT 150
-#define CLEAR_PERIODS 4
-/* Turns that do less than this part of what they won with are looked at. */
-#define OUTDATED 2
+/* Turns, which go on being measured, are believed so many times as long. */
+#define TURNS_PERIODS 4
 
 void ss_array_trial_init(struct ss_array_trial *trial)
 {
@@ -69,20 +60,16 @@ static void fade(struct ss_array_rate *rate)
 static void compare(struct ss_array_trial *trial)
 {
 	u64 together = rate(&trial->together), apart = rate(&trial->apart);
-	u64 more = max_t(u64, together, apart);
-	u64 less = min_t(u64, together, apart);
-	bool apart_won = together < apart;
 
 	trial->judged = true;
 	trial->checked = false;
 	trial->verdicts++;
 	trial->left_ns = trial->period_ns;
-	if (more * 100 >= less * CLEAR_PCT)
-		trial->left_ns *= CLEAR_PERIODS;
 	trial->period_ns = min_t(u64, 2 * trial->period_ns, PERIOD_MOST_NS);
-	trial->won = more;
-	if (!apart_won)
+	if (together >= apart) {
+		trial->left_ns *= TURNS_PERIODS;
 		return;
+	}
 	trial->refusals++;
 	trial->allowed = false;
 	fade(&trial->apart);
@@ -97,19 +84,8 @@ static bool is_lost(const struct ss_array_trial *trial)
 	u64 apart_ns = mul_u64_u64_div_u64(trial->together.sectors,
 					   trial->apart.ns,
 					   max_t(u64, trial->apart.sectors, 1));
-	u64 stake = max_t(u64, LEAST_STAKE_NS, trial->busy_ns / STAKE_SHARE);
 
-	return trial->together.ns > apart_ns + stake;
-}
-
-/*
- * Turns won, but with something else to do: what is asked for now they do at
- * less than a part of that rate. Nobody knows what the array would do apart.
- */
-static bool is_outdated(const struct ss_array_trial *trial)
-{
-	return trial->together.ns >= SAMPLE_NS &&
-	       rate(&trial->together) * OUTDATED < trial->won;
+	return trial->together.ns > apart_ns + STAKE_NS;
 }
 
 /*
@@ -136,7 +112,6 @@ static void other_way(struct ss_array_trial *trial)
 		trial->checked = true;
 		fade(&trial->apart);
 		trial->left_ns = SAMPLE_NS;
-		trial->settle_ns = SETTLE_NS;
 		return;
 	}
 	trial->allowed = true;
@@ -157,11 +132,6 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 	trial->last_ns = now_ns;
 	if (!busy)
 		return;
-	trial->busy_ns += passed_ns;
-	if (!together && trial->settle_ns) {
-		trial->settle_ns -= min_t(u64, passed_ns, trial->settle_ns);
-		return;
-	}
 	if (together)
 		trial->together.ns += passed_ns;
 	else
@@ -182,7 +152,7 @@ void ss_array_trial_event(struct ss_array_trial *trial, u64 now_ns, bool busy,
 		compare(trial);
 		return;
 	}
-	if ((trial->allowed && is_outdated(trial)) || is_regretted(trial))
+	if (is_regretted(trial))
 		trial->left_ns = 0;
 	if (passed_ns < trial->left_ns)
 		trial->left_ns -= passed_ns;
@@ -195,6 +165,6 @@ void ss_array_trial_moved(struct ss_array_trial *trial, u32 nr_sectors,
 {
 	if (together)
 		trial->together.sectors += nr_sectors;
-	else if (!trial->settle_ns)
+	else
 		trial->apart.sectors += nr_sectors;
 }

@@ -24,9 +24,6 @@ struct ss_array_trial {
 	struct ss_array_rate together;
 	u64 last_ns; /* of the last event */
 	u64 left_ns; /* of busy time, until the other way is tried */
-	u64 settle_ns; /* ... until apart is measured: heads are together yet */
-	u64 busy_ns; /* that something was to be done, ever */
-	u64 won; /* rate with which the last comparison was won */
 	u64 period_ns; /* how long the last result is believed */
 	bool allowed; /* heads may be brought together */
 	bool judged; /* this time together has been compared */
