@@ -53,7 +53,7 @@ struct ss_request {
 	/* The core's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
 	u32 stream_size; /* ss: its place in its stream, from 1 */
-	void *party; /* stream: whose queue it is in; NULL: the inner policy's */
+	void *party; /* stream: its queue is this one's; NULL: the inner's */
 	struct hlist_node start_hash; /* merge index: by first sector */
 	struct hlist_node end_hash; /* merge index: by the sector behind it */
 

@@ -23,6 +23,7 @@
 #include <linux/ioprio.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include <trace/events/block.h>
 
@@ -125,6 +126,19 @@ static void note_think_time(struct iosched_class_data *class, u64 now_ns)
 }
 
 /*
+ * Is it md that checks, copies or reshapes an array? Its thread for that sends
+ * what RAID 1 and 10 read so, and nothing else; Linux tells it by no flag.
+ */
+static bool is_resync(void)
+{
+	const char *work = strrchr(current->comm, '_');
+
+	return (current->flags & PF_KTHREAD) && work &&
+	       !strncmp(current->comm, "md", 2) &&
+	       (!strcmp(work, "_resync") || !strcmp(work, "_reshape"));
+}
+
+/*
  * Within a class eight levels share as bfq has it, 4 being the usual one: a
  * share falls evenly with them.
  */
@@ -138,6 +152,8 @@ static u32 weight_of(const struct iosched_data *sd, struct request *rq)
 		level = IOPRIO_BE_NORM;
 	weight = weight * (IOPRIO_NR_LEVELS - level) /
 		 (IOPRIO_NR_LEVELS - IOPRIO_BE_NORM);
+	if (is_resync())
+		weight = weight * sd->background_weight / 100;
 	return max_t(u32, weight, 1);
 }
 
@@ -767,6 +783,7 @@ void iosched_prepare(struct iosched_data *sd, struct request_queue *q)
 	compat_hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
 	sd->prio_aging_ns = IOSCHED_PRIO_AGING_NS;
+	sd->background_weight = IOSCHED_BACKGROUND_WEIGHT;
 }
 
 void iosched_start(struct elevator_queue *eq, struct iosched_data *sd)

@@ -84,6 +84,7 @@ struct iosched_data {
 	struct hrtimer timer;
 
 	u64 prio_aging_ns; /* how long a lower class may be put off */
+	u32 background_weight; /* of md's resync, in percent of others' */
 	bool seeks_free; /* no class gains from waiting out its think time */
 	/* Scheduler tags for writes that somebody waits for, and for others. */
 	u32 write_depth, async_depth;
@@ -99,6 +100,8 @@ struct iosched_data {
 #define IOSCHED_THINK_SHIFT 3
 
 #define IOSCHED_PRIO_AGING_NS (10 * SS_SEC)
+/* A check that is left a tenth is done in a night. */
+#define IOSCHED_BACKGROUND_WEIGHT 10
 
 static inline u64 iosched_now_ns(void)
 {

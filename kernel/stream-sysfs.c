@@ -317,6 +317,33 @@ static ssize_t prio_aging_expire_store(struct elevator_queue *eq,
 	return count;
 }
 
+static ssize_t background_weight_show(struct elevator_queue *eq, char *page)
+{
+	struct stream_data *sd = stream_data_of(eq);
+
+	return sysfs_emit(page, "%u\n", READ_ONCE(sd->io.background_weight));
+}
+
+static ssize_t background_weight_store(struct elevator_queue *eq,
+				       const char *page, size_t count)
+{
+	struct stream_data *sd = stream_data_of(eq);
+	const char *text;
+	char word[32];
+	u64 percent;
+
+	text = word;
+	if (copy_word(word, sizeof(word), page, count) ||
+	    parse_number(&text, &percent) || (*text && strcmp(text, "%")) ||
+	    !percent || percent > 100) {
+		refuse(sd, "background_weight",
+		       "what was written is not a whole number of percent from 1 to 100");
+		return -EINVAL;
+	}
+	WRITE_ONCE(sd->io.background_weight, percent);
+	return count;
+}
+
 static ssize_t inner_show(struct elevator_queue *eq, char *page)
 {
 	struct stream_data *sd = stream_data_of(eq);
@@ -504,6 +531,8 @@ const struct elv_fs_entry stream_attrs[] = {
 	SETTINGS(SETTING_ATTR) REPLACED(REPLACED_ATTR)
 		__ATTR(prio_aging_expire, 0644, prio_aging_expire_show,
 		       prio_aging_expire_store),
+	__ATTR(background_weight, 0644, background_weight_show,
+	       background_weight_store),
 	__ATTR(inner, 0644, inner_show, inner_store),
 	__ATTR(cgroup_weights, 0644, cgroup_weights_show, cgroup_weights_store),
 	__ATTR(service_curve, 0644, service_curve_show, service_curve_store),

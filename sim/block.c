@@ -91,7 +91,7 @@ static u64 owner_of(const struct sim *sim, u32 job)
 	}
 }
 
-/* The weight of what it sends, in percent, which is known of hidden ones too. */
+/* The weight of what it sends, in percent; known of hidden ones, too. */
 static u32 weight_of(const struct sim *sim, u32 job)
 {
 	u64 owner = owner_of(sim, job);

@@ -99,6 +99,7 @@ class Host:
             sync=kind == 1,
             meta=kind == 2,
         )
+        rq.weight = (0, 50, 200, 10_000)[owner]
         self.sent += 1
         into = self.ffi.new("struct ss_request **")
         how = self.lib.ss_sched_find_merge(d.sched, rq, MAX_SECTORS, into)

@@ -45,7 +45,7 @@ TUNABLES = {
     for row in policy.tunables
 }
 REPLACED = {"stream_time_slice", "tolerance_factor", "answer_time", "trials"}
-OWN_FILES = {"inner", "service_curve", "prio_aging_expire", "cgroup_weights"}
+OWN_FILES = {"inner", "service_curve", "prio_aging_expire", "background_weight", "cgroup_weights"}
 
 
 def fio_output(result: rig.RigResult, name: str) -> dict[str, Any]:
@@ -112,6 +112,9 @@ OWN_REFUSALS = [
     ("wait_target", "9ms", "9000000 is not within 10000000 to 60000000000 (ns)"),
     *(("prio_aging_expire", value, "not a time from 1ns to 3600s") for value in ("0s", "3601s")),
     *(("prio_aging_expire", value, "not a time from") for value in ("10", "\n", "-1s", "auto")),
+    *(("background_weight", value, "whole number") for value in ("0", "101", "-1", "\n", "5x")),
+    *(("cgroup_weights", value, "neither CGROUP WEIGHT") for value in ("/ 0", "5", "\n", "/ x")),
+    ("cgroup_weights", "/none 5", "/none is no cgroup of version 2"),
     *(("inner", value, "no work-conserving policy") for value in ("stream", "cfq", "\n", "noop x")),
     ("inner", "a" * 100, "no work-conserving policy"),
     *(("service_curve", value, "neither") for value in ("0", "\n", "learn it", "0:1:2", "0:-1")),

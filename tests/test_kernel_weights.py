@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
-from test_kernel_stream import fio_output, guest
+from rig_driver import VARIANT
+from test_kernel_stream import DISK, fio_output, guest
+
+from streamsched import hddemu, rig
 
 pytestmark = pytest.mark.e2e
 
@@ -145,3 +149,45 @@ def test_a_cgroup_goes_while_its_requests_are_pending() -> None:
         "cat iosched/cgroup_weights"
     )
     assert result.stdout == "/a 5\n"
+
+
+CHECK = """
+mdadm --create /dev/md0 --run --metadata=1.2 --level=1 --raid-devices=2 --assume-clean \
+/dev/hdd0 /dev/hdd1 >/dev/null 2>&1
+for d in hdd0 hdd1; do echo stream >/sys/block/$d/queue/scheduler; done
+cd /sys/block/md0/md
+at() { cut -d' ' -f1 sync_completed; }
+fio() { command fio --clocksource=clock_gettime --filename=/dev/md0 --direct=1 --ioengine=sync \
+--runtime=5 --time_based --output-format=json "$@"; }
+beside() { # NAME OPTION...
+    name=$1; shift
+    fio "$@" --output=$OUT/$name-alone
+    echo check >sync_action; sleep 1; begin=$(at); fio "$@" --output=$OUT/$name
+    echo $(($(at) - begin)) >$OUT/$name-check; echo idle >sync_action; sleep 0.5
+}
+echo check >sync_action; sleep 1; begin=$(at); sleep 5; echo $(($(at) - begin)) >$OUT/check
+echo idle >sync_action; sleep 0.5
+"""
+
+
+def test_a_check_leaves_others_their_rate_and_goes_on() -> None:
+    """RAID 1: four readers, and a random one, beside md's check, which is background."""
+    readers = " ".join(
+        f"--name=r{i} --rw=read --bs=64k --offset={5 + 20 * i}% --size=20g" for i in range(4)
+    )
+    disk = dataclasses.replace(DISK, queue_depth=32)
+    disks = "\n".join(hddemu.script(f"hdd{i}", disk) for i in range(2))
+    result = rig.run_in_rig(
+        f"{disks}\nset -e\n{CHECK}beside readers {readers}\n"
+        "beside random --name=x --rw=randread --bs=16k --norandommap\n",
+        variant=VARIANT,
+    )
+    assert result.status == 0 and not result.complaints(), result.stderr
+    check = int(result.files["check"])
+    for name in ("readers", "random"):
+        alone, beside = (
+            sum(job["read"]["bw_bytes"] for job in fio_output(result, file)["jobs"])
+            for file in (f"{name}-alone", name)
+        )
+        assert beside >= 0.85 * alone, name
+        assert int(result.files[f"{name}-check"]) >= 0.05 * check, name

@@ -457,6 +457,9 @@ static void send(struct slot *slot, bool may_merge)
 	slot->expires_ns = rq->expires_ns;
 }
 
+/* In percent; that of most is the usual one, said in either way. */
+static const u32 weights[8] = { 0, 0, 100, 1, 50, 200, 400, 100000 };
+
 static void arrive(u32 how)
 {
 	struct slot *slot = slot_in(FREE, 0);
@@ -480,6 +483,7 @@ static void arrive(u32 how)
 		rq->flags |= SS_AHEAD;
 	}
 	rq->owner = (bits >> 3 & 7) % OWNERS;
+	rq->weight = weights[bits >> 3 & 7];
 	send(slot, next_byte() & 1);
 }
 
