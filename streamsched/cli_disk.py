@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands about one disk: calibrate, profile, and auto, which serves a real one."""
+"""The commands about disks: calibrate, profile, auto, which serves a real one, and doctor."""
 
 from __future__ import annotations
 
+import enum
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -220,3 +221,22 @@ def profile_(
     console = wide_console()
     console.print(profile_measure.table(found))
     console.print(f"{len(found.cells)} more workloads; all in {path}")
+
+
+class DoctorOutput(enum.StrEnum):
+    table = "table"
+    json = "json"
+
+
+def doctor_(
+    output: Annotated[
+        DoctorOutput, typer.Option("--output", help="How to print what was found.")
+    ] = DoctorOutput.table,
+) -> None:
+    """Check whether this machine is fit for the kernel's scheduler stream; change nothing."""
+    from streamsched import doctor
+
+    report = doctor.examine()
+    print(doctor.as_json(report) if output == "json" else doctor.as_text(report), end="")
+    if report.problems:
+        raise typer.Exit(1)

@@ -11,6 +11,7 @@ import dataclasses
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -76,13 +77,28 @@ def kernel_name(device: str) -> str:
     return (SYSFS / "dev/block" / number).resolve().name
 
 
-def read_array(name: str) -> KernelArray:
+def dm_table(called: str) -> str:
+    """The table of the device that device mapper calls @called, one line for each target."""
+    try:
+        done = subprocess.run(
+            ["dmsetup", "table", called], capture_output=True, text=True, check=True
+        )
+    except FileNotFoundError:
+        raise StreamschedError("dmsetup is missing: install the Debian package dmsetup") from None
+    except subprocess.CalledProcessError as error:
+        raise StreamschedError(f"{called}: dmsetup: {error.stderr.strip()}") from None
+    return done.stdout
+
+
+def read_array(
+    name: str, sysfs: Path = SYSFS, table: Callable[[str], str] = dm_table
+) -> KernelArray:
     """What the kernel says of array @name; UsageError when it cannot be coordinated."""
-    folder = SYSFS / "block" / name
+    folder = sysfs / "block" / name
     if (folder / "md").is_dir():
-        return _read_md(name, folder / "md")
+        return _read_md(name, folder / "md", sysfs)
     if (folder / "dm").is_dir():
-        return _read_dm(name, folder)
+        return _read_dm(name, folder, sysfs, table)
     raise UsageError(f"{name}: is neither an md array nor a device of device mapper")
 
 
@@ -90,9 +106,9 @@ def _text(path: Path) -> str:
     return path.read_text().strip()
 
 
-def _member(array: str, device: str, start_sector: int, sectors: int) -> Member:
+def _member(array: str, device: str, start_sector: int, sectors: int, sysfs: Path) -> Member:
     """@device, a disk or a partition of one, by its name in /sys/class/block."""
-    folder = (SYSFS / "class/block" / device).resolve()
+    folder = (sysfs / "class/block" / device).resolve()
     if (folder / "partition").exists():
         start_sector += int(_text(folder / "start"))
         folder = folder.parent
@@ -106,7 +122,7 @@ def _member(array: str, device: str, start_sector: int, sectors: int) -> Member:
 # ---- md ----
 
 
-def _read_md(name: str, folder: Path) -> KernelArray:
+def _read_md(name: str, folder: Path, sysfs: Path) -> KernelArray:
     level, state = _text(folder / "level"), _text(folder / "array_state")
     if state in ("clear", "inactive"):
         raise UsageError(f"{name}: is not running (its array_state is {state})")
@@ -124,7 +140,7 @@ def _read_md(name: str, folder: Path) -> KernelArray:
             continue
         device = (one / "block").resolve().name
         sectors = component or 2 * int(_text(one / "size"))
-        members[int(slot)] = _member(name, device, int(_text(one / "offset")), sectors)
+        members[int(slot)] = _member(name, device, int(_text(one / "offset")), sectors, sysfs)
     array = KernelArray(name, shape, tuple(members))
     _check_size(array, int(_text(folder.parent / "size")))
     return array
@@ -172,18 +188,10 @@ def _check_size(array: KernelArray, sectors: int) -> None:
 # ---- device mapper ----
 
 
-def _read_dm(name: str, folder: Path) -> KernelArray:
+def _read_dm(name: str, folder: Path, sysfs: Path, table: Callable[[str], str]) -> KernelArray:
     """A table of one line, "0 SECTORS striped NUMBER CHUNK (DEVICE START)..."."""
     called = _text(folder / "dm/name")
-    try:
-        done = subprocess.run(
-            ["dmsetup", "table", called], capture_output=True, text=True, check=True
-        )
-    except FileNotFoundError:
-        raise StreamschedError("dmsetup is missing: install the Debian package dmsetup") from None
-    except subprocess.CalledProcessError as error:
-        raise StreamschedError(f"{name}: dmsetup: {error.stderr.strip()}") from None
-    lines = done.stdout.splitlines()
+    lines = table(called).splitlines()
     words = lines[0].split() if len(lines) == 1 else []
     if words[2:3] != ["striped"]:
         raise UsageError(
@@ -198,8 +206,8 @@ def _read_dm(name: str, folder: Path) -> KernelArray:
         raise UsageError(f"{name}: has {number} stripes; coordinated are 2 to {MOST_MEMBERS}")
     members = []
     for device, start in zip(words[5::2], words[6::2], strict=True):
-        known = (SYSFS / "dev/block" / device).resolve().name
-        members.append(_member(name, known, int(start), sectors // number))
+        known = (sysfs / "dev/block" / device).resolve().name
+        members.append(_member(name, known, int(start), sectors // number, sysfs))
     shape = Array("raid0", number, chunk_sectors=chunk)
     return KernelArray(name, shape, tuple(members))
 
