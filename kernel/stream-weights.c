@@ -147,7 +147,7 @@ int stream_weights_store(struct stream_data *sd, const char *page, size_t count,
 	if (IS_ERR(cgroup)) {
 		snprintf(why, why_bytes, "%.80s is no cgroup of version 2",
 			 text);
-		ret = PTR_ERR(cgroup);
+		ret = -EINVAL;
 		goto out;
 	}
 	ret = set_weight(sd, cgroup, percent);

@@ -777,7 +777,7 @@ def test_an_array_of_solid_state_disks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
-        ("level", "raid1", "is raid1, none of raid0"),
+        ("level", "raid4", "is raid4, none of raid0"),
         ("array_state", "inactive", "is not running"),
         ("reshape_position", "4096", "is being reshaped"),
         ("chunk_size", "2097152", "has chunks of 2097152 bytes"),

@@ -156,9 +156,8 @@ def endless(tmp_path: Path) -> Path:
             'policy ":noop": a name is missing beside the colon; write both, as in stream:deadline',
         ),
         (
-            ["--weight", "reader=2"],
-            "--weight: none of noop, deadline, anticipatory, cfq, stream:deadline has weights; "
-            "these have: stride, wfq",
+            ["--policy", "noop,cfq", "--weight", "reader=2"],
+            "--weight: none of noop, cfq has weights; these have: stride, wfq, stream",
         ),
         (
             ["--policy", "wfq", "--weight", "reader=0"],

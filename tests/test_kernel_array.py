@@ -156,10 +156,9 @@ def test_what_configfs_refuses() -> None:
     assert used == {reason for reasons in REASONS.values() for reason in reasons}
 
 
-def md(tmp: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
+def md(tmp: Path, **changes: str) -> None:
     """A sysfs in which md0 is RAID 5 of three partitions; @changes to its files."""
     disks = 3
-    monkeypatch.setattr(kernelarray, "SYSFS", tmp)
     block, array = tmp / "block", tmp / "block/md0"
     (array / "md").mkdir(parents=True)
     (array / "size").write_text("20480\n")
@@ -192,10 +191,10 @@ def md(tmp: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
             (member / name).write_text(f"{value}\n")
 
 
-def test_partitions_are_parts_of_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    md(tmp_path, monkeypatch)
+def test_partitions_are_parts_of_disks(tmp_path: Path) -> None:
+    md(tmp_path)
     (tmp_path / "block/md0/md/dev-sd11/state").write_text("faulty\n")
-    found = kernelarray.read_array("md0")
+    found = kernelarray.read_array("md0", sysfs=tmp_path)
     assert found.attributes() == {
         "level": "raid5",
         "layout": "left-symmetric",
@@ -228,18 +227,18 @@ def test_partitions_are_parts_of_disks(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_arrays_that_cannot_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], sentence: str
+    tmp_path: Path, changes: dict[str, str], sentence: str
 ) -> None:
-    md(tmp_path, monkeypatch, **changes)
+    md(tmp_path, **changes)
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        kernelarray.read_array("md0")
+        kernelarray.read_array("md0", sysfs=tmp_path)
 
 
-def test_a_member_without_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    md(tmp_path, monkeypatch)
+def test_a_member_without_a_scheduler(tmp_path: Path) -> None:
+    md(tmp_path)
     (tmp_path / "block/sd1/queue/scheduler").write_text("none\n")
     with pytest.raises(UsageError, match="its member sd11 has no scheduler"):
-        kernelarray.read_array("md0")
+        kernelarray.read_array("md0", sysfs=tmp_path)
 
 
 def test_the_module_must_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

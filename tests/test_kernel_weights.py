@@ -138,14 +138,14 @@ def test_so_many_cgroups_and_no_more() -> None:
 def test_a_cgroup_goes_while_its_requests_are_pending() -> None:
     """Weights are set and taken back, cgroups come and go, schedulers change; nothing is lost."""
     result = guest(
-        f"{CGROUPS}for i in $(seq 40); do\n"
+        f"{CGROUPS}for i in $(seq 12); do\n"
         "mkdir -p $C/t$i; echo /t$i $((i * 7)) >iosched/cgroup_weights 2>/dev/null || true\n"
         f"within t$i fio --clocksource=clock_gettime --filename=/dev/hdd0 --direct=1 --name=t"
         " --rw=randrw --bs=4k --ioengine=libaio --iodepth=8 --size=1g --offset=$((i * 2))g"
-        " --io_size=256k --verify=crc32c --verify_state_save=0 --output=/dev/null &\n"
+        " --io_size=64k --verify=crc32c --verify_state_save=0 --output=/dev/null &\n"
         "sleep 0.02; [ $((i % 9)) != 8 ] || { echo none >scheduler; echo stream >scheduler; }\n"
         "done; wait\n"
-        "for i in $(seq 40); do rmdir $C/t$i; done; echo /a 5 >iosched/cgroup_weights\n"
+        "for i in $(seq 12); do rmdir $C/t$i; done; echo /a 5 >iosched/cgroup_weights\n"
         "cat iosched/cgroup_weights"
     )
     assert result.stdout == "/a 5\n"
