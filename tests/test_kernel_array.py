@@ -226,9 +226,7 @@ def test_partitions_are_parts_of_disks(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_arrays_that_cannot_be(
-    tmp_path: Path, changes: dict[str, str], sentence: str
-) -> None:
+def test_arrays_that_cannot_be(tmp_path: Path, changes: dict[str, str], sentence: str) -> None:
     md(tmp_path, **changes)
     with pytest.raises(UsageError, match=re.escape(sentence)):
         kernelarray.read_array("md0", sysfs=tmp_path)
