@@ -4,8 +4,10 @@
     python bench/fairness.py                      12 mixes of a fresh seed, which is printed
     python bench/fairness.py --seed 7 --mixes 40  the same mixes each time
     python bench/fairness.py --kind light scan    these kinds of mixes only
+    python bench/fairness.py --array raid5:5:64k  on arrays of such disks
 
-Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq and stream.
+Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq and stream. On an
+array cfq's place is taken by apart: stream on members that are not coordinated.
 A process's share is its rate divided by its rate alone. A policy's line has, each with its noise
 (half of the range over the same work begun up to 20 ms otherwise):
 
@@ -33,8 +35,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from streamsched.array import Array, parse_array
 from streamsched.compare import Task, run_task, run_tasks
-from streamsched.diskfile import Disk, load_disk
+from streamsched.diskfile import load_disk
 from streamsched.errors import Interrupted, exit_code_of, named
 from streamsched.jobfile import Process, parse_jobs
 from streamsched.simulate import Run, Setup, measured_curve
@@ -48,6 +51,10 @@ POLICIES = {
     "deadline": ("deadline", ()),
     "cfq": ("cfq", ()),
     "stream": ("stream:deadline", ()),
+}
+ARRAY_POLICIES = {name: POLICIES[name] for name in ("none", "deadline")} | {
+    "apart": POLICIES["stream"],
+    "stream": POLICIES["stream"],
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
 TARGET_S = 0.5
@@ -81,6 +88,11 @@ class Mix:
     names: tuple[str, ...]
     processes: tuple[Process, ...]
     rate: int = 0  # requests/s of the light one, 0: there is none
+    array: Array | None = None  # of such disks
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return tuple(ARRAY_POLICIES if self.array else POLICIES)
 
     @property
     def nr(self) -> int:
@@ -92,6 +104,7 @@ class Mix:
         ways = []
         for one, other in itertools.combinations(self.processes, 2):
             far = abs(one.offset - other.offset) // 512
+            far //= self.array.data_members if self.array else 1
             before = max(point for point in curve if point[0] <= far)
             ways.append(before[1] / 1e9)
         return statistics.mean(ways)
@@ -111,9 +124,8 @@ class Mix:
         return result
 
 
-def _processes(texts: Sequence[str], disk: Disk) -> tuple[Process, ...]:
-    """One of each, in equal parts of the disk."""
-    capacity = disk.capacity_sectors * 512
+def _processes(texts: Sequence[str], capacity: int) -> tuple[Process, ...]:
+    """One of each, in equal parts of @capacity bytes."""
     part_mib = capacity // len(texts) >> 20
     job = f"[global]\nruntime={RUN_S}\nramp_time={RAMP_S}\ntime_based\n"
     for number, text in enumerate(texts):
@@ -121,8 +133,8 @@ def _processes(texts: Sequence[str], disk: Disk) -> tuple[Process, ...]:
     return tuple(parse_jobs(job, "mix", capacity_bytes=capacity))
 
 
-def draw(dice: random.Random, kind: str) -> Mix:
-    """A mix of this kind."""
+def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
+    """A mix of this kind, on one disk or an array of them."""
     disk, depth, rate = dice.choice(DISKS), dice.choice(DEPTHS), 0
     if kind == "equal":
         names = [dice.choice([n for n in READERS if "random" not in n])] * dice.randint(2, 8)
@@ -145,14 +157,23 @@ def draw(dice: random.Random, kind: str) -> Mix:
         kib, order = dice.choice((4, 16, 64)), dice.choice(("read", "randread"))
         texts.append(f"rw={order}\nbs={kib}k\ndirect=1\nthinktime={1_000_000 // rate}")
         names.append(f"light-{order}-{kib}k-{rate}/s")
-    return Mix(kind, disk, depth, tuple(names), _processes(texts, load_disk(disk)), rate)
+    capacity = Setup(load_disk(disk), "noop", array=array).capacity_bytes
+    return Mix(kind, disk, depth, tuple(names), _processes(texts, capacity), rate, array)
 
 
 def task(mix: Mix, policy: str, processes: Sequence[Process]) -> Task:
     """@processes of @mix under a policy."""
-    spec, tunables = POLICIES[policy]
+    spec, tunables = {**POLICIES, **ARRAY_POLICIES}[policy]
+    array = mix.array
+    if array and policy == "apart":
+        array = dataclasses.replace(array, coordinated=False)
     setup = Setup(
-        load_disk(mix.disk), spec, owners="none", queue_depth=mix.depth, tunables=tunables
+        load_disk(mix.disk),
+        spec,
+        owners="none",
+        queue_depth=mix.depth,
+        tunables=tunables,
+        array=array,
     )
     return Task(policy, setup, tuple(processes))
 
@@ -220,7 +241,8 @@ def _cell(value: tuple[float, float], missed: bool, digits: int = 2) -> str:
 
 def show(mix: Mix, bounds: Bounds, lines: dict[str, Line]) -> None:
     """A table of at most 80 columns."""
-    print(f"{mix.kind}: {mix.disk}, {mix.depth} commands, switch {1000 * mix.switch_s():.1f} ms")
+    on = f"{mix.array} of {mix.disk}" if mix.array else mix.disk
+    print(f"{mix.kind}: {on}, {mix.depth} commands, switch {1000 * mix.switch_s():.1f} ms")
     counts = {name: mix.names.count(name) for name in dict.fromkeys(mix.names)}
     print("  " + ", ".join(f"{nr} {name}" if nr > 1 else name for name, nr in counts.items()))
     if mix.rate:
@@ -257,8 +279,8 @@ def measure(mix: Mix, beginnings: int, jobs: int, console: Console) -> dict[str,
     alone = [task(mix, "none", (process,)) for process in mix.processes]
     if mix.rate:
         # The others without the light one: by the policy itself.
-        alone += [task(mix, policy, mix.processes[:-1]) for policy in POLICIES]
-    tasks = [task(mix, policy, some) for policy in POLICIES for some in drawn]
+        alone += [task(mix, policy, mix.processes[:-1]) for policy in mix.policies]
+    tasks = [task(mix, policy, some) for policy in mix.policies for some in drawn]
     results, interrupted = run_tasks([*alone, *tasks], jobs, console, together="fairness")
     if interrupted:
         raise Interrupted("interrupted before there was a result")
@@ -266,7 +288,7 @@ def measure(mix: Mix, beginnings: int, jobs: int, console: Console) -> dict[str,
     rates = [run.jobs[0].bytes / RUN_S for run in found[: mix.nr]]
     without = found[mix.nr : len(alone)]
     lines = {}
-    for number, policy in enumerate(POLICIES):
+    for number, policy in enumerate(mix.policies):
         at = len(alone) + number * beginnings
         busy = 0.0
         if mix.rate:
@@ -282,21 +304,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
     parser.add_argument("--mixes", type=int, default=12, help="how many")
     parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--array", type=parse_array, help="as run --array has it")
     parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
     parser.add_argument("--jobs", type=int, default=2, help="simulations at once")
     arguments = parser.parse_args()
     (kinds,) = named(arguments.kind, ("kind", KINDS))
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
-    print(f"seed {seed}; policies {', '.join(POLICIES)}; owners hidden\n", flush=True)
-    kept: dict[str, list[int]] = {policy: [0, 0, 0] for policy in POLICIES}
+    policies = ARRAY_POLICIES if arguments.array else POLICIES
+    print(f"seed {seed}; policies {', '.join(policies)}; owners hidden\n", flush=True)
+    kept: dict[str, list[int]] = {policy: [0, 0, 0] for policy in policies}
+    least: dict[str, list[float]] = {policy: [] for policy in policies}
     totals = [0, 0, 0]
     for number in range(arguments.mixes):
-        mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)])
+        mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)], arguments.array)
         bounds = bounds_of(mix)
         lines = measure(mix, arguments.beginnings, arguments.jobs, Console(stderr=True))
         show(mix, bounds, lines)
-        for at, counts in enumerate((not mix.rate, not mix.rate, mix.rate)):
-            totals[at] += bool(counts)
+        for at, one in enumerate((not mix.rate, not mix.rate, mix.rate)):
+            totals[at] += bool(one)
         for policy, line in lines.items():
             if mix.rate:
                 kept[policy][2] += (
@@ -305,14 +330,14 @@ def main() -> None:
                     and line.busy[0] >= bounds.busy
                 )
             else:
+                least[policy].append(line.least[0])
                 kept[policy][0] += line.least[0] >= bounds.least
                 kept[policy][1] += line.total[0] >= SUM * bounds.frontier
-    print("mixes within the bounds: least share, sum, light")
+    print("mixes within the bounds: least share, sum, light; median and least of least x n")
     for policy, counts in kept.items():
-        print(
-            f"  {policy:9} "
-            + "   ".join(f"{n:3} of {t}" for n, t in zip(counts, totals, strict=True))
-        )
+        within = "   ".join(f"{n:3} of {t}" for n, t in zip(counts, totals, strict=True))
+        shares = least[policy] or [0.0]
+        print(f"  {policy:9} {within} {statistics.median(shares):8.2f} {min(shares):5.2f}")
 
 
 if __name__ == "__main__":
