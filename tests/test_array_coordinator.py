@@ -257,9 +257,9 @@ def test_turns_are_for_levels_that_keep_all_busy(
 
 @pytest.mark.parametrize(
     ("level", "sync", "has"),
-    [("RAID0", True, True), ("RAID0", False, False), ("RAID5", True, False)],
+    [("RAID0", True, True), ("RAID0", False, False), ("RAID5", True, True)],
 )
-def test_writes_have_turns_where_somebody_waits_but_on_raid_5(
+def test_writes_have_turns_where_somebody_waits(
     core: Core, level: str, sync: bool, has: bool
 ) -> None:
     arr = ArrayDriver(core, 3, level=level)

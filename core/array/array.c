@@ -197,9 +197,7 @@ static bool keeps_all_busy(const struct ss_sched *sched,
 	if (parts->wide)
 		row_ns /= 2;
 	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
-		      geometry->data_members > 1 &&
-		      (rq->direction == SS_READ || !geometry->parities) &&
-		      parts->nr_requests >= 2 &&
+		      geometry->data_members > 1 && parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
 		      parts->end_sector - parts->begin_sector <=
 			      (u64)DENSE * parts->moved &&
