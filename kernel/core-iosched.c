@@ -189,13 +189,16 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 }
 
 static void insert_one(struct iosched_data *sd, struct request *rq,
-		       bool at_head, u64 now_ns, struct list_head *free)
+		       bool at_head, u64 *now_ns, struct list_head *free)
 {
 	struct iosched_hctx *sh = rq->mq_hctx->sched_data;
 	struct iosched_rq *slot = slot_of(rq);
 
-	if (blk_mq_sched_try_insert_merge(sd->queue, rq, free))
+	if (blk_mq_sched_try_insert_merge(sd->queue, rq, free)) {
+		/* That was told at a later time: none may be told before it. */
+		*now_ns = iosched_now_ns();
 		return;
+	}
 	trace_block_rq_insert(rq);
 	/*
 	 * What comes back from the driver has had its turn, and what is no
@@ -214,7 +217,7 @@ static void insert_one(struct iosched_data *sd, struct request *rq,
 	}
 	slot = &sh->slot[rq->internal_tag];
 	rq->elv.priv[0] = slot;
-	become_pending(sd, slot, rq, now_ns);
+	become_pending(sd, slot, rq, *now_ns);
 }
 
 static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
@@ -226,14 +229,14 @@ static void iosched_insert_requests(struct blk_mq_hw_ctx *hctx,
 	u64 now_ns;
 
 	spin_lock_irq(&sd->lock);
-	/* They come together: the clock is asked once for all. */
+	/* They come together: the clock is asked once if none is merged. */
 	now_ns = iosched_now_ns();
 	while (!list_empty(list)) {
 		struct request *rq = list_first_entry(list, struct request,
 						      queuelist);
 
 		list_del_init(&rq->queuelist);
-		insert_one(sd, rq, at_head, now_ns, &free);
+		insert_one(sd, rq, at_head, &now_ns, &free);
 	}
 	/* The block layer asks for the next request after this. */
 	WRITE_ONCE(sd->waiting, false);

@@ -90,6 +90,12 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	char why[160];
 	int ret;
 
+	/* Before 6.9 the block layer refuses it: stream lacks a feature. */
+	if (blk_queue_is_zoned(q)) {
+		pr_err("stream: %s: refused: a zoned disk is written zone by zone, and stream does not know of zones; choose mq-deadline\n",
+		       q->disk ? q->disk->disk_name : "?");
+		return -EOPNOTSUPP;
+	}
 	sd = kvzalloc_node(sizeof(*sd), GFP_NOIO, q->node);
 	if (!sd)
 		return -ENOMEM;

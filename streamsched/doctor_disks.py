@@ -29,6 +29,7 @@ class Disk:
     size_bytes: int | None
     rotating: bool | None
     zoned: str | None  # none, host-aware, host-managed
+    drive_managed: bool  # shingled, the drive itself rewrites its zones
     access_ranges: int  # parts of the disk with heads of their own
     queue_depth: int | None
     nr_requests: int | None
@@ -62,6 +63,12 @@ def _starts_generic(points: str) -> bool:
     return points.split()[:2] == begin
 
 
+def _drive_managed(machine: Machine, name: str) -> bool:
+    """Does the drive say so, in VPD page B1h? To the block layer it is a disk like any other."""
+    page = machine.read(f"/sys/block/{name}/device/vpd_pgb1").data
+    return len(page) > 8 and page[1] == 0xB1 and page[8] >> 4 & 3 == 2
+
+
 def _disk(machine: Machine, name: str) -> Disk:
     folder = f"/sys/block/{name}"
     queue = f"{folder}/queue"
@@ -78,6 +85,7 @@ def _disk(machine: Machine, name: str) -> Disk:
         size_bytes=None if sectors is None else 512 * sectors,
         rotating={"0": False, "1": True}.get(rotational),
         zoned=machine.text(f"{queue}/zoned") or None,
+        drive_managed=_drive_managed(machine, name),
         access_ranges=max(len(ranges), 1),
         queue_depth=machine.number(f"{folder}/device/queue_depth"),
         nr_requests=machine.number(f"{queue}/nr_requests"),
@@ -119,6 +127,14 @@ def check_disks(disks: Sequence[Disk], has_module: bool) -> Iterator[Finding]:
                 Level.note,
                 f"{disk.name}: {disk.access_ranges} actuators (independent access ranges); "
                 "stream schedules them as one head",
+            )
+        if disk.drive_managed:
+            yield Finding(
+                "disk",
+                Level.note,
+                f"{disk.name}: drive-managed SMR: the drive rewrites its zones when it chooses, "
+                "and a request may then wait for seconds under any scheduler; stream was not "
+                "measured on such a drive",
             )
         few = disk.nr_requests is not None and disk.nr_requests < LEAST_REQUESTS
         if disk.scheduler == STREAM and disk.queue_depth == 1 and few:
@@ -310,7 +326,7 @@ def disk_lines(disks: Sequence[Disk]) -> Iterator[str]:
             disk.model or "-",
             size_text(disk.size_bytes).rjust(9),
             rotates,
-            zoned.get(disk.zoned or "", disk.zoned),
+            "drive" if disk.drive_managed else zoned.get(disk.zoned or "", disk.zoned),
             f"{disk.access_ranges:>6}",
             f"{'-' if disk.queue_depth is None else disk.queue_depth:>5}",
         )

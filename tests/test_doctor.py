@@ -697,6 +697,20 @@ def test_a_zoned_disk(host: Made) -> None:
     assert one.level is Level.note and "mq-deadline" in (one.command or "")
 
 
+@pytest.mark.parametrize(("zoned", "level"), [(0, None), (1, None), (2, Level.note), (3, None)])
+def test_a_drive_managed_disk(host: Made, zoned: int, level: Level | None) -> None:
+    """sysfs calls it not zoned, as it does all other disks; its VPD page B1h tells it."""
+    page = bytes([0, 0xB1, 0, 60, 0x1C, 0x20, 0, 2, zoned << 4, *[0] * 55])
+    host.write("/sys/devices/sda/device/vpd_pgb1", page)
+    said = [one for one in host.report.findings if "drive-managed SMR" in one.text]
+    assert [one.level for one in said] == [level] * (level is not None)
+    (disk,) = host.report.disks
+    assert disk.drive_managed is bool(said) and disk.is_for_stream
+    assert (" drive " in lines_fit(host.report)) is bool(said)
+    host.write("/sys/devices/sda/device/vpd_pgb1", page[:8])
+    assert not host.report.disks[0].drive_managed
+
+
 def test_a_disk_with_two_actuators(host: Made) -> None:
     for number in range(2):
         host.write(f"/sys/devices/sda/queue/independent_access_ranges/{number}/sector", "0\n")

@@ -176,6 +176,7 @@ class Boot:
     suite: str
     share: Path
     layer: Path | None = None
+    alone: str = ""  # boot.sh's option: modules
 
     def __call__(
         self, script: str, *qemu: str, memory: int = 1024, seconds: int = BOOT_SECONDS
@@ -187,6 +188,7 @@ class Boot:
         return run(
             *[QEMU / "boot.sh", *layer, "--share", self.share, "--memory", str(memory)],
             *["--timeout", str(seconds), "--console", self.share / "console"],
+            *(["--alone", self.alone] if self.alone else []),
             *[self.suite, path, *qemu],
             timeout=seconds + 300,
         )
@@ -786,3 +788,189 @@ def test_debugfs_is_read_while_the_scheduler_changes(
     done = boot(SWITCHED_AND_LOOKED_AT)
     assert done.returncode == 0, done.stdout[-6000:]
     assert done.stdout.endswith("all done\n")
+
+
+# ---- disks that go, disks that are refused, a machine that sleeps ----
+
+# A part that fails says so and ends all.
+REFUSED = """#!/bin/bash
+fail() { echo "failed: $*"; exit 1; }
+modprobe configfs
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+modprobe stream-iosched
+modprobe null_blk nr_devices=0
+null() { # NAME ATTRIBUTE=VALUE...
+	local one
+
+	mkdir "/sys/kernel/config/nullb/$1"
+	for one in "${@:2}"; do
+		echo "${one#*=}" >"/sys/kernel/config/nullb/$1/${one%%=*}" || fail "null_blk: $one"
+	done
+}
+null zoned zoned=1 size=64 zone_size=16 memory_backed=1 power=1
+grep host-managed /sys/block/zoned/queue/zoned || fail "not zoned"
+words=$( { echo stream >/sys/block/zoned/queue/scheduler; } 2>&1) && fail "stream was taken"
+echo "refused: ${words##*: }"
+grep -qF '[stream]' /sys/block/zoned/queue/scheduler && fail "stream is there"
+dmesg | sed -n 's/^.*stream: zoned: /said: /p'
+echo 0 >/sys/kernel/config/nullb/zoned/power
+rmdir /sys/kernel/config/nullb/zoned
+"""
+UNPLUGGED = """
+modprobe sd_mod
+modprobe scsi_debug dev_size_mb=64 delay=1 max_queue=32
+# await WHAT COMMAND...: for as long as it takes, within reason
+await() {
+	local tries
+
+	for tries in {1..1500}; do
+		"${@:2}" && return
+		sleep 0.2
+	done
+	fail "$1, after $tries tries"
+}
+scsi_disk() {
+	disk=$(cd /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block 2>/dev/null && ls)
+	[ -n "$disk" ] && [ -b "/dev/$disk" ]
+}
+# Some thousand sectors later: requests are pending and in flight.
+is_busy() {
+	local reads sectors
+
+	read -r reads _ sectors _ <"/sys/block/$disk/stat" 2>/dev/null
+	[ "$sectors" -gt 4000 ] && [ "$reads" -gt 100 ]
+}
+gone() { [ ! -e "/sys/block/$disk" ]; }
+in_use() { [ "$(cut -d ' ' -f 3 <(grep ^stream_iosched /proc/modules))" != 0 ]; }
+round() { # COMMAND...: takes $disk away
+	echo 1 >/sys/block/$disk/queue/rotational
+	echo stream >/sys/block/$disk/queue/scheduler || fail "$disk: no stream"
+	fio --filename=/dev/$disk --direct=1 --time_based --runtime=1h --thread --output=/dev/null \\
+		--name=a --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 \\
+		--name=b --rw=read --bs=64k --ioengine=psync \\
+		--name=c --rw=write --bs=16k --ioengine=psync --direct=0 2>/dev/null &
+	await "$disk: no load" is_busy
+	"$@" || fail "$disk: not taken away"
+	wait
+	await "$disk: still there" gone
+}
+take_scsi() { echo 1 >/sys/block/$disk/device/delete; }
+take_null() { echo 0 >/sys/kernel/config/nullb/n0/power; }
+find_scsi() { for host in /sys/class/scsi_host/host*; do echo - - - >$host/scan; done; }
+"""
+# ROUNDS of both, and then nobody has the module.
+AGAIN = """
+for ((i = 0; i < ROUNDS; i++)); do
+	await "no disk of scsi_debug" scsi_disk
+	round take_scsi
+	find_scsi
+	null n0 size=64 memory_backed=1 irqmode=2 completion_nsec=1000000 power=1
+	disk=n0
+	round take_null
+	rmdir /sys/kernel/config/nullb/n0
+done
+echo "rounds: $i"
+rmmod stream_iosched || fail "stream_iosched stays in use"
+await "no disk of scsi_debug" scsi_disk
+grep stream "/sys/block/$disk/queue/scheduler" && fail "stream is still offered"
+rmmod scsi_debug null_blk || fail "the disks' modules stay in use"
+echo all done
+"""
+
+
+@every_kernel
+def test_disks_are_torn_out_and_zoned_ones_refused(
+    suite: str, package: Path, shared: Path, tmp_path: Path
+) -> None:
+    """Under load, again and again; nothing is left behind that would keep the module."""
+    everything = os.environ.get("STREAMSCHED_TESTS") == "all"
+    rounds = 100 if everything else 10
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    done = boot(REFUSED + UNPLUGGED + AGAIN.replace("ROUNDS", str(rounds)))
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n") and f"rounds: {rounds}\n" in done.stdout
+    refused = re.findall(r"^refused: (.*)$", done.stdout, re.M)
+    said = re.findall(r"^said: (.*)$", done.stdout, re.M)
+    if suite == "bookworm":
+        # The block layer itself refuses what lacks a feature, and tells no reason.
+        assert (refused, said) == (["Invalid argument"], [])
+    else:
+        assert refused == ["Operation not supported"]
+        assert len(said) == 1 and "choose mq-deadline" in said[0]
+
+
+ASLEEP = r"""
+fail() { echo "failed: $*"; exit 1; }
+mount -t configfs configfs /sys/kernel/config
+EMULATED
+# As far as the drivers and, for every second one, the second processor.
+echo 1 >/sys/module/suspend/parameters/pm_test_delay
+disks="emu0 sda nullb0"
+reads() { awk '{ print $1 }' /sys/block/$1/stat; }
+dd if=/dev/urandom of=/tmp/data bs=64k count=32 2>/dev/null
+for disk in $disks; do
+	until [ -b /dev/$disk ]; do sleep 0.1; done
+	echo 1 >/sys/block/$disk/queue/rotational
+	echo stream >/sys/block/$disk/queue/scheduler || fail "$disk: no stream"
+	dd if=/tmp/data of=/dev/$disk bs=64k conv=fsync 2>/dev/null || fail "$disk: not written"
+done
+: >/tmp/on
+for disk in $disks; do
+	while [ -e /tmp/on ]; do
+		dd if=/dev/$disk of=/tmp/seen-$disk bs=64k count=32 iflag=direct 2>/dev/null
+		cmp /tmp/data /tmp/seen-$disk || echo $disk >>/tmp/wrong
+	done &
+	while [ -e /tmp/on ]; do
+		dd if=/dev/$disk of=/dev/null bs=16k skip=1024 count=512 iflag=direct 2>/dev/null
+	done &
+	while [ -e /tmp/on ]; do
+		dd if=/tmp/data of=/dev/$disk bs=16k seek=2048 conv=fsync 2>/dev/null
+	done &
+done
+for i in 1 2 3 4 5; do
+	for state in freeze mem; do
+		for disk in $disks; do eval "before_$disk=\$(reads $disk)"; done
+		[ $state = mem ] && echo processors >/sys/power/pm_test || echo devices >/sys/power/pm_test
+		echo $state >/sys/power/state || fail "$state, round $i"
+		for disk in $disks; do
+			tries=0
+			eval before=\$before_$disk
+			while [ $(reads $disk) -le $((before + 50)) ]; do
+				tries=$((tries + 1))
+				[ $tries -lt 600 ] || fail "$disk: nothing is read after $state, round $i"
+				sleep 0.2
+			done
+		done
+		echo "woken from $state"
+	done
+done
+rm /tmp/on
+wait
+[ ! -e /tmp/wrong ] || fail "wrong data: $(cat /tmp/wrong)"
+for disk in $disks; do
+	grep -qF '[stream]' /sys/block/$disk/queue/scheduler || fail "$disk: stream is gone"
+	echo none >/sys/block/$disk/queue/scheduler
+done
+rmmod stream_iosched || fail "stream_iosched stays in use"
+echo all done
+"""
+
+
+@every_kernel
+def test_a_machine_sleeps_under_load(
+    suite: str, package: Path, shared: Path, tmp_path: Path
+) -> None:
+    """Ten times, to memory and to idle: disks go on afterwards, and their data is right."""
+    folder = tmp_path / "emulated"
+    folder.mkdir()
+    emulated_disk(folder, "emu0")
+    modules = (
+        "stream-iosched hdd-emu sd_mod scsi_debug:dev_size_mb=64:delay=1 "
+        "null_blk:nr_devices=1:gb=1:memory_backed=1:irqmode=2:completion_nsec=1000000"
+    )
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared), modules)
+    done = boot(ASLEEP.replace("EMULATED", (folder / "emu0.sh").read_text()))
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n")
+    for state in ("freeze", "mem"):
+        assert done.stdout.count(f"woken from {state}\n") == 5

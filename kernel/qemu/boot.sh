@@ -6,7 +6,7 @@
 # exit status. What the script changes is gone afterwards.
 #
 #   boot.sh [--with DIR] [--share DIR] [--memory MB] [--timeout S]
-#           [--start S] [--console FILE] [--counted]
+#           [--start S] [--console FILE] [--counted] [--alone MODULES]
 #           KERNEL SCRIPT [QEMU ARGUMENT...]
 #
 # --with    with what a call of inside.sh left in this folder (its --layer)
@@ -19,6 +19,9 @@
 # --console the kernel's messages go there (default: stderr, when it fails)
 # --counted one processor, and its clock counts instructions, one a nanosecond:
 #           what is measured by it does not depend on what else this machine does
+# --alone   with these modules (NAME:PARAMETER=VALUE...) and busybox only: the machine can
+#           be suspended, which 9p does not survive. The script, which is
+#           busybox's sh, is there at /script, and nothing of the system.
 #
 # The exit status is also 125 when the kernel warned of something, whatever
 # the script said, and 124 when the time was over or the machine stopped.
@@ -42,7 +45,7 @@ CHECKS="rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
 usage() {
 	fail "usage: boot.sh [--with DIR] [--share DIR] [--memory MB]" \
 		"[--timeout S] [--start S] [--console FILE] [--counted]" \
-		"KERNEL SCRIPT [QEMU ARGUMENT...]"
+		"[--alone MODULES] KERNEL SCRIPT [QEMU ARGUMENT...]"
 }
 
 # A ram disk with what it takes to reach the system's files, which stay on
@@ -89,6 +92,71 @@ make_initramfs() {
 		>"$work/initramfs.cpio"
 }
 
+# The same with all in it that the script may use; what it prints comes by the
+# second serial line, its exit status as that line's last one.
+make_initramfs_alone() {
+	local word parameters module options name load=$work/initramfs/load
+
+	mkdir -p "$work/initramfs"/{bin,modules,dev,proc,sys,tmp}
+	cp "$root/bin/busybox" "$work/initramfs/bin/"
+	cp "$script" "$work/initramfs/script"
+	# The words are modules.
+	# shellcheck disable=SC2086
+	for word in $alone; do
+		modprobe -d "$root" -S "$release" --show-depends "${word%%:*}" |
+			awk '$1 == "insmod" { print $2 }' >>"$work/modules"
+		parameters=${word#"${word%%:*}"}
+		sed -i "\$ s/\$/${parameters//:/ }/" "$work/modules"
+	done
+	while read -r module options; do
+		name=$(basename "$module")
+		name=${name%.ko*}
+		case $module in
+		*.xz) xz -dc "$module" ;;
+		*.zst) zstd -dcq "$module" ;;
+		*) cat "$module" ;;
+		esac >"$work/initramfs/modules/$name.ko"
+		echo "insmod /modules/$name.ko $options"
+	done < <(awk '!seen[$1]++' "$work/modules") >"$load"
+	{
+		cat <<-'END'
+			#!/bin/busybox sh
+			/bin/busybox --install -s /bin
+			mount -t devtmpfs devtmpfs /dev
+			mount -t proc proc /proc
+			mount -t sysfs sysfs /sys
+		END
+		cat "$load"
+		cat <<-'END'
+			stty -F /dev/ttyS1 raw
+			{
+				echo started
+				sh /script 2>&1
+				echo "status $?"
+			} >/dev/ttyS1 </dev/null
+			sync
+			poweroff -f
+		END
+	} >"$work/initramfs/init"
+	chmod +x "$work/initramfs/init"
+	(cd "$work/initramfs" && find . | cpio -o -H newc --quiet -R 0:0) \
+		>"$work/initramfs.cpio"
+}
+
+# From the serial line, what other boots leave in the folder control.
+split_line() {
+	local line=$work/line
+
+	[ -f "$line" ] || return 0
+	sed '1d; $ { /^status [0-9]*$/d }' "$line" >"$work/control/output"
+	sed -n '$ s/^status \([0-9]*\)$/\1/p' "$line" >"$work/control/status"
+	[ -s "$work/control/status" ] || rm "$work/control/status"
+}
+
+has_started() {
+	[ -f "$work/control/started" ] || [ -s "$work/line" ]
+}
+
 # What the guest's process 1 does.
 make_control() {
 	mkdir -p "$work/control"
@@ -122,23 +190,26 @@ make_control() {
 # in time and the machine had to be stopped.
 run_qemu() {
 	local begun=$SECONDS left=$((limit > SECONDS ? limit - SECONDS : 1))
-	local processors=(-accel "tcg,thread=multi" -smp 2)
+	local processors=(-accel "tcg,thread=multi" -smp 2) folders=()
 
 	[ -z "$counted" ] ||
 		processors=(-accel "tcg,thread=single" -icount "shift=0,sleep=off")
+	[ -n "$alone" ] || folders=(
+		-virtfs "local,path=$root,mount_tag=system,security_model=none,readonly=on,multidevs=remap"
+		-virtfs "local,path=$work/control,mount_tag=control,security_model=none"
+		-virtfs "local,path=$share,mount_tag=share,security_model=none"
+		-device virtio-rng-pci)
 	timeout --foreground "$left" qemu-system-x86_64 "${processors[@]}" \
 		-cpu Nehalem -m "$memory" -nodefaults -no-user-config \
 		-display none -no-reboot -serial "file:$work/console" \
+		${alone:+-serial "file:$work/line"} \
 		-kernel "$image" -initrd "$work/initramfs.cpio" \
 		-append "console=ttyS0 panic=-1 printk.time=1 mitigations=off ${CHECKS//[[:space:]]/ }" \
-		-virtfs "local,path=$root,mount_tag=system,security_model=none,readonly=on,multidevs=remap" \
-		-virtfs "local,path=$work/control,mount_tag=control,security_model=none" \
-		-virtfs "local,path=$share,mount_tag=share,security_model=none" \
-		-device virtio-rng-pci "$@" >"$work/qemu" 2>&1 </dev/null &
+		"${folders[@]}" "$@" >"$work/qemu" 2>&1 </dev/null &
 	qemu=$!
 	trap 'kill "$qemu" 2>/dev/null || true' EXIT
 	ended=0
-	while [ ! -f "$work/control/started" ] && kill -0 "$qemu" 2>/dev/null; do
+	while ! has_started && kill -0 "$qemu" 2>/dev/null; do
 		if [ $((SECONDS - begun)) -ge "$start" ]; then
 			kill "$qemu"
 			wait "$qemu" || true
@@ -179,9 +250,15 @@ boot() {
 	image=$root/boot/vmlinuz-$release
 	[ -f "$image" ] || image=$root/lib/modules/$release/vmlinuz
 	[ -f "$image" ] || fail "there is no vmlinuz of $release in $root"
-	make_initramfs
-	make_control
+	if [ -n "$alone" ]; then
+		mkdir -p "$work/control"
+		make_initramfs_alone
+	else
+		make_initramfs
+		make_control
+	fi
 	run_qemu_until_started "$@"
+	[ -z "$alone" ] || split_line
 	[ ! -f "$work/control/output" ] || cat "$work/control/output"
 	[ -z "$console" ] || cp "$work/console" "$console"
 	if [ ! -f "$work/control/status" ]; then
@@ -211,9 +288,10 @@ limit=300
 start=240
 console=
 counted=
+alone=
 while [ $# -gt 0 ]; do
 	case $1 in
-	--with | --share | --memory | --timeout | --start | --console)
+	--with | --share | --memory | --timeout | --start | --console | --alone)
 		[ $# -ge 2 ] || usage
 		case $1 in
 		--with) layer=$2 ;;
@@ -222,6 +300,7 @@ while [ $# -gt 0 ]; do
 		--timeout) limit=$2 ;;
 		--start) start=$2 ;;
 		--console) console=$2 ;;
+		--alone) alone=$2 ;;
 		esac
 		shift
 		;;
@@ -244,6 +323,6 @@ trap 'rm -rf "$work"' EXIT
 share=${share:-$work/share}
 mkdir -p "$share"
 share=$(realpath "$share")
-STOCK_BOOT=$(declare -p work release script share memory limit start console counted) \
+STOCK_BOOT=$(declare -p work release script share memory limit start console counted alone) \
 	"$here/inside.sh" ${layer:+--with "$layer"} --outside "$release" \
 	"$(realpath "$0")" "$@"
