@@ -5,9 +5,9 @@
 # disk that appears rotates and has that scheduler, and the tests run one after
 # the other.
 #
-#   suites.sh SUITE SCHEDULER SECONDS LIMIT
+#   suites.sh SUITE SCHEDULER SECONDS LIMIT [FILES]
 #
-# SUITE is blktests. /share has suite/ (a built checkout), tests (names, a line
+# SUITE is blktests or xfstests, which tests the file system FILES. /share has suite/ (a built checkout), tests (names, a line
 # each), stream-iosched.ko, hdd-emu.ko and emu0.sh, which makes the emulated
 # disk emu0. SECONDS is for tests that take as long as they may, LIMIT is the
 # longest that any test may take: the machine stops there, for nobody knows
@@ -22,6 +22,7 @@ suite=$1
 scheduler=$2
 seconds=$3
 limit=$4
+files=${5-}
 
 # What a sound kernel does not say.
 TROUBLE='WARNING:|BUG:|Oops|general protection|blocked for more than|lockup|detected stall|possible circular|possible recursive|suspicious RCU|UBSAN|refcount_t|list_(add|del) corruption'
@@ -62,7 +63,8 @@ start_system() {
 	# The tests' own files: tmpfs lacks what some of them ask of a file.
 	modprobe ext4
 	await "there is no disk vda" test -b /dev/vda
-	mkfs.ext4 -q /dev/vda && mkdir -p /files && mount /dev/vda /files ||
+	mkdir -p /files
+	{ mkfs.ext4 -q /dev/vda && mount /dev/vda /files; } ||
 		fail "there is no place for the tests' files"
 	await "emu0 has not the scheduler $scheduler" \
 		grep -qF "[$scheduler]" /sys/block/emu0/queue/scheduler
@@ -143,9 +145,9 @@ blktest() { # TEST
 		nodev) device=- ;;
 		esac
 		status=$(sed -n 's/^status\t//p' "$file")
+		[ "$status" != pass ] || [ -z "$said" ] || status=fail
 		case $status in
-		pass) [ -n "$said" ] && result "$1" "$device" fail "$said" ||
-			result "$1" "$device" pass "" ;;
+		pass) result "$1" "$device" pass "" ;;
 		fail)
 			result "$1" "$device" fail \
 				"${said:-$(sed -n 's/^reason\t//p' "$file")}"
@@ -157,13 +159,63 @@ blktest() { # TEST
 	done
 }
 
+# ---- xfstests ----
+
+# Two more emulated disks: one keeps its file system, the other is made anew.
+start_xfstests() {
+	local user
+
+	for user in fsgqa fsgqa2 123456-fsgqa; do
+		getent passwd "$user" >/dev/null ||
+			useradd --badname -m -U -s /bin/bash "$user" 2>/dev/null
+	done
+	sed 's/emu0/emu1/g' /share/emu0.sh >/tmp/emu1.sh
+	sh -e /tmp/emu1.sh
+	await "emu1 has not the scheduler $scheduler" \
+		grep -qF "[$scheduler]" /sys/block/emu1/queue/scheduler
+	mkdir -p /mnt/test /mnt/scratch
+	modprobe "$files" 2>/dev/null
+	mkfs -t "$files" /dev/emu0 >/tmp/mkfs 2>&1 </dev/null ||
+		fail "there is no file system: $(tail -n 1 /tmp/mkfs)"
+	cat >local.config <<-END
+		FSTYP=$files
+		TEST_DEV=/dev/emu0
+		TEST_DIR=/mnt/test
+		SCRATCH_DEV=/dev/emu1
+		SCRATCH_MNT=/mnt/scratch
+	END
+}
+
+xfstest() { # TEST
+	local said reason
+
+	dmesg -C
+	bounded "$1" ./check "$1"
+	said=$(complaint)
+	reason=$(cat "results/$1.notrun" 2>/dev/null | paste -s -d ' ' | tr '\t' ' ')
+	if [ -n "$reason" ]; then
+		result "$1" "$files" skip "$reason"
+	elif [ -n "$said" ]; then
+		result "$1" "$files" fail "$said"
+	elif grep -q '^Passed all' "$output"; then
+		result "$1" "$files" pass ""
+		return
+	else
+		result "$1" "$files" fail "$(sed -n 's/^.*\(\[failed.*\]\|- output mismatch\).*/\1/p' \
+			"$output" | head -n 1)"
+	fi
+	cat "$output" "results/$1".* >"/share/out/${1//\//-}" 2>/dev/null
+}
+
 output=/tmp/output
 start_system
 cd /files/suite || fail "there is no suite"
+[ "$suite" != xfstests ] || start_xfstests
 while IFS= read -r name; do
 	echo "begin $name" >>/share/log
 	case $suite in
 	blktests) blktest "$name" ;;
+	xfstests) xfstest "$name" ;;
 	*) fail "there is no suite $suite" ;;
 	esac
 done </share/tests
