@@ -75,9 +75,10 @@ result() { # TEST DEVICE STATUS REASON
 	printf '%s\t%s\t%s\t%s\n' "$@" >>/share/log
 }
 
-# Run a command for as long as a test may take; its output goes to $output.
+# Run a command for as long as a test may take; its output goes to $output, its
+# exit status to $ended.
 bounded() { # TEST COMMAND...
-	local end=$((SECONDS + limit + 60)) pid status
+	local end=$((SECONDS + limit + 60)) pid
 
 	timeout -k 20 "$limit" "${@:2}" >"$output" 2>&1 </dev/null &
 	pid=$!
@@ -86,8 +87,8 @@ bounded() { # TEST COMMAND...
 	done
 	if ! kill -0 "$pid" 2>/dev/null; then
 		wait "$pid"
-		status=$?
-		[ "$status" = 124 ] || [ "$status" = 137 ] || return 0
+		ended=$?
+		[ "$ended" = 124 ] || [ "$ended" = 137 ] || return 0
 	fi
 	result "$1" - fail "not done after $limit s"
 	cp "$output" "/share/out/${1//\//-}"
@@ -103,18 +104,24 @@ complaint() {
 
 # ---- blktests ----
 
+# The disk of scsi_debug is looked for in the background.
+find_scsi() {
+	scsi=$(cd /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block \
+		2>/dev/null && ls)
+	[ -b "/dev/${scsi:-none}" ]
+}
+
 # The disks that the device tests of $1 get, in $devices. Those of zbd make one.
 make_devices() {
-	local scsi
+	local scsi=
 
 	devices=
 	grep -q '^test_device()' "tests/$1" && [[ $1 != zbd/* ]] || return
 	modprobe scsi_debug dev_size_mb=128 max_queue=32 delay=1 lbpu=1
 	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 irqmode=2 \
 		completion_nsec=100000
+	await "scsi_debug has no disk" find_scsi
 	udevadm settle --timeout=120
-	scsi=$(cd /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block &&
-		echo *)
 	devices="/dev/emu0 /dev/$scsi /dev/nullb0"
 }
 
@@ -131,10 +138,14 @@ blktest() { # TEST
 	bounded "$1" ./check -o "$results" "$1"
 	[ -z "$devices" ] || modprobe -q -r scsi_debug null_blk
 	said=$(complaint)
-	reason=$(sed -n 's/^    \([^\t]*\)$/\1/p' "$output" | paste -s -d ' ' | tr '\t' ' ')
+	reason=$(sed -n 's/^    \([^\t]*\)$/\1/p' "$output" | sort -u | paste -s -d ';' | sed 's/;/; /g')
 	for file in "$results"/*/"$1"; do
 		if [ ! -f "$file" ]; then
-			result "$1" - skip "${reason:-no device for it}"
+			if [ "$ended" = 0 ]; then
+				result "$1" - skip "${reason:-no device for it}"
+			else
+				result "$1" - fail "$(tail -n 1 "$output" | tr '\t' ' ')"
+			fi
 			return
 		fi
 		device=$(basename "${file%/"$1"}")
