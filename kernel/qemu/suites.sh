@@ -111,11 +111,19 @@ find_scsi() {
 	[ -b "/dev/${scsi:-none}" ]
 }
 
+# Udev may still be looking at a disk.
+unloaded() {
+	modprobe -q -r "$1" 2>/dev/null
+	! [ -e "/sys/module/$1" ]
+}
+
 # The disks that the device tests of $1 get, in $devices. Those of zbd make one.
 make_devices() {
 	local scsi=
 
 	devices=
+	await "scsi_debug stays loaded" unloaded scsi_debug
+	await "null_blk stays loaded" unloaded null_blk
 	grep -q '^test_device()' "tests/$1" && [[ $1 != zbd/* ]] || return
 	modprobe scsi_debug dev_size_mb=128 max_queue=32 delay=1 lbpu=1
 	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 irqmode=2 \
@@ -136,7 +144,6 @@ blktest() { # TEST
 	END
 	dmesg -C
 	bounded "$1" ./check -o "$results" "$1"
-	[ -z "$devices" ] || modprobe -q -r scsi_debug null_blk
 	said=$(complaint)
 	reason=$(sed -n 's/^    \([^\t]*\)$/\1/p' "$output" | sort -u | paste -s -d ';' | sed 's/;/; /g')
 	for file in "$results"/*/"$1"; do
