@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -214,16 +214,14 @@ class Machine:
 
 def run(
     machine: Machine, tests: Sequence[str], words: Sequence[str], limit: int
-) -> dict[Key, Result]:
-    """The results of all tests: after one that stops the machine it is booted again."""
-    results: dict[Key, Result] = {}
+) -> Iterator[dict[Key, Result]]:
+    """The results of each boot: after a test that stops the machine it is booted again."""
     left = list(tests)
     while left:
         log = machine.boot(left, words, limit)
-        results |= log.results
         left = [] if log.ended else left[len(log.begun) :]
         print(f"{machine.release}, {words[1]}: {len(left)} of {len(tests)} left", file=sys.stderr)
-    return results
+        yield log.results
 
 
 Table = dict[str, dict[Key, Result]]  # by scheduler
@@ -260,7 +258,7 @@ def chapter(release: str, table: Table) -> str:
     lines += [f"| test | disk | {' | '.join(table)} |", "|---" * (2 + len(table)) + "|"]
     keys = sorted({key for results in table.values() for key in results})
     for key in keys:
-        cells = [str(results.get(key, MISSING)).replace("|", "/") for results in table.values()]
+        cells = [str(results.get(key, "-")).replace("|", "/") for results in table.values()]
         lines.append(f"| {' | '.join([*key, *cells])} |")
     return "\n".join(lines) + "\n"
 
@@ -283,7 +281,8 @@ def known(old: str, release: str, schedulers: Sequence[str]) -> Table:
     for row in re.findall(r"^\| (\w+/\d+) \| (.*) \|$", text, re.M):
         device, *cells = row[1].split(" | ")
         for name, cell in zip(schedulers, cells, strict=True):
-            table[name][row[0], device] = Result(*cell.split(": ", 1))
+            if cell != "-":
+                table[name][row[0], device] = Result(*cell.split(": ", 1))
     return table
 
 
@@ -297,12 +296,32 @@ def document(suite: str, old: str, release: str, new: str) -> str:
     return "\n".join([HEAD.format(suite=suite), *bodies])
 
 
+def fill(
+    table: Table, machine: Machine, tests: Sequence[str], arguments: argparse.Namespace
+) -> Iterator[None]:
+    """Run the tests under each of the table's schedulers; a row is new after each boot."""
+    suite = arguments.suite
+    for scheduler, results in table.items():
+        words = [suite, scheduler, str(arguments.seconds), str(arguments.limit)]
+        words += [arguments.files] if suite == "xfstests" else []
+        for key in [*results]:
+            if key[0] in tests and (suite == "blktests" or key[1] in ("-", arguments.files)):
+                del results[key]
+        output = machine.work / "share" / "out"
+        shutil.rmtree(output, ignore_errors=True)
+        for found in run(machine, tests, words, arguments.limit):
+            results.update(found)
+            yield
+        if arguments.keep:
+            kept = arguments.keep / machine.release / scheduler
+            shutil.copytree(output, kept, dirs_exist_ok=True)
+
+
 def compare(arguments: argparse.Namespace) -> int:
     """Run the suite on each kernel, under each scheduler."""
     suite, to = arguments.suite, arguments.to
     folder = checkout(suite)
     tests = tests_of(suite, folder, arguments)
-    schedulers = arguments.scheduler or SCHEDULERS
     check_output(to, Kind.DOCUMENT)
     status = 0
     for kernel in arguments.kernel or ["trixie"]:
@@ -310,23 +329,12 @@ def compare(arguments: argparse.Namespace) -> int:
             machine = Machine(kernel, Path(work))
             machine.prepare(suite, folder)
             old = read_whole(to) if to and to.exists() else ""
-            table = known(old, machine.release, schedulers)
-            for scheduler in schedulers:
-                words = [suite, scheduler, str(arguments.seconds), str(arguments.limit)]
-                words += [arguments.files] if suite == "xfstests" else []
-                found = run(machine, tests, words, arguments.limit)
-                before = {key: one for key, one in table[scheduler].items() if key[0] not in tests}
-                table[scheduler] = before | found
-                if arguments.keep:
-                    shutil.copytree(
-                        machine.work / "share" / "out",
-                        arguments.keep / machine.release / scheduler,
-                        dirs_exist_ok=True,
-                    )
-        text = chapter(machine.release, table)
-        print(text)
-        if to:
-            write_whole(to, document(suite, old, machine.release, text), Kind.DOCUMENT)
+            table = known(old, machine.release, arguments.scheduler or SCHEDULERS)
+            for _ in fill(table, machine, tests, arguments):
+                if to:
+                    text = document(suite, old, machine.release, chapter(machine.release, table))
+                    write_whole(to, text, Kind.DOCUMENT)
+        print(chapter(machine.release, table))
         for line in worse(table):
             print(f"{machine.release}: {line}", file=sys.stderr)
             status = 1
