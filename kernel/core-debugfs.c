@@ -9,7 +9,6 @@
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
-#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -140,7 +139,8 @@ static int show(struct request_queue *q, struct seq_file *m,
 
 	if (!compat_elevator_trylock(q))
 		return ret;
-	if (q->elevator && q->elevator->type->elevator_owner == THIS_MODULE) {
+	if (q->elevator &&
+	    q->elevator->type->queue_debugfs_attrs == iosched_debugfs_attrs) {
 		of(q->elevator->elevator_data, m);
 		ret = 0;
 	}
