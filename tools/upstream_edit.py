@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import subprocess
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,14 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "kernel" / "upstream" / "series.toml"
 # Where the kernel keeps them; the files there are named without it.
 FOLDER = "block/stream"
+
+
+# checkpatch.pl --strict wants no line that ends in an opening bracket.
+PENALTIES = {
+    "PenaltyBreakOpenParenthesis": 100000,
+    "PenaltyBreakBeforeFirstCallParameter": 100000,
+    "PenaltyExcessCharacter": 10,
+}
 
 
 class TableError(StreamschedError):
@@ -149,6 +158,27 @@ def tidy(text: str) -> str:
     """Without the empty lines that edits leave."""
     text = re.sub(r"\n{3,}", "\n\n", text)
     return re.sub(r"{\n\n", "{\n", text)
+
+
+def style() -> str:
+    """This tree's for clang-format, with the penalties of checkpatch.pl."""
+    rows = (ROOT / ".clang-format").read_text().splitlines()
+    kept = [row for row in rows if row and row[0] != "#" and row.split(":")[0] not in PENALTIES]
+    penalties = [f"{name}: {value}" for name, value in PENALTIES.items()]
+    return "\n".join([*kept, *penalties]) + "\n"
+
+
+def format_files(formatter: Path, folder: Path) -> None:
+    """Lines are broken anew: names have become shorter or longer."""
+    if not formatter.is_file():
+        raise StreamschedError(f"{formatter} is missing: make upstream installs it")
+    files = sorted(folder.glob("*.[ch]"))
+    config = folder / ".clang-format"
+    config.write_text(style())
+    try:
+        subprocess.run([formatter, "-i", *files], check=True)
+    finally:
+        config.unlink()
 
 
 def generate(table: Table, patch: int) -> dict[str, str]:
