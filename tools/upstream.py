@@ -183,7 +183,7 @@ def generate(tree: Tree, output: Path) -> list[Path]:
     table, who = upstream_edit.load(), person()
     with tempfile.TemporaryDirectory(prefix="streamsched-upstream-") as name:
         work = Path(name) / "linux"
-        call(["git", "clone", "-q", "--shared", tree.source, work], ROOT)
+        call(["git", "clone", "-q", "--shared", "-b", "base", tree.source, work], ROOT)
         for number, patch in enumerate(table.patches):
             write_files(table, number, work, who)
             call(["git", "add", "-A"], work)

@@ -17,6 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from upstream_edit import FOLDER, find_function
@@ -81,8 +82,8 @@ def reset(where: Path) -> None:
 
 
 def applies(tree: Tree, patches: Sequence[Path], copy: Path) -> str:
-    """git am in a copy, which then has the whole series."""
-    call(["git", "clone", "-q", "--shared", tree.source, copy], tree.folder)
+    """By git am in a copy, which then has the whole series."""
+    call(["git", "clone", "-q", "--shared", "-b", "base", tree.source, copy], tree.folder)
     apply(patches, copy)
     return f"git am of {len(patches)} patches on the pristine tree"
 
@@ -156,9 +157,10 @@ class Build:
 
     def make(self, *arguments: str) -> str:
         """What it prints; FoundError with its errors when it fails."""
-        command = ["nice", "make", "-C", self.tree.source, f"O={self.folder}", f"ARCH={self.arch}"]
+        where = [f"O={self.folder}", f"ARCH={self.arch}", f"CC={os.environ.get('CC', 'gcc')}"]
         done = subprocess.run(
-            [*command, f"CC={os.environ.get('CC', 'gcc')}", f"-j{os.cpu_count() or 1}", *arguments],
+            ["nice", "make", f"-j{os.cpu_count() or 1}", *where, *arguments],
+            cwd=self.tree.source,
             env=clean_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -166,8 +168,8 @@ class Build:
             check=False,
         )
         if done.returncode:
-            lines = done.stdout.splitlines()
-            errors = [line for line in lines if re.search(r"error:|\*\*\*|ERROR", line)]
+            lines = done.stdout.replace(f"{self.tree.source}/", "").splitlines()
+            errors = [line for line in lines if re.search(r"error:|ERROR", line)]
             raise FoundError("\n".join(errors[:20] or lines[-5:]))
         return done.stdout
 
@@ -193,7 +195,7 @@ class Build:
         self.make("-s", "prepare", "modules_prepare")
 
     def block(self, *arguments: str) -> list[str]:
-        """make block/, and which of our objects there are then; findings are raised."""
+        """Compile block/; which of our objects there are then. Findings are raised."""
         said = self.make(*arguments, "block/")
         findings = [
             line
@@ -228,7 +230,6 @@ def compile_alone(build: Build) -> str:
         (work / "Kbuild").write_text(f"obj-m := part.o\npart-y := {' '.join(objects)}\n")
         said = build.make(f"M={work}", "W=1", "part.o")
         findings = [line for line in said.splitlines() if "warning:" in line]
-        # Nobody has declared them yet that use them.
         if findings:
             raise FoundError("\n".join(findings))
         missing = [name for name in objects if not (work / name).is_file()]
@@ -270,7 +271,7 @@ def as_module(build: Build) -> str:
 
 
 def sparse(build: Build) -> str:
-    """make C=2 block/."""
+    """With make C=2 block/."""
     if not shutil.which("sparse"):
         raise MissingError("sparse is missing: install the Debian package sparse")
     build.block("C=2")
@@ -288,7 +289,7 @@ def small(build: Build) -> str:
 
 
 def everything(build: Build) -> str:
-    """allyesconfig."""
+    """With allyesconfig."""
     build.make("-s", "allyesconfig")
     build.configure(**{SYMBOL: "y"})
     return f"{len(build.block())} objects in {FOLDER}/"
@@ -309,9 +310,11 @@ def documentation(tree: Tree) -> str:
 
 
 def maintainer(tree: Tree) -> str:
-    """get_maintainer.pl finds the entry."""
+    """Does get_maintainer.pl find the entry."""
     script = tree.source / "scripts" / "get_maintainer.pl"
-    said = call(["perl", script, "--nogit", "--nogit-fallback", "-f", f"{FOLDER}/main.c"], tree.source)
+    said = call(
+        ["perl", script, "--nogit", "--nogit-fallback", "-f", f"{FOLDER}/main.c"], tree.source
+    )
     found = [line for line in said.splitlines() if "STREAM I/O SCHEDULER" in line]
     if not found:
         raise FoundError(f"get_maintainer.pl knows nobody for {FOLDER}/: {said}")
@@ -327,7 +330,7 @@ def check(tree: Tree, patches: Sequence[Path], quick: bool) -> int:
         report.run("the series applies", lambda: applies(tree, series, copy))
         report.run("no dead code", lambda: called(copy / FOLDER))
     for patch in series:
-        report.run(f"checkpatch {patch.name[:4]}", lambda patch=patch: checkpatch(tree, patch))
+        report.run(f"checkpatch {patch.name[:4]}", partial(checkpatch, tree, patch))
     if not quick and not report.failed:
         with tree.locked():
             compiled(tree, series, report)
@@ -343,11 +346,12 @@ def compiled(tree: Tree, series: Sequence[Path], report: Report) -> None:
     except FoundError as error:
         raise StreamschedError(f"the kernel cannot be configured: {error}") from None
     for patch in series:
-        report.run(f"patch {patch.name[:4]} compiles", lambda patch=patch: step(full, patch))
+        report.run(f"patch {patch.name[:4]} compiles", partial(step, full, patch))
+        if report.failed:
+            return
     report.run("as a module", lambda: as_module(full))
     report.run("sparse", lambda: sparse(full))
     report.run("32-bit", lambda: small(Build(tree, "i386", "i386_defconfig", "i386")))
     report.run("allyesconfig", lambda: everything(Build(tree, "all", "allyesconfig")))
     report.run("documentation", lambda: documentation(tree))
     report.run("MAINTAINERS", lambda: maintainer(tree))
-    reset(tree.source)

@@ -161,7 +161,7 @@ def tidy(text: str) -> str:
 
 
 def style() -> str:
-    """This tree's for clang-format, with the penalties of checkpatch.pl."""
+    """For clang-format: this tree's, with the penalties of checkpatch.pl."""
     rows = (ROOT / ".clang-format").read_text().splitlines()
     kept = [row for row in rows if row and row[0] != "#" and row.split(":")[0] not in PENALTIES]
     penalties = [f"{name}: {value}" for name, value in PENALTIES.items()]

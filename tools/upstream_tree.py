@@ -73,8 +73,7 @@ def call(
         command,
         cwd=folder,
         env=clean_environment() | dict(extra or {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
@@ -138,7 +137,7 @@ def _begin_git(source: Path) -> None:
 
 def _unpack(package: Path, source: Path) -> None:
     script = (
-        "set -eu -o pipefail; dpkg-deb --fsys-tarfile \"$0\" | "
+        'set -eu -o pipefail; dpkg-deb --fsys-tarfile "$0" | '
         "tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | "
         'tar -xJ --strip-components=1 -C "$1"'
     )
@@ -154,7 +153,7 @@ def _package(fetch: bool) -> Path | None:
     found = sorted((rig.cache() / "source" / "newest").glob("linux-source-*.deb"))
     if not found and not fetch:
         return None
-    command = [ROOT / "kernel" / "rig" / "build.sh", "--package", "newest"]
+    command = [str(ROOT / "kernel" / "rig" / "build.sh"), "--package", "newest"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise StreamschedError(
