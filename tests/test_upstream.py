@@ -68,6 +68,43 @@ def test_all() -> None:
     assert "FAILED" not in done.stdout
 
 
+def compiled(tmp_path: Path, name: str, folders: list[Path], files: list[Path]) -> Path:
+    """tests/upstream_same.c with these sources."""
+    # 64-bit numbers are another type in the kernel, where %llu is right for them.
+    options = ["-std=gnu11", "-O2", "-Wno-format", "-include", "stdio.h", "-Dscnprintf=snprintf"]
+    include = [f"-I{folder}" for folder in (ROOT / "compat", *folders)]
+    ours = [ROOT / "tests" / "upstream_same.c", ROOT / "compat" / "rbtree.c"]
+    program = tmp_path / name
+    compiler = os.environ.get("CC", "gcc")
+    subprocess.run([compiler, *options, *include, *ours, *files, "-o", program], check=True)
+    return program
+
+
+def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
+    """All that is edited away changes no decision, over 40,000 requests of four workloads."""
+    table = upstream_edit.load()
+    order = [patch.name for patch in table.patches]
+    texts = upstream_edit.generate(table, order.index("deadline"))
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    core = ROOT / "core"
+    sources = [*core.glob("*.c"), *core.glob("policy/*.c"), *core.glob("stream/*.c")]
+    before = compiled(tmp_path, "before", [core], sources)
+    after = compiled(tmp_path, "after", [tmp_path], [tmp_path / n for n in texts if n[-1] == "c"])
+    seen = set()
+    for spec in ("stream:deadline", "deadline"):
+        for seed in "1234":
+            said = [
+                subprocess.run(
+                    [one, spec, seed, "5000"], capture_output=True, text=True, check=True
+                )
+                for one in (before, after)
+            ]
+            assert said[0].stdout == said[1].stdout
+            seen |= set(said[0].stdout.split()[1::2])
+    assert seen >= {"order", "own", "oldest", "light", "back"}
+
+
 def test_nothing_of_this_tree_is_left() -> None:
     """No compatibility, no arrays, no policies of the past, no private headers."""
     table = upstream_edit.load()

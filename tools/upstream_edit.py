@@ -59,7 +59,7 @@ class Edit:
     """One change, of the kind that is given: drop, old (with new), or regex (with new)."""
 
     file: str = ""  # a name, or a pattern
-    drop: list[str] = field(default_factory=list)  # functions, wherever they are
+    drop: list[str] = field(default_factory=list)  # functions, of all files if none is named
     old: str = ""
     new: str = ""
     take: list[str] = field(default_factory=list)  # functions of kernel/compat.h before old
@@ -131,7 +131,8 @@ def apply(edit: Edit, number: int, texts: dict[str, str]) -> None:
     what = f"{TABLE.relative_to(ROOT)}: edit {number}"
     if edit.drop:
         for function in edit.drop:
-            hit = [name for name in texts if find_function(texts[name], function)]
+            among = fnmatch.filter(texts, edit.file or "*")
+            hit = [name for name in among if find_function(texts[name], function)]
             if not hit:
                 raise TableError(f"{what}: no file has the function {function} to drop")
             for name in hit:
