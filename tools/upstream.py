@@ -154,7 +154,7 @@ def measured(name: str) -> str:
     ]
     if len(rows) < 3:
         raise StreamschedError(f"docs/KERNEL.md has no measured table {name}")
-    head, body = rows[0], rows[2:]
+    head, body = [name.replace(",", "") for name in rows[0]], rows[2:]
     if head[0] == "path":
         body = [row for row in body if row[0] in PATHS]
     text_columns = 2 if head[0] == "path" else 1
@@ -163,7 +163,7 @@ def measured(name: str) -> str:
         kept = [i for i, name in enumerate(head) if name != left_out]
         head, *body = [[row[i] for i in kept] for row in [head, *body]]
         widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
-        if sum(widths) + 2 * len(widths) <= COLUMNS:
+        if sum(widths) + 2 * (len(widths) - 1) <= COLUMNS:
             break
     lines = [
         "  ".join(
