@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Patches that add the scheduler to mainline Linux (make upstream): build/upstream/*.patch.
 
-    python tools/upstream.py [--quick]     LINUX=DIR names a kernel source of 7.0 or later
+    python tools/upstream.py [--quick]     LINUX=DIR names another kernel source
 
 The patches are made from core/ and kernel/ as kernel/upstream/series.toml says, against the
 newest kernel source that the rig knows, and checked, one line for each check. --quick leaves out
