@@ -296,12 +296,14 @@ def sparse(build: Build) -> str:
 
 def small(build: Build) -> str:
     """32 bits, and without what is optional."""
-    build.configure(**{SYMBOL: "y", "BLK_DEBUG_FS": "n", "BLK_CGROUP": "n"})
+    build.configure(**{SYMBOL: "y"} | dict.fromkeys(FULL, "y"))
     build.block("W=1")
     divisions = build.undefined() & DIVISIONS
     if divisions:
         raise FoundError(f"divides with {', '.join(sorted(divisions))}: use div_u64() and the like")
-    return "W=1, without debugfs and cgroups; no 64-bit division"
+    build.configure(BLK_DEBUG_FS="n", BLK_CGROUP="n")
+    build.block("W=1")
+    return "W=1, no 64-bit division; also without debugfs and cgroups"
 
 
 def everything(build: Build) -> str:
