@@ -124,7 +124,11 @@ def taken(name: str) -> str:
         raise TableError(f"{TABLE}: take: {name} is {len(where)} times in kernel/compat.h")
     begin, end = where[0]
     newest = r"#if LINUX_VERSION_CODE >= .*\n((?:.*\n)*?)#endif\n"
-    return re.sub(newest, r"\1", text[begin:end]).replace("static inline ", "static ").replace("compat_", "")
+    return (
+        re.sub(newest, r"\1", text[begin:end])
+        .replace("static inline ", "static ")
+        .replace("compat_", "")
+    )
 
 
 def apply(edit: Edit, number: int, texts: dict[str, str]) -> None:
