@@ -341,17 +341,24 @@ def compare(arguments: argparse.Namespace) -> int:
     return status
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
 def main(words: Sequence[str]) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="kernelsuites", description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=sorted(WHERE))
     parser.add_argument("tests", nargs="*", help="groups and tests; all usual groups if none")
     parser.add_argument("--files", choices=("ext4", "xfs", "btrfs"), default="ext4")
-    parser.add_argument("--first", type=int, help="so many tests of each group, no more")
+    parser.add_argument("--first", type=positive, help="so many tests of each group, no more")
     parser.add_argument("--kernel", action="append", choices=("bookworm", "trixie", "sid"))
     parser.add_argument("--scheduler", action="append", help="the first is compared with")
-    parser.add_argument("--seconds", type=int, default=15, help="of tests without an end")
-    parser.add_argument("--limit", type=int, default=600, help="seconds that a test may take")
+    parser.add_argument("--seconds", type=positive, default=15, help="of tests without an end")
+    parser.add_argument("--limit", type=positive, default=600, help="seconds that a test may take")
     parser.add_argument("--keep", type=Path, help="a folder for what failed tests print")
     parser.add_argument("--to", type=Path, help="a document to write")
     arguments = parser.parse_intermixed_args(words)
