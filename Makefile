@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo kernel-table applications-table comparison yardsticks install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,7 +28,9 @@ help:
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
-	@echo "make deb      the Debian package streamsched-dkms, in build/"
+	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
+	@echo "make deb-dkms only streamsched-dkms, which is the same for all suites"
+	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
@@ -90,7 +92,13 @@ yardsticks: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.yardsticks
 
 deb:
-	@kernel/dkms/deb.sh
+	@packaging/deb.sh
+
+deb-dkms:
+	@packaging/deb.sh --dkms
+
+repo: deb
+	@packaging/repo.sh
 
 install: $(STAMP)-package
 
