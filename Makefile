@@ -29,7 +29,7 @@ help:
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
 	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
-	@echo "make deb-dkms only streamsched-dkms, which is the same for all suites"
+	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
 	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Build the Debian packages into build/, and print their paths: what make deb
-# does. With --dkms only streamsched-dkms, which is the same for all suites and
-# needs no compiler: what make deb-dkms does. The other two are for the suite of
-# this machine, whose name their version ends in.
+# does. With --dkms only streamsched-dkms, which needs no compiler and no
+# network: what make deb-dkms does. They are for the suite of this machine; where
+# what is compiled is in them, their version ends in its name. With --needs the
+# Debian packages that this takes are printed, and nothing is built.
 set -eu
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -13,14 +14,14 @@ fail() {
 	exit 1
 }
 
+build=binary
 case "$*" in
-'') build=binary ;;
+'' | --needs) ;;
 --dkms) build=all ;;
-*) fail "takes only --dkms" ;;
+*) fail "takes only --dkms or --needs" ;;
 esac
 
-# What there must be (a command, a file or, after "python ", a module), and the
-# Debian package that has it. The file names may have a pattern.
+# A command or a file's pattern, and the Debian package that has it.
 needed() {
 	cat <<-'END'
 		dpkg-buildpackage dpkg-dev
@@ -41,6 +42,10 @@ needed() {
 	END
 }
 
+if [ "${1-}" = --needs ]; then
+	needed | sed 's/.* //'
+	exit
+fi
 missing=
 while read -r what package; do
 	command -v "$what" >/dev/null || compgen -G "$what" >/dev/null ||
@@ -78,7 +83,7 @@ cp kernel/dkms/dkms.conf "$tree/debian/streamsched-dkms.dkms"
 		--no-check-builddeps
 ) >build/deb/log 2>&1 ||
 	fail "dpkg-buildpackage failed, build/deb/log says why:" \
-		"$(grep -m 1 -i -E '^depends.py|error|unmet' build/deb/log)"
+		"$(grep -m 1 -i -E '^depends.py|error:|unmet' build/deb/log)"
 for file in build/deb/*.deb; do
 	mv "$file" build/
 	echo "build/${file##*/}"

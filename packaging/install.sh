@@ -9,12 +9,14 @@
 #
 #   LIBDIR=/usr/lib/streamsched         where the command's Python files go
 #   UNITDIR=/usr/lib/systemd/system     where systemd's units of packages are
+#   ZSHDIR=/usr/share/zsh/site-functions  where zsh's completions are
 #   BUILD=build/package                 where it is compiled
 set -eu
 cd "$(dirname "$(realpath "$0")")/.."
 
 libdir=${LIBDIR:-/usr/lib/streamsched}
 unitdir=${UNITDIR:-/usr/lib/systemd/system}
+zshdir=${ZSHDIR:-/usr/share/zsh/site-functions}
 build=${BUILD:-build/package}
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
 
@@ -27,13 +29,12 @@ install_modules() {
 }
 
 install_command() {
-	local dest
+	local dest name
 	dest=$(realpath -m "$1")
 
 	# The settings are pyproject.toml's; the manual page's folder hangs on
 	# datadir, which in a wheel is something else.
-	meson setup --wipe "$build" 2>/dev/null >&2 || true
-	[ -f "$build/build.ninja" ] || meson setup "$build" --prefix=/usr \
+	meson setup "$build" --prefix=/usr \
 		--wrap-mode=nodownload -Ddatadir=/usr -Db_ndebug=false \
 		-Dnbdkit=enabled -Dnbdkit_mandir=/usr/share/man/man1 \
 		-Dpython.purelibdir="$libdir" -Dpython.platlibdir="$libdir"
@@ -50,12 +51,16 @@ install_command() {
 		install -D -m 755 /dev/stdin "$dest/usr/bin/streamsched"
 	install -D -m 644 packaging/completion/streamsched.bash \
 		"$dest/usr/share/bash-completion/completions/streamsched"
-	install -D -m 644 -t "$dest/usr/share/zsh/vendor-completions" \
-		packaging/completion/_streamsched
+	install -D -m 644 -t "$dest$zshdir" packaging/completion/_streamsched
 	install -D -m 644 -t "$dest/usr/share/fish/vendor_completions.d" \
 		packaging/completion/streamsched.fish
 	install -D -m 644 -t "$dest$unitdir" kernel/systemd/streamsched-auto@.service
 	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/udev/61-stream-array.rules
+	# Where people find them.
+	for name in disks jobs traces; do
+		ln -s --relative "$dest$libdir/streamsched/data/$name" \
+			"$dest/usr/share/streamsched/$name"
+	done
 }
 
 case ${1-}:$# in

@@ -47,7 +47,8 @@ sources() {
 	jammy | noble)
 		main=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 		[ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] ||
-			fail "Ubuntu's keys are missing: install the Debian package ubuntu-keyring"
+			fail "Ubuntu's keys are missing: copy the file" \
+				"/usr/share/keyrings/ubuntu-archive-keyring.gpg from an Ubuntu"
 		printf "deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] $main %s main universe\n" \
 			"$1" "$1-updates"
 		return
