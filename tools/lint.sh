@@ -29,9 +29,9 @@ listed() {
 
 mapfile -t c_files < <(listed '*.c' '*.h')
 mapfile -t shell_files < <(
-	listed '*.sh' .ci/run
+	listed '*.sh' .ci/run '*.bash' 'packaging/aur/*'
 	grep -rlIE '^#!.*\b(ba)?sh\b' --exclude='*.sh' tests tools nbdkit \
-		kernel 2>/dev/null || true
+		kernel packaging 2>/dev/null || true
 )
 
 if [ "${1-}" = --fix ]; then

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
 #
 # bash asks the command what fits; where it knows nothing, files are offered.
 _streamsched() {
