@@ -19,7 +19,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
-	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, fuzz (25 min)"
+	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
 	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
@@ -52,12 +52,14 @@ test-setup: $(STAMP)-dev
 	@tools/setup.sh rig
 	@tools/setup.sh nbdkit
 	@tools/setup.sh lint
+	@tools/setup.sh packages
 	@tools/setup.sh stock
 
 test-all: $(STAMP)-dev
 	@tools/setup.sh rig kasan newest
 	@tools/setup.sh lint
 	@tools/setup.sh nbdkit
+	@tools/setup.sh packages
 	@tools/setup.sh stock-all
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 

@@ -4,8 +4,9 @@
 # Build the Debian packages into build/, and print their paths: what make deb
 # does. With --dkms only streamsched-dkms, which needs no compiler and no
 # network: what make deb-dkms does. They are for the suite of this machine; where
-# what is compiled is in them, their version ends in its name. With --needs the
-# Debian packages that this takes are printed, and nothing is built.
+# what is compiled is in them, their version ends in its name. Nothing is built
+# with --needs, which prints the Debian packages that this takes, nor with
+# --check, which fails if one is missing.
 set -eu
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -16,9 +17,9 @@ fail() {
 
 build=binary
 case "$*" in
-'' | --needs) ;;
+'' | --needs | --check) ;;
 --dkms) build=all ;;
-*) fail "takes only --dkms or --needs" ;;
+*) fail "takes only --dkms, --needs or --check" ;;
 esac
 
 # A command or a file's pattern, and the Debian package that has it.
@@ -52,6 +53,7 @@ while read -r what package; do
 		missing+=" $package"
 done < <(needed)
 [ -z "$missing" ] || fail "install the Debian packages$missing"
+[ "${1-}" != --check ] || exit 0
 
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
 packaged=$(dpkg-parsechangelog -l packaging/debian/changelog -S Version)
