@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from typer.completion import completion_init
+from typer.completion import get_completion_inspect_parameters
 
 from streamsched import (
     __version__,
@@ -169,7 +169,7 @@ def main() -> None:
     _watch_stdout()
     try:
         if "_STREAMSCHED_COMPLETE" in os.environ:  # a shell asks (packaging/completion)
-            completion_init()
+            get_completion_inspect_parameters()  # which has typer answer its shells
         if len(sys.argv) == 1:
             sys.argv.append("--help")
         code = app(standalone_mode=False)
