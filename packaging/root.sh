@@ -193,7 +193,8 @@ run() {
 	# All that runs there ends with unshare.
 	trap '[ -z "$child" ] || { kill -KILL "$child"; wait "$child"; } 2>/dev/null || true
 		rm -rf --one-file-system "$ROOT_WORK"' EXIT
-	trap 'exit 130' INT TERM
+	# A second signal must not break off what the first one began.
+	trap 'trap "" INT TERM; exit 130' INT TERM
 	unshare --mount --propagation private --pid --fork --kill-child \
 		"$0" run "$@" &
 	child=$!

@@ -24,8 +24,8 @@ quietly() {
 	}
 }
 
-# install WORD...: without what is only recommended
-install() {
+# Without what is only recommended.
+add() { # PACKAGE...
 	quietly apt-get install -y -qq --no-install-recommends "$@"
 }
 
@@ -37,8 +37,9 @@ files() {
 		-prune -o -print | sort
 }
 
+# The shells write to where the user is at home.
 as_user() {
-	runuser -u newcomer -- "$@"
+	runuser -u newcomer -- env HOME=/tmp/home "$@"
 }
 
 expect() { # WORDS COMMAND...
@@ -61,13 +62,14 @@ works() {
 	local release
 
 	step "the command, as a user"
-	cd /home/newcomer
+	install -d -o newcomer /tmp/home
+	cd /tmp/home
 	expect "streamsched $version" as_user streamsched --version
 	expect "stream:deadline" as_user streamsched run /usr/share/streamsched/jobs/par-read.fio \
 		--policy noop,stream:deadline
 	expect "stream:deadline" as_user streamsched replay \
 		/usr/share/streamsched/traces/pg-scan.blktrace.zst --owners none
-	expect "--policy nosuch" as_user sh -c \
+	expect "streamsched: unknown policy 'nosuch'" as_user sh -c \
 		'! streamsched run /usr/share/streamsched/jobs/par-read.fio --policy nosuch'
 	expect "streamsched: no such command" as_user sh -c '! streamsched rum'
 	step "manual pages"
@@ -107,7 +109,7 @@ works() {
 step "what the packages need"
 quietly apt-get update -qq
 # The kernel is there so that DKMS can build for it.
-install bash-completion fish linux-headers-amd64 linux-image-amd64 man-db zsh
+add bash-completion fish linux-headers-amd64 linux-image-amd64 man-db zsh
 for package in /packages/repo/pool/*.deb; do
 	quietly apt-get satisfy -y -qq --no-install-recommends \
 		"$(dpkg-deb -f "$package" Depends)"
@@ -116,7 +118,7 @@ mkdir -p /etc/udev/rules.d
 files >/tmp/before
 
 step "installing an older version"
-install /packages/old/*.deb
+add /packages/old/*.deb
 
 step "an upgrade from the repository"
 echo "$line" >/etc/apt/sources.list.d/streamsched.list
