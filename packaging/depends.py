@@ -67,7 +67,8 @@ def main() -> None:
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
     depends, missing = [], []
     for requirement in project["dependencies"]:
-        name, bounds = re.fullmatch(r"([\w-]+)(.*)", requirement).groups()
+        name = re.split(r"[<>=]", requirement)[0]
+        bounds = requirement.removeprefix(name)
         package = DEBIAN.get(name, f"python3-{name}")
         version = candidate(package)
         if version and will_do(version, bounds):

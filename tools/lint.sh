@@ -84,7 +84,7 @@ formatted() {
 
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --quiet --check --diff .
-check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools
+check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools packaging
 check "clang-format" formatted "${c_files[@]}"
 check "C rules, licence lines, includes" "$bin/python" tools/check_style.py
 check "shellcheck" "$bin/shellcheck" "${shell_files[@]}"
