@@ -32,7 +32,7 @@ user=newcomer
 SOME="tests/test_build.py tests/test_property_array.py tests/test_golden.py
 	tests/test_e2e_cli.py tests/test_kernel_applications.py
 	tests/test_kernel_stream.py tests/test_nbdkit_errors.py
-	tests/test_kernel_stock.py"
+	tests/test_kernel_stock.py tests/test_packages.py"
 # How often it says that it goes on.
 EVERY_S=60
 
