@@ -120,20 +120,18 @@ def rounds_in(said: str, rounds: int) -> dict[Cell, list[tuple[float, float]]]:
 
 
 def measure(
-    suite: str, reads: int, rounds: int, *, counted: bool
+    suite: str, reads: int, rounds: int, modules: Path, *, counted: bool
 ) -> dict[Cell, list[tuple[float, float]]]:
     """One boot."""
     machine = ("--counted",) if counted else ()
     # The device has no more hardware queues than there could be processors.
     processors = "1,maxcpus=4" if counted else "2,maxcpus=4"
-    with tempfile.TemporaryDirectory(prefix="streamsched-nullblk-") as name:
-        share = Path(name)
-        _run(QEMU / "build.sh", suite, share)
-        path = share / "script"
-        path.write_text(script(reads, rounds))
-        limits = ("--start", "1800", "--timeout", "14400", "--share", share)
-        boot = (QEMU / "boot.sh", *machine, *limits, suite, path, "-smp", processors)
-        return rounds_in(_run(*boot), rounds)
+    path = modules / "script"
+    path.write_text(script(reads, rounds))
+    limits = ("--start", "1800", "--timeout", "14400", "--share", modules)
+    return rounds_in(
+        _run(QEMU / "boot.sh", *machine, *limits, suite, path, "-smp", processors), rounds
+    )
 
 
 def _spread(values: Sequence[float], form: str) -> str:
@@ -162,9 +160,12 @@ Written by `make nullblk-table`; do not edit. fio reads {reads:,} times 4 KiB fr
 
 def table(suite: str, reads: int, rounds: int) -> str:
     """The whole document."""
-    counted = measure(suite, reads, rounds, counted=True)
-    timed = measure(suite, reads, rounds, counted=False)
-    release = _run(QEMU / "fetch.sh", suite).splitlines()[-1]
+    release = _run(QEMU / "fetch.sh", "--tools", suite).splitlines()[-1]
+    with tempfile.TemporaryDirectory(prefix="streamsched-nullblk-") as name:
+        modules = Path(name)
+        _run(QEMU / "build.sh", suite, modules)
+        counted = measure(suite, reads, rounds, modules, counted=True)
+        timed = measure(suite, reads, rounds, modules, counted=False)
     text = HEAD.format(reads=reads, release=release, rounds=rounds, warm=WARM)
     for cell in CELLS:
         queues, load, kind = cell
@@ -183,7 +184,7 @@ def write(arguments: Sequence[str]) -> None:
     parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
     parser.add_argument("--reads", type=int, default=20_000, help="of each load and scheduler")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--suite", default="sid", help="Debian's, whose kernel it is")
+    parser.add_argument("--suite", choices=("bookworm", "trixie", "sid"), default="sid")
     options = parser.parse_args(arguments)
     text = table(options.suite, options.reads, options.rounds)
     if options.to:
