@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks nullblk-table install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
+	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
@@ -88,6 +89,10 @@ comparison: $(STAMP)-package
 
 yardsticks: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.yardsticks
+
+nullblk-table: $(STAMP)-package
+	@tools/setup.sh stock
+	@$(BIN)/python -P bench/nullblk.py --to docs/results/nullblk.md
 
 deb:
 	@kernel/dkms/deb.sh

@@ -3,11 +3,11 @@
 
     python bench/nullblk.py --to docs/results/nullblk.md     make nullblk-table
 
-Debian's newest kernel runs under qemu's software emulation, twice (kernel/qemu/boot.sh). In the
-first boot there is one processor, and its clock counts instructions: those of all that ran, less
-those of a shorter run, are what a read costs. In the second boot two processors run at the same
-time and the clock is the real one. In each round every scheduler has each load once, in turn
-forwards and backwards. Root is needed, and what tools/setup.sh stock-all sets up.
+Debian's newest kernel runs under qemu's software emulation on one processor, whose clock counts
+instructions, one a nanosecond (kernel/qemu/boot.sh --counted), so that nothing else on this machine
+changes a figure. What all tasks ran for, less what they ran for with fewer reads, is what a read
+costs. In each round every scheduler has each load once, in turn forwards and backwards. Root is
+needed, and what tools/setup.sh stock-all sets up.
 """
 
 from __future__ import annotations
@@ -119,19 +119,18 @@ def rounds_in(said: str, rounds: int) -> dict[Cell, list[tuple[float, float]]]:
     return cells
 
 
-def measure(
-    suite: str, reads: int, rounds: int, modules: Path, *, counted: bool
-) -> dict[Cell, list[tuple[float, float]]]:
+def measure(suite: str, reads: int, rounds: int) -> dict[Cell, list[tuple[float, float]]]:
     """One boot."""
-    machine = ("--counted",) if counted else ()
-    # The device has no more hardware queues than there could be processors.
-    processors = "1,maxcpus=4" if counted else "2,maxcpus=4"
-    path = modules / "script"
-    path.write_text(script(reads, rounds))
-    limits = ("--start", "1800", "--timeout", "14400", "--share", modules)
-    return rounds_in(
-        _run(QEMU / "boot.sh", *machine, *limits, suite, path, "-smp", processors), rounds
-    )
+    with tempfile.TemporaryDirectory(prefix="streamsched-nullblk-") as name:
+        share = Path(name)
+        _run(QEMU / "build.sh", suite, share)
+        path = share / "script"
+        path.write_text(script(reads, rounds))
+        limits = ("--start", "1800", "--timeout", "14400", "--share", share)
+        # The device has no more hardware queues than there could be processors.
+        more = ("-smp", "1,maxcpus=4")
+        said = _run(QEMU / "boot.sh", "--counted", *limits, suite, path, *more)
+    return rounds_in(said, rounds)
 
 
 def _spread(values: Sequence[float], form: str) -> str:
@@ -144,14 +143,16 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 
 Written by `make nullblk-table`; do not edit. fio reads {reads:,} times 4 KiB from null_blk, on Linux
 {release} under qemu without KVM, in {rounds} rounds: the median, and the least to the most.
+There is one processor, and its clock counts instructions, one a nanosecond. What caches, memory and
+a lock that several processors want cost is not in the figures.
 
-- *instructions* are those per read on one processor, by a clock that counts them, of fio and the
-  kernel together. What caches and memory cost is not in them, nor time without work.
-- *reads/s* are as a part of mq-deadline's in the same round, on two processors at once, by the
-  real clock: emulated ones, so only large differences mean something.
-- At depth 32 each job sends 16 at a time. Schedulers are measured when they know the device:
-  {warm:,} reads of the same kind go before. *stream, a disk's curve* believes that seeks take what it
-  assumes of a disk at first, and waits: its reads/s say how much.
+- *instructions* are those per read, of fio and the kernel together, without what passes while
+  nobody works. *over mq-deadline* is their ratio.
+- *reads/s* are a part of mq-deadline's in the same round, with what passes while nobody works.
+- At depth 32 each job sends 16 at a time, so that reads in sequence are merged.
+- Schedulers are measured when they know the device: {warm:,} reads of the same kind go before.
+  *stream, a disk's curve* goes on believing that seeks take what it assumes of a disk at first.
+  Then the head waits, as it would on a disk.
 
 | queues | load | scheduler | instructions | rounds | over mq-deadline | reads/s | rounds |
 |---:|---|---|---:|---:|---:|---:|---:|
@@ -161,20 +162,15 @@ Written by `make nullblk-table`; do not edit. fio reads {reads:,} times 4 KiB fr
 def table(suite: str, reads: int, rounds: int) -> str:
     """The whole document."""
     release = _run(QEMU / "fetch.sh", "--tools", suite).splitlines()[-1]
-    with tempfile.TemporaryDirectory(prefix="streamsched-nullblk-") as name:
-        modules = Path(name)
-        _run(QEMU / "build.sh", suite, modules)
-        counted = measure(suite, reads, rounds, modules, counted=True)
-        timed = measure(suite, reads, rounds, modules, counted=False)
+    took = measure(suite, reads, rounds)
     text = HEAD.format(reads=reads, release=release, rounds=rounds, warm=WARM)
     for cell in CELLS:
         queues, load, kind = cell
-        base = (queues, load, BASE)
-        cost = [ns / reads for ns, _ in counted[cell]]
-        over = statistics.median(cost) / statistics.median(ns / reads for ns, _ in counted[base])
-        rate = [one[1] / mine[1] for mine, one in zip(timed[cell], timed[base], strict=True)]
-        figures = f"{_spread(cost, ',.0f')} | {over:.2f} | {_spread(rate, '.2f')}"
-        text += f"| {queues} | {load} | {kind} | {figures} |\n"
+        pairs = list(zip(took[cell], took[queues, load, BASE], strict=True))
+        cost = _spread([mine[0] / reads for mine, _ in pairs], ",.0f")
+        over = statistics.median(mine[0] / base[0] for mine, base in pairs)
+        rate = _spread([base[1] / mine[1] for mine, base in pairs], ".2f")
+        text += f"| {queues} | {load} | {kind} | {cost} | {over:.2f} | {rate} |\n"
     return text
 
 
@@ -182,7 +178,7 @@ def write(arguments: Sequence[str]) -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(prog="nullblk", description=__doc__)
     parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
-    parser.add_argument("--reads", type=int, default=20_000, help="of each load and scheduler")
+    parser.add_argument("--reads", type=int, default=10_000, help="of each load and scheduler")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--suite", choices=("bookworm", "trixie", "sid"), default="sid")
     options = parser.parse_args(arguments)
