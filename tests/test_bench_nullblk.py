@@ -64,7 +64,9 @@ def test_the_command_writes_its_table(tmp_path: Path) -> None:
     if "is missing" in done.stderr or "must run as root" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
-    rows = [line.split(" | ") for line in output.read_text().splitlines() if line[:3] in ("| 1", "| 4")]
+    rows = [
+        line.split(" | ") for line in output.read_text().splitlines() if line[:3] in ("| 1", "| 4")
+    ]
     assert len(rows) == len(nullblk.CELLS)
     costs = {tuple(row[:3]): int(row[3].replace(",", "")) for row in rows}
     for (queues, load, kind), cost in costs.items():
