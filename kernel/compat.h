@@ -129,6 +129,34 @@ static inline void compat_elevator_unlock(struct request_queue *q)
 #endif
 }
 
+/*
+ * Has the disk two actuators, the first of which serves all sectors before
+ * *@second_sector? 6.15: who sets a scheduler does not hold the ranges' lock
+ * any more, and must not wait for it. Where they change at that moment, as when
+ * a drive gets other firmware, it is a disk with one.
+ */
+static inline bool compat_two_ranges(struct request_queue *q,
+				     u64 *second_sector)
+{
+	const struct blk_independent_access_range *range;
+	struct gendisk *disk = q->disk;
+	bool two = false;
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	if (!mutex_trylock(&q->sysfs_lock))
+		return false;
+#endif
+	if (disk && disk->ia_ranges && disk->ia_ranges->nr_ia_ranges == 2) {
+		range = disk->ia_ranges->ia_range;
+		*second_sector = range[1].sector;
+		two = !range[0].sector && range[1].sector;
+	}
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+	mutex_unlock(&q->sysfs_lock);
+#endif
+	return two;
+}
+
 /* Whether another request or bio may be joined to @rq. */
 static inline bool compat_rq_mergeable(const struct request *rq)
 {

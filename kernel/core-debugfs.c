@@ -14,35 +14,43 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-static const char *const class_name[IOSCHED_CLASSES] = {
-	[IOSCHED_CLASS_RT] = "rt",
-	[IOSCHED_CLASS_BE] = "be",
-	[IOSCHED_CLASS_IDLE] = "idle",
+/* Those of the second actuator have a number. */
+static const char *const class_name[IOSCHED_HEADS][IOSCHED_CLASSES] = {
+	{ "rt", "be", "idle" },
+	{ "rt2", "be2", "idle2" },
 };
+
+static const char *name_of(const struct iosched_data *sd,
+			   const struct iosched_class_data *class)
+{
+	u32 head = class >= sd->head[1].class;
+
+	return class_name[head][class - sd->head[head].class];
+}
 
 static void show_counters(struct iosched_data *sd, struct seq_file *m)
 {
 	bool plain = false;
-	int i;
 
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
+	iosched_for_each_class(sd, class) {
 		struct ss_counters counters;
 		u32 pending, in_flight;
 		unsigned long irq;
 
 		spin_lock_irqsave(&sd->lock, irq);
-		counters = sd->class[i].sched->counters;
-		pending = sd->class[i].sched->nr_pending;
-		in_flight = sd->class[i].sched->nr_in_flight;
-		plain = sd->class[i].sched->nr_policies == 1;
+		counters = class->sched->counters;
+		pending = class->sched->nr_pending;
+		in_flight = class->sched->nr_in_flight;
+		plain = class->sched->nr_policies == 1;
 		spin_unlock_irqrestore(&sd->lock, irq);
 		seq_printf(
 			m,
 			"%s: pending %u in_flight %u arrivals %llu dispatches %llu completions %llu merges %llu removals %llu seeks %llu waits %llu hits %llu timeouts %llu second_chances %llu slices_ended %llu expired %llu idle_ns %llu\n",
-			class_name[i], pending, in_flight, counters.arrivals,
-			counters.dispatches, counters.completions,
-			counters.merges, counters.removals, counters.seeks,
-			counters.waits, counters.hits, counters.timeouts,
+			name_of(sd, class), pending, in_flight,
+			counters.arrivals, counters.dispatches,
+			counters.completions, counters.merges,
+			counters.removals, counters.seeks, counters.waits,
+			counters.hits, counters.timeouts,
 			counters.second_chances, counters.slices_ended,
 			counters.expired, counters.idle_ns);
 	}
@@ -57,17 +65,16 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 static void show_streams(struct iosched_data *sd, struct seq_file *m,
 			 bool established)
 {
-	int i;
 	u32 n;
 
-	for (i = 0; i < IOSCHED_CLASSES; i++)
+	iosched_for_each_class(sd, class)
 		for (n = 0;; n++) {
 			struct ss_stream_info info;
 			unsigned long irq;
 			bool more;
 
 			spin_lock_irqsave(&sd->lock, irq);
-			more = ss_sched_stream_at(sd->class[i].sched, n,
+			more = ss_sched_stream_at(class->sched, n,
 						  iosched_now_ns(), &info);
 			spin_unlock_irqrestore(&sd->lock, irq);
 			if (!more)
@@ -77,7 +84,7 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 			seq_printf(
 				m,
 				"%s: end %llu members %u pending %u paused_us %llu limit_us %llu%s\n",
-				class_name[i], info.end_sector, info.size,
+				name_of(sd, class), info.end_sector, info.size,
 				info.nr_pending, info.paused_ns / 1000,
 				info.limit_ns / 1000, info.turn ? " turn" : "");
 		}
@@ -87,15 +94,15 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 static void show_reasons(struct iosched_data *sd, struct seq_file *m)
 {
 	u64 by[SS_WHYS];
-	int i, why;
+	int why;
 
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
+	iosched_for_each_class(sd, class) {
 		unsigned long irq;
 
 		spin_lock_irqsave(&sd->lock, irq);
-		memcpy(by, sd->class[i].sched->dispatched_by, sizeof(by));
+		memcpy(by, class->sched->dispatched_by, sizeof(by));
 		spin_unlock_irqrestore(&sd->lock, irq);
-		seq_printf(m, "%s:", class_name[i]);
+		seq_printf(m, "%s:", name_of(sd, class));
 		for (why = 0; why < SS_WHYS; why++)
 			seq_printf(m, " %s %llu", ss_why_name[why], by[why]);
 		seq_putc(m, '\n');

@@ -10,6 +10,8 @@
  *   nothing is allocated for a request.
  * - While the head is held the queue says that it has no work, and goes on by
  *   the next arrival, completion or the timer.
+ * - A disk with two actuators is two disks that share the drive's tags: each
+ *   range of sectors has schedulers of its own, which are asked in turn.
  * - Priority classes are strict: one scheduler of core/ for each. A lower class
  *   is asked only when the higher ones have nothing pending or in flight and
  *   their next request is not expected soon (busy_until()). prio_aging_expire
@@ -48,7 +50,19 @@ static struct iosched_rq *slot_of(struct request *rq)
 static struct ss_sched *sched_of(struct iosched_data *sd,
 				 const struct iosched_rq *slot)
 {
-	return sd->class[slot->class].sched;
+	return sd->head[slot->head].class[slot->class].sched;
+}
+
+static struct iosched_head *head_of(struct iosched_data *sd, u64 sector)
+{
+	return &sd->head[sd->nr_heads > 1 && sector >= sd->second_sector ? 1 :
+									   0];
+}
+
+/* Are both of one scheduler of core/? */
+static bool is_together(const struct iosched_rq *a, const struct iosched_rq *b)
+{
+	return a->head == b->head && a->class == b->class;
 }
 
 /* ---- leaving and entering the scheduler ---- */
@@ -157,12 +171,21 @@ static u32 weight_of(const struct iosched_data *sd, struct request *rq)
 	return max_t(u32, weight, 1);
 }
 
+static void count_pending(struct iosched_data *sd,
+			  const struct iosched_rq *slot, s32 more)
+{
+	sd->head[slot->head].nr_pending += more;
+	WRITE_ONCE(sd->nr_pending, sd->nr_pending + more);
+}
+
 static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 			   struct request *rq, u64 now_ns)
 {
 	struct request_queue *q = sd->queue;
+	struct iosched_head *head = head_of(sd, blk_rq_pos(rq));
 	enum req_op op = req_op(rq);
 	struct ss_request *ss = &slot->ss;
+	struct iosched_class_data *class;
 
 	ss->sector = blk_rq_pos(rq);
 	ss->nr_sectors = blk_rq_sectors(rq);
@@ -174,13 +197,15 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	ss->weight = weight_of(sd, rq);
 	slot->rq = rq;
 	slot->class = class_of(req_get_ioprio(rq));
+	slot->head = head - sd->head;
 	slot->state = IOSCHED_RQ_PENDING;
 	slot->epoch = sd->epoch;
-	list_add_tail(&rq->queuelist, &sd->class[slot->class].pending);
-	WRITE_ONCE(sd->nr_pending, sd->nr_pending + 1);
+	class = &head->class[slot->class];
+	list_add_tail(&rq->queuelist, &class->pending);
+	count_pending(sd, slot, 1);
 	if (ss_request_is_awaited(ss))
-		note_think_time(&sd->class[slot->class], now_ns);
-	ss_sched_arrived(sched_of(sd, slot), ss, now_ns);
+		note_think_time(class, now_ns);
+	ss_sched_arrived(class->sched, ss, now_ns);
 	if (compat_rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -278,8 +303,9 @@ static u64 busy_until(const struct iosched_data *sd,
  * A request of a class below @highest that has been put off for too long, or
  * NULL; *@until_ns becomes earlier if one will be before that.
  */
-static struct iosched_rq *aged(struct iosched_data *sd, int highest, u64 now_ns,
-			       u64 *until_ns)
+static struct iosched_rq *aged(const struct iosched_data *sd,
+			       const struct iosched_head *head, int highest,
+			       u64 now_ns, u64 *until_ns)
 {
 	int i;
 
@@ -287,9 +313,9 @@ static struct iosched_rq *aged(struct iosched_data *sd, int highest, u64 now_ns,
 		struct iosched_rq *oldest;
 		u64 due_ns;
 
-		if (list_empty(&sd->class[i].pending))
+		if (list_empty(&head->class[i].pending))
 			continue;
-		oldest = slot_of(list_first_entry(&sd->class[i].pending,
+		oldest = slot_of(list_first_entry(&head->class[i].pending,
 						  struct request, queuelist));
 		due_ns = oldest->ss.arrival_ns + sd->prio_aging_ns;
 		if (now_ns >= due_ns)
@@ -299,9 +325,10 @@ static struct iosched_rq *aged(struct iosched_data *sd, int highest, u64 now_ns,
 	return NULL;
 }
 
-static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
+static struct ss_decision choose_at(struct iosched_data *sd,
+				    const struct iosched_head *head, u64 now_ns)
 {
-	struct iosched_class_data *class = sd->class;
+	const struct iosched_class_data *class = head->class;
 	u64 until_ns = SS_FOREVER, busy_ns = 0;
 	struct ss_decision decision;
 	struct iosched_rq *late;
@@ -318,9 +345,9 @@ static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 	if (i == IOSCHED_CLASSES)
 		return ss_nothing();
 	/* Mostly there is no other class that this one could put off. */
-	if (class[i].sched->nr_pending == sd->nr_pending)
+	if (class[i].sched->nr_pending == head->nr_pending)
 		return ss_sched_choose(class[i].sched, now_ns);
-	late = aged(sd, i, now_ns, &until_ns);
+	late = aged(sd, head, i, now_ns, &until_ns);
 	if (late) {
 		sd->aged++;
 		return ss_dispatch(&late->ss);
@@ -331,6 +358,26 @@ static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 	if (decision.verdict == SS_WAIT)
 		decision.until_ns = min_t(u64, decision.until_ns, until_ns);
 	return decision;
+}
+
+static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
+{
+	u64 until_ns = SS_FOREVER;
+	u32 i;
+
+	for (i = 0; i < sd->nr_heads; i++) {
+		const struct iosched_head *head =
+			&sd->head[(sd->first_head + i) % sd->nr_heads];
+		struct ss_decision decision;
+
+		if (!head->nr_pending)
+			continue;
+		decision = choose_at(sd, head, now_ns);
+		if (decision.verdict == SS_DISPATCH)
+			return decision;
+		until_ns = min_t(u64, until_ns, decision.until_ns);
+	}
+	return ss_wait(until_ns);
 }
 
 static void count_wait(struct iosched_data *sd, const struct ss_request *ss)
@@ -345,10 +392,12 @@ static void count_wait(struct iosched_data *sd, const struct ss_request *ss)
 static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 			    enum ss_why why, u64 now_ns)
 {
+	struct iosched_head *head = &sd->head[slot->head];
 	int i;
 
 	leave_lists(sd, slot->rq);
-	WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
+	count_pending(sd, slot, -1);
+	sd->first_head = slot->head + 1;
 	slot->state = IOSCHED_RQ_IN_FLIGHT;
 	if (sd->queue->nr_hw_queues > 1)
 		sd->sent = slot->rq;
@@ -356,7 +405,7 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 	count_wait(sd, &slot->ss);
 	for (i = 0; i < IOSCHED_CLASSES; i++)
 		if (i != slot->class)
-			ss_sched_head_taken(sd->class[i].sched,
+			ss_sched_head_taken(head->class[i].sched,
 					    ss_request_end(&slot->ss));
 	return slot->rq;
 }
@@ -490,7 +539,9 @@ static void leave_driver(struct request *rq, bool served)
 
 		if (served) {
 			if (ss_request_is_awaited(&slot->ss))
-				sd->class[slot->class].served_ns = now_ns;
+				sd->head[slot->head]
+					.class[slot->class]
+					.served_ns = now_ns;
 			ss_sched_completed(sched, &slot->ss, now_ns);
 		} else {
 			ss_sched_returned(sched, &slot->ss, now_ns);
@@ -541,13 +592,14 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 				 struct bio *bio)
 {
 	struct iosched_data *sd = q->elevator->elevator_data;
+	struct iosched_head *head = head_of(sd, bio->bi_iter.bi_sector);
 	struct ss_request *found;
 	struct request *into;
 
 	if (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE)
 		return ELEVATOR_NO_MERGE;
 	/* The block layer has looked for one to put it behind. */
-	found = ss_sched_find_front(sd->class[class_of(bio->bi_ioprio)].sched,
+	found = ss_sched_find_front(head->class[class_of(bio->bi_ioprio)].sched,
 				    bio_end_sector(bio),
 				    bio_op(bio) == REQ_OP_WRITE ? SS_WRITE :
 								  SS_READ,
@@ -638,13 +690,13 @@ static void iosched_requests_merged(struct request_queue *q, struct request *rq,
 		flags = gone->ss.flags;
 		grow(sd, gone, blk_rq_pos(next), 0, flags);
 		/* Of two of one class the place by age is the older one's. */
-		if (is_pending(slot) && slot->class == gone->class &&
+		if (is_pending(slot) && is_together(slot, gone) &&
 		    gone->ss.arrival_ns < slot->ss.arrival_ns)
 			list_move(&rq->queuelist, &next->queuelist);
 		leave_lists(sd, next);
-		WRITE_ONCE(sd->nr_pending, sd->nr_pending - 1);
+		count_pending(sd, gone, -1);
 		gone->state = IOSCHED_RQ_NEW;
-		if (is_pending(slot) && slot->class == gone->class) {
+		if (is_pending(slot) && is_together(slot, gone)) {
 			grow(sd, slot, blk_rq_pos(rq), blk_rq_pos(next),
 			     slot->ss.flags);
 			ss_sched_joined(sched_of(sd, slot), &slot->ss,
@@ -697,11 +749,14 @@ static struct request *iosched_next_request(struct request_queue *q,
 
 /* ---- the queue's life ---- */
 
+/* So many schedulers of core/ there are at most. */
+#define MAX_SCHEDS (IOSCHED_HEADS * IOSCHED_CLASSES)
+
 static void free_scheds(struct ss_sched **sched)
 {
 	int i;
 
-	for (i = 0; i < IOSCHED_CLASSES; i++)
+	for (i = 0; i < MAX_SCHEDS; i++)
 		kvfree(sched[i]);
 }
 
@@ -710,14 +765,14 @@ static u64 span_sectors(const struct iosched_data *sd)
 	u64 span = sd->queue->disk ? get_capacity(sd->queue->disk) : 0;
 
 	/* Not known yet: as good as any, the curve is learned. */
-	return span ? span : 1ULL << 31;
+	return span ? div_u64(span, sd->nr_heads) : 1ULL << 31;
 }
 
 /* Take over what the old scheduler knows and has pending. */
-static void take_over(struct iosched_data *sd, int class,
+static void take_over(struct iosched_data *sd, struct iosched_class_data *class,
 		      struct ss_sched *fresh)
 {
-	struct ss_sched *old = sd->class[class].sched;
+	struct ss_sched *old = class->sched;
 	struct request *rq;
 	u64 now_ns = iosched_now_ns();
 
@@ -725,10 +780,10 @@ static void take_over(struct iosched_data *sd, int class,
 		fresh->curve = old->curve;
 		fresh->head_sector = old->head_sector;
 	}
-	sd->class[class].sched = fresh;
+	class->sched = fresh;
 	if (sd->begin)
 		sd->begin(sd, fresh, now_ns);
-	list_for_each_entry(rq, &sd->class[class].pending, queuelist) {
+	list_for_each_entry(rq, &class->pending, queuelist) {
 		struct iosched_rq *slot = slot_of(rq);
 
 		slot->epoch = sd->epoch;
@@ -739,14 +794,15 @@ static void take_over(struct iosched_data *sd, int class,
 int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
 		    size_t why_bytes)
 {
-	struct ss_sched *fresh[IOSCHED_CLASSES] = {};
+	struct ss_sched *fresh[MAX_SCHEDS] = {}, **next = fresh;
 	unsigned long irq;
 	unsigned int noio;
-	int i, ret = 0;
+	u32 i;
+	int ret = 0;
 
 	/* The queue may be frozen: memory must be had without it. */
 	noio = memalloc_noio_save();
-	for (i = 0; i < IOSCHED_CLASSES && !ret; i++) {
+	for (i = 0; i < sd->nr_heads * IOSCHED_CLASSES && !ret; i++) {
 		fresh[i] = kvmalloc(sizeof(*fresh[i]), GFP_KERNEL);
 		ret = fresh[i] ? ss_sched_init(fresh[i], spec, span_sectors(sd),
 					       why, why_bytes) :
@@ -761,11 +817,11 @@ int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
 	}
 	spin_lock_irqsave(&sd->lock, irq);
 	sd->epoch++;
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
-		struct ss_sched *old = sd->class[i].sched;
+	iosched_for_each_class(sd, class) {
+		struct ss_sched *old = class->sched;
 
-		take_over(sd, i, fresh[i]);
-		fresh[i] = old;
+		take_over(sd, class, *next);
+		*next++ = old;
 	}
 	WRITE_ONCE(sd->waiting, false);
 	spin_unlock_irqrestore(&sd->lock, irq);
@@ -775,12 +831,12 @@ int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
 
 void iosched_prepare(struct iosched_data *sd, struct request_queue *q)
 {
-	int i;
-
 	sd->queue = q;
 	spin_lock_init(&sd->lock);
-	for (i = 0; i < IOSCHED_CLASSES; i++)
-		INIT_LIST_HEAD(&sd->class[i].pending);
+	sd->nr_heads = IOSCHED_HEADS;
+	iosched_for_each_class(sd, class)
+		INIT_LIST_HEAD(&class->pending);
+	sd->nr_heads = 1;
 	INIT_LIST_HEAD(&sd->apart);
 	sd->timer_ns = SS_FOREVER;
 	compat_hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,
@@ -799,14 +855,12 @@ void iosched_start(struct elevator_queue *eq, struct iosched_data *sd)
 
 void iosched_stop(struct iosched_data *sd)
 {
-	int i;
-
 	hrtimer_cancel(&sd->timer);
 	WARN_ON_ONCE(!list_empty(&sd->apart));
 	WARN_ON_ONCE(sd->nr_pending);
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
-		WARN_ON_ONCE(!list_empty(&sd->class[i].pending));
-		kvfree(sd->class[i].sched);
+	iosched_for_each_class(sd, class) {
+		WARN_ON_ONCE(!list_empty(&class->pending));
+		kvfree(class->sched);
 	}
 }
 

@@ -5,7 +5,8 @@
  *
  * One struct iosched_data for each request queue that uses such a scheduler,
  * the first part of the module's own. It holds a scheduler of core/ for each
- * I/O priority class, and the lock under which all of them are called.
+ * I/O priority class of each actuator, and the lock under which all of them are
+ * called.
  */
 #ifndef CORE_IOSCHED_H
 #define CORE_IOSCHED_H
@@ -26,6 +27,9 @@ enum iosched_class {
 	IOSCHED_CLASSES
 };
 
+/* Actuators of one disk, each of which serves a range of its sectors. */
+#define IOSCHED_HEADS 2
+
 /* Waits from arrival to dispatch, by powers of two from 64 us on. */
 #define IOSCHED_WAITS 18
 #define IOSCHED_WAITS_SHIFT 16
@@ -43,6 +47,7 @@ struct iosched_rq {
 	struct request *rq;
 	u8 state; /* enum iosched_rq_state */
 	u8 class; /* enum iosched_class */
+	u8 head; /* the actuator's number */
 	u32 epoch; /* of the schedulers that know it */
 };
 
@@ -59,12 +64,21 @@ struct iosched_class_data {
 	u64 think_ns; /* from such a completion to the next sync request */
 };
 
+/* An actuator: what others do neither delays it nor moves its head. */
+struct iosched_head {
+	struct iosched_class_data class[IOSCHED_CLASSES];
+	u32 nr_pending; /* in all classes */
+};
+
 struct iosched_data {
 	struct request_queue *queue;
 	spinlock_t lock; /* taken with interrupts off */
-	struct iosched_class_data class[IOSCHED_CLASSES];
+	struct iosched_head head[IOSCHED_HEADS];
+	u32 nr_heads;
+	u32 first_head; /* is asked first: they share the drive's tags */
+	u64 second_sector; /* where the second actuator's range begins */
 	struct list_head apart; /* requests to be sent first */
-	u32 nr_pending; /* in all classes */
+	u32 nr_pending; /* at all actuators */
 	u32 epoch; /* counts restarts; what was sent before is not known */
 
 	/* Who sent @rq, or SS_OWNER_NONE. Optional. */
@@ -108,10 +122,25 @@ static inline u64 iosched_now_ns(void)
 	return ktime_get_ns();
 }
 
+/* All classes of all actuators of @sd; the loop cannot be left by break. */
+#define iosched_for_each_class(sd, one)                                        \
+	for (u32 head_ = 0; head_ < (sd)->nr_heads; head_++)                   \
+		for (struct iosched_class_data *one = (sd)->head[head_].class; \
+		     one < (sd)->head[head_].class + IOSCHED_CLASSES; one++)
+
+/* Of the first actuator, and requests without a priority. */
+static inline struct ss_sched *iosched_usual(const struct iosched_data *sd)
+{
+	return sd->head[0].class[IOSCHED_CLASS_BE].sched;
+}
+
 /* All of an elevator_type's operations but init_sched and exit_sched. */
 extern const struct elevator_mq_ops iosched_ops;
 
-/* Empty and zeroed @sd becomes that of @q: before the first restart. */
+/*
+ * Empty and zeroed @sd becomes that of @q, with one actuator: before the first
+ * restart, up to which there may be made two of it.
+ */
 void iosched_prepare(struct iosched_data *sd, struct request_queue *q);
 
 /*

@@ -44,11 +44,10 @@ static void historic_exit_icq(struct io_cq *icq)
 	struct historic_icq *ours = container_of(icq, struct historic_icq, icq);
 	struct iosched_data *sd = icq->q->elevator->elevator_data;
 	unsigned long irq;
-	int i;
 
 	spin_lock_irqsave(&sd->lock, irq);
-	for (i = 0; i < IOSCHED_CLASSES; i++)
-		ss_sched_owner_gone(sd->class[i].sched, ours->owner,
+	iosched_for_each_class(sd, class)
+		ss_sched_owner_gone(class->sched, ours->owner,
 				    iosched_now_ns());
 	/* It may have been waited for. */
 	iosched_kick_locked(sd);

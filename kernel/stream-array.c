@@ -162,8 +162,7 @@ static int enter_core(struct stream_data *sd, char *why)
 	if (ss_array_has_mirrors(&sd->array->core->geometry))
 		return 0;
 	return ss_array_attach(sd->array->core, sd->array_index,
-			       sd->io.class[IOSCHED_CLASS_BE].sched, why,
-			       WHY_BYTES);
+			       iosched_usual(&sd->io), why, WHY_BYTES);
 }
 
 /* May @sd be member @i? Else -EINVAL or -EBUSY and a sentence in @why. */
@@ -184,6 +183,13 @@ static int check_member(const struct stream_array *array, u32 i,
 		snprintf(
 			why, WHY_BYTES,
 			"member %u: %s does not rotate; there is no head to bring anywhere",
+			i, sd->io.queue->disk->disk_name);
+		return -EINVAL;
+	}
+	if (sd->io.nr_heads > 1) {
+		snprintf(
+			why, WHY_BYTES,
+			"member %u: %s has two actuators; arrays of such disks are not coordinated",
 			i, sd->io.queue->disk->disk_name);
 		return -EINVAL;
 	}

@@ -65,7 +65,7 @@ static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 	if (io->seeks_free)
 		sched->curve.learning = false;
 	stream_settings_apply(sd, sched, now_ns);
-	if (sched == io->class[IOSCHED_CLASS_BE].sched)
+	if (sched == iosched_usual(io))
 		stream_array_renew(sd);
 }
 
@@ -101,6 +101,8 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		return -ENOMEM;
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
+	if (compat_two_ranges(q, &sd->io.second_sector))
+		sd->io.nr_heads = 2;
 	stream_weights_begin(sd);
 	stream_settings_default(sd);
 	/* Where positioning is free, waiting for it never pays. */

@@ -228,7 +228,6 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 	char word[32], why[160];
 	unsigned long irq;
 	u64 value;
-	int c;
 
 	if (copy_word(word, sizeof(word), page, count) ||
 	    parse_value(row, word, &value)) {
@@ -244,9 +243,9 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 	}
 	spin_lock_irqsave(&sd->io.lock, irq);
 	WRITE_ONCE(sd->setting[i], value);
-	for (c = 0; c < IOSCHED_CLASSES; c++)
-		ss_sched_tune(sd->io.class[c].sched, row->name, value,
-			      iosched_now_ns(), why, sizeof(why));
+	iosched_for_each_class(&sd->io, class)
+		ss_sched_tune(class->sched, row->name, value, iosched_now_ns(),
+			      why, sizeof(why));
 	spin_unlock_irqrestore(&sd->io.lock, irq);
 	iosched_kick(&sd->io);
 	return count;
@@ -408,7 +407,7 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 	if (!curve)
 		return -ENOMEM;
 	spin_lock_irqsave(&sd->io.lock, irq);
-	*curve = sd->io.class[IOSCHED_CLASS_BE].sched->curve;
+	*curve = iosched_usual(&sd->io)->curve;
 	spin_unlock_irqrestore(&sd->io.lock, irq);
 	for (i = 0; i < curve->nr_points; i++)
 		at += sysfs_emit_at(page, at, "%s%llu:%llu", i ? " " : "",
@@ -458,11 +457,10 @@ static void set_curve(struct stream_data *sd,
 		      const struct ss_curve_point *point, int nr)
 {
 	unsigned long irq;
-	int i;
 
 	spin_lock_irqsave(&sd->io.lock, irq);
-	for (i = 0; i < IOSCHED_CLASSES; i++) {
-		struct ss_curve *curve = &sd->io.class[i].sched->curve;
+	iosched_for_each_class(&sd->io, class) {
+		struct ss_curve *curve = &class->sched->curve;
 
 		if (nr)
 			ss_curve_set(curve, point, nr, curve->span_sectors);

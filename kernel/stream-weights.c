@@ -3,8 +3,9 @@
  * stream: weights of cgroups, in /sys/block/DISK/queue/iosched/cgroup_weights.
  *
  * A request tells its cgroup also where nobody knows its process any more: loop
- * devices, device mapper and md hand that on. It has the weight of the nearest
- * of its cgroups that has one here.
+ * devices, device mapper and md hand that on. The weights of its cgroups that
+ * have one here multiply: who weighs half in a group that weighs double weighs
+ * as much as others.
  */
 #include "stream-iosched.h"
 
@@ -25,6 +26,7 @@ static u32 weight_of(const struct iosched_data *io, const struct request *rq)
 	const struct stream_data *sd = container_of(io, struct stream_data, io);
 	struct cgroup_subsys_state *css;
 	struct cgroup *cgroup;
+	u64 percent = USUAL;
 	u32 i;
 
 	if (!sd->nr_weights || !rq->bio)
@@ -34,8 +36,9 @@ static u32 weight_of(const struct iosched_data *io, const struct request *rq)
 	     cgroup = cgroup_parent(cgroup))
 		for (i = 0; i < sd->nr_weights; i++)
 			if (sd->weight[i].cgroup == cgroup)
-				return sd->weight[i].percent;
-	return USUAL;
+				percent = div_u64(
+					percent * sd->weight[i].percent, USUAL);
+	return clamp_t(u64, percent, 1, MOST);
 }
 
 static bool is_gone(const struct cgroup *cgroup)

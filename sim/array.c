@@ -19,7 +19,6 @@
  */
 #include "internal.h"
 #include "../core/array/mirror.h"
-#include "../core/policies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +166,7 @@ static u64 md_distance(const struct sim *sim,
 {
 	const struct sim_array *array = sim->array;
 	const struct sim_disk *disk = &sim->disk[place->member];
-	bool idle = !disk->sched.nr_pending && !disk->sched.nr_in_flight;
+	bool idle = !disk->sched[0].nr_pending && !disk->sched[0].nr_in_flight;
 	u64 distance = distance_to(array, place);
 
 	/* RAID 1 goes on where a head is, before it asks who is idle. */
@@ -185,7 +184,7 @@ static bool is_balanced(const struct sim *sim)
 {
 	return sim->array->coordinated &&
 	       ss_array_has_mirrors(&sim->array->geometry) &&
-	       sim->disk[0].sched.policy[0].ops == &ss_stream_ops;
+	       sim->disk[0].sched[0].policy[0].ops == &ss_stream_ops;
 }
 
 /* RAID 1 and 10: which copy. */
@@ -206,8 +205,8 @@ static u32 choose_copy(const struct sim *sim, u64 sector, u64 length)
 		disk = &sim->disk[place.member];
 		mirror[copy] = (struct ss_mirror){
 			.usable = !disk->failed,
-			.nr_requests = disk->sched.nr_pending +
-				       disk->sched.nr_in_flight,
+			.nr_requests = disk->sched[0].nr_pending +
+				       disk->sched[0].nr_in_flight,
 			.distance = distance_to(array, &place),
 		};
 		if (disk->failed)
@@ -447,12 +446,13 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 		if (i != array->failed &&
 		    !ss_array_has_mirrors(&array->geometry))
 			ss_array_attach(&array->coordinator, i,
-					&sim->disk[i].sched, why, sizeof(why));
+					&sim->disk[i].sched[0], why,
+					sizeof(why));
 }
 
 void sim_array_leave(struct sim *sim, struct sim_disk *disk)
 {
-	if (disk->sched.coordinator)
+	if (disk->sched[0].coordinator)
 		ss_array_detach(&sim->array->coordinator,
 				(u32)(disk - sim->disk), sim->now_ns);
 }
@@ -464,7 +464,7 @@ void sim_array_join(struct sim *sim, struct sim_disk *disk)
 	if (sim->array && sim->array->coordinated && !disk->failed &&
 	    !ss_array_has_mirrors(&sim->array->geometry))
 		ss_array_attach(&sim->array->coordinator,
-				(u32)(disk - sim->disk), &disk->sched, why,
+				(u32)(disk - sim->disk), &disk->sched[0], why,
 				sizeof(why));
 }
 

@@ -116,17 +116,34 @@ static void append(struct sim_bio **first, struct sim_bio **last,
 	*last = bio;
 }
 
+static struct ss_sched *sched_at(struct sim_disk *disk, u64 sector)
+{
+	u64 half = disk->drive->params.capacity_sectors / SIM_HEADS;
+
+	return &disk->sched[disk->nr_heads > 1 && sector >= half ? 1 : 0];
+}
+
+u32 sim_block_pending(const struct sim_disk *disk)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < disk->nr_heads; i++)
+		nr += disk->sched[i].nr_pending;
+	return nr;
+}
+
 /* Join @request with pending ones that it now touches. */
 static void join(struct sim *sim, struct sim_disk *disk,
 		 struct sim_request *request)
 {
+	struct ss_sched *sched = sched_at(disk, request->rq.sector);
 	struct ss_request *next;
 
-	while ((next = ss_sched_find_join(&disk->sched, &request->rq,
+	while ((next = ss_sched_find_join(sched, &request->rq,
 					  sim->config.max_request_sectors))) {
 		struct sim_request *other = request_of(next);
 
-		ss_sched_joined(&disk->sched, &request->rq, next, sim->now_ns);
+		ss_sched_joined(sched, &request->rq, next, sim->now_ns);
 		request->last_bio->next = other->first_bio;
 		request->last_bio = other->last_bio;
 		disk->held_requests[next->direction]--;
@@ -147,21 +164,22 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 		.weight = weight_of(sim, bio->job),
 	};
 	struct sim_disk *disk = &sim->disk[bio->disk];
+	struct ss_sched *sched = sched_at(disk, bio->sector);
 	struct sim_request *request;
 
 	disk->ask = true;
-	into = ss_sched_find_same(&disk->sched, &probe);
+	into = ss_sched_find_same(sched, &probe);
 	if (into) {
 		request = request_of(into);
 		append(&request->first_bio, &request->last_bio, bio);
-		ss_sched_shared(&disk->sched, into, sim->now_ns);
+		ss_sched_shared(sched, into, sim->now_ns);
 		return;
 	}
-	if (ss_sched_find_merge(&disk->sched, &probe,
-				sim->config.max_request_sectors, &into)) {
+	if (ss_sched_find_merge(sched, &probe, sim->config.max_request_sectors,
+				&into)) {
 		request = request_of(into);
 		append(&request->first_bio, &request->last_bio, bio);
-		ss_sched_merged(&disk->sched, into, &probe, sim->now_ns);
+		ss_sched_merged(sched, into, &probe, sim->now_ns);
 		join(sim, disk, request);
 		return;
 	}
@@ -177,9 +195,9 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 	append(&request->first_bio, &request->last_bio, bio);
 	disk->held_requests[bio->direction]++;
 	list_add_tail(&request->pending_node, &disk->pending);
-	ss_sched_arrived(&disk->sched, &request->rq, sim->now_ns);
-	if (disk->sched.nr_pending > sim->max_pending)
-		sim->max_pending = disk->sched.nr_pending;
+	ss_sched_arrived(sched, &request->rq, sim->now_ns);
+	sim->max_pending = max_t(u32, sim->max_pending,
+				 sim_block_pending(disk));
 }
 
 void sim_submit(struct sim *sim, struct sim_bio *bio)
@@ -252,11 +270,32 @@ static void to_disk(struct sim *sim, struct sim_disk *disk,
 	hdd_drive_submit(disk->drive, &request->cmd, sim->now_ns);
 }
 
+/* Of several schedulers each has its turn to fill the disk's queue. */
+static struct ss_decision choose(const struct sim *sim, struct sim_disk *disk)
+{
+	u64 until_ns = SS_FOREVER;
+	u32 i;
+
+	for (i = 0; i < disk->nr_heads; i++) {
+		u32 head = (disk->first_head + i) % disk->nr_heads;
+		struct ss_decision decision = ss_sched_choose(
+			&disk->sched[head], sim->now_ns);
+
+		if (decision.verdict == SS_DISPATCH) {
+			disk->first_head = head + 1;
+			return decision;
+		}
+		if (decision.verdict == SS_WAIT)
+			until_ns = min_t(u64, until_ns, decision.until_ns);
+	}
+	return ss_wait(until_ns);
+}
+
 /* Fill the disk's queue with what the scheduler chooses. */
 void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
 	disk->wake_ns = U64_MAX;
-	if (disk->sched.coordinator)
+	if (disk->sched[0].coordinator)
 		sim_array_place(sim, disk);
 	disk->ask = false;
 	while (!hdd_drive_full(disk->drive)) {
@@ -274,16 +313,15 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 			to_disk(sim, disk, request);
 			continue;
 		}
-		decision = ss_sched_choose(&disk->sched, sim->now_ns);
-		if (decision.verdict == SS_WAIT &&
-		    decision.until_ns != SS_FOREVER)
+		decision = choose(sim, disk);
+		if (decision.verdict != SS_DISPATCH) {
 			disk->wake_ns = decision.until_ns;
-		if (decision.verdict != SS_DISPATCH)
 			return;
+		}
 		request = request_of(decision.rq);
 		list_del_init(&request->pending_node);
-		ss_sched_dispatched(&disk->sched, decision.rq, decision.why,
-				    sim->now_ns);
+		ss_sched_dispatched(sched_at(disk, decision.rq->sector),
+				    decision.rq, decision.why, sim->now_ns);
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :
@@ -358,17 +396,23 @@ static void note(struct sim *sim, struct sim_disk *disk,
 static void note_flush(const struct sim *sim, struct sim_disk *disk,
 		       const struct hdd_cmd *flush)
 {
-	u64 from = disk->sched.idle_since_ns;
+	bool idle = false;
+	u32 i;
 
-	if (from == SS_FOREVER)
-		return;
-	if (from < flush->submit_ns)
-		from = flush->submit_ns;
-	if (from < disk->flush_counted_ns)
-		from = disk->flush_counted_ns;
-	if (from < sim->now_ns)
-		disk->flush_idle_ns += sim->now_ns - from;
-	disk->flush_counted_ns = sim->now_ns;
+	for (i = 0; i < disk->nr_heads; i++) {
+		u64 from = disk->sched[i].idle_since_ns;
+
+		if (from == SS_FOREVER)
+			continue;
+		idle = true;
+		from = max_t(u64, from,
+			     max_t(u64, flush->submit_ns,
+				   disk->flush_counted_ns));
+		if (from < sim->now_ns)
+			disk->flush_idle_ns += sim->now_ns - from;
+	}
+	if (idle)
+		disk->flush_counted_ns = sim->now_ns;
 }
 
 static void add_counters(struct ss_counters *sum,
@@ -382,36 +426,79 @@ static void add_counters(struct ss_counters *sum,
 		to[i] += from[i];
 }
 
-/* Once nothing is pending or under way, the scheduler is another one. */
-static void change_when_drained(struct sim *sim, struct sim_disk *disk)
+int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
+		    const char *policy, char *why, u64 why_bytes)
 {
-	struct ss_sched *sched = &disk->sched;
-	const struct ss_curve curve = sched->curve;
-	const u64 head_sector = sched->head_sector;
+	const struct hdd_params *params = &disk->drive->params;
+	u32 i;
+
+	if (ss_sched_init(&disk->sched[0], policy, params->capacity_sectors,
+			  why, why_bytes))
+		return -1;
+	disk->nr_heads = 1;
+	if (params->actuators != SIM_HEADS || sim->nr_disks > 1 ||
+	    disk->sched[0].policy[0].ops != &ss_stream_ops)
+		return 0;
+	disk->nr_heads = SIM_HEADS;
+	for (i = 0; i < SIM_HEADS; i++)
+		if (ss_sched_init(&disk->sched[i], policy,
+				  params->capacity_sectors / SIM_HEADS, why,
+				  why_bytes))
+			return -1;
+	return 0;
+}
+
+/* What was tuned before this scheduler began holds for it, too. */
+static int tune_anew(struct sim *sim, struct ss_sched *sched)
+{
 	char why[256];
 	u32 i;
 
-	if (!disk->next_policy[0] || sched->nr_pending || sched->nr_in_flight)
-		return;
-	add_counters(&disk->past, &sched->counters);
-	sim_array_leave(sim, disk);
-	if (ss_sched_init(sched, disk->next_policy,
-			  disk->drive->params.capacity_sectors, why,
-			  sizeof(why))) {
-		sim_fail(sim, "%s", why);
-		return;
-	}
-	sched->curve = curve;
-	sched->head_sector = head_sector;
-	sched->now_ns = sim->now_ns;
 	for (i = 0; i < sim->nr_tuned; i++) {
 		const struct sim_tuned *tuned = &sim->tuned[i];
 
 		if (ss_sched_tune(sched, tuned->name, tuned->value, sim->now_ns,
-				  why, sizeof(why)) == -ERANGE) {
-			sim_fail(sim, "%s", why);
+				  why, sizeof(why)) == -ERANGE)
+			return sim_fail(sim, "%s", why);
+	}
+	return 0;
+}
+
+static u32 nr_in_flight(const struct sim_disk *disk)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < disk->nr_heads; i++)
+		nr += disk->sched[i].nr_in_flight;
+	return nr;
+}
+
+/* Once nothing is pending or under way, the scheduler is another one. */
+static void change_when_drained(struct sim *sim, struct sim_disk *disk)
+{
+	const struct ss_curve curve = disk->sched[0].curve;
+	const u64 head_sector = disk->sched[0].head_sector;
+	char why[256];
+	u32 i;
+
+	if (!disk->next_policy[0] || sim_block_pending(disk) ||
+	    nr_in_flight(disk))
+		return;
+	for (i = 0; i < disk->nr_heads; i++)
+		add_counters(&disk->past, &disk->sched[i].counters);
+	sim_array_leave(sim, disk);
+	if (sim_block_begin(sim, disk, disk->next_policy, why, sizeof(why))) {
+		sim_fail(sim, "%s", why);
+		return;
+	}
+	for (i = 0; i < disk->nr_heads; i++) {
+		struct ss_sched *sched = &disk->sched[i];
+
+		sched->curve = curve;
+		sched->head_sector = head_sector;
+		sched->now_ns = sim->now_ns;
+		if (tune_anew(sim, sched))
 			return;
-		}
 	}
 	sim_array_join(sim, disk);
 	disk->next_policy[0] = 0;
@@ -443,8 +530,8 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 		struct sim_bio *bio = request->first_bio, *next;
 
 		if (cmd->op != HDD_FLUSH) {
-			ss_sched_completed(&disk->sched, &request->rq,
-					   sim->now_ns);
+			ss_sched_completed(sched_at(disk, request->rq.sector),
+					   &request->rq, sim->now_ns);
 			disk->held_requests[request->rq.direction]--;
 			/* What only places a head counts as nothing. */
 			if (!(request->rq.flags & SS_PLACING))
@@ -479,7 +566,8 @@ struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)
 			&disk->pending, struct sim_request, pending_node);
 
 		list_del_init(&request->pending_node);
-		ss_sched_removed(&disk->sched, &request->rq, sim->now_ns);
+		ss_sched_removed(sched_at(disk, request->rq.sector),
+				 &request->rq, sim->now_ns);
 		disk->held_requests[request->rq.direction]--;
 		for (bio = request->first_bio; bio; bio = next) {
 			next = bio->next;

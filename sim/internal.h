@@ -13,6 +13,7 @@
 #define SIM_INTERNAL_H
 
 #include "../core/array/array.h"
+#include "../core/policies.h"
 #include "../core/sched.h"
 #include "../disk/hdd_drive.h"
 #include "histogram.h"
@@ -56,9 +57,17 @@ struct sim_request {
 	struct sim_request *next_free;
 };
 
+/*
+ * Schedulers of a disk: one, but stream has one for each of two actuators, as
+ * in the kernel. In an array it has one all the same.
+ */
+#define SIM_HEADS 2
+
 /* A disk and its scheduler: all of the storage, or a member of the array. */
 struct sim_disk {
-	struct ss_sched sched;
+	struct ss_sched sched[SIM_HEADS]; /* by actuator */
+	u32 nr_heads; /* so many of them there are */
+	u32 first_head; /* is asked first */
 	struct hdd_drive *drive;
 	bool failed;
 	u64 wake_ns; /* ask the scheduler again then */
@@ -78,6 +87,14 @@ struct sim_disk {
 	struct ss_counters past; /* what schedulers before this one counted */
 };
 
+/* All schedulers there are; the loop cannot be left by break. */
+#define sim_for_each_sched(sim, one)                                           \
+	for (u32 disk_ = 0; disk_ < (sim)->nr_disks; disk_++)                  \
+		for (struct ss_sched *one = (sim)->disk[disk_].sched;          \
+		     one <                                                     \
+		     (sim)->disk[disk_].sched + (sim)->disk[disk_].nr_heads;   \
+		     one++)
+
 struct sim_bio *sim_bio_new(struct sim *sim);
 void sim_bio_free(struct sim *sim, struct sim_bio *bio);
 /* A new bio for the storage: the array's, or the only disk's. */
@@ -90,6 +107,12 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk);
 void sim_block_completions(struct sim *sim, struct sim_disk *disk);
 /* All that waits for @disk is handed back, in order of its arrival. */
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk);
+
+/* @disk begins with @policy; nonzero on failure, with one sentence in @why. */
+int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
+		    const char *policy, char *why, u64 why_bytes);
+/* Requests that wait to be chosen. */
+u32 sim_block_pending(const struct sim_disk *disk);
 
 /* Let nothing new in, and begin with another scheduler when all is done. */
 void sim_block_switch(struct sim *sim, struct sim_disk *disk,

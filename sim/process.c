@@ -244,12 +244,10 @@ static void send_direct(struct sim *sim, struct sim_process *p, u64 position)
 /* The process is gone, as schedulers see it. */
 static void exit_process(struct sim *sim, const struct sim_process *p)
 {
-	u32 i;
-
 	if (sim->config.owners != SIM_OWNERS_PROCESS || p->job.pool)
 		return;
-	for (i = 0; i < sim->nr_disks; i++)
-		ss_sched_owner_gone(&sim->disk[i].sched, p->owner, sim->now_ns);
+	sim_for_each_sched(sim, sched)
+		ss_sched_owner_gone(sched, p->owner, sim->now_ns);
 }
 
 static void leave_barrier(struct sim *sim, struct sim_process *p)

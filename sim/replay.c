@@ -287,7 +287,7 @@ static void closed_send(struct sim *sim, void *context)
 static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
 		       const struct trace_request *rq)
 {
-	const struct ss_curve *curve = &sim->disk[0].sched.curve;
+	const struct ss_curve *curve = &sim->disk[0].sched[0].curve;
 
 	return ss_curve_service_ns(curve, owner->last_end_sector, rq->sector) +
 	       curve->transfer_ps * rq->nr_sectors / 1000;

@@ -101,8 +101,12 @@ int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
 						    time_ns[i] };
 	if (ss_curve_check(point, nr, why, why_bytes))
 		return -1;
-	return ss_curve_set(&one->sched.curve, point, nr,
-			    one->drive->params.capacity_sectors);
+	for (i = 0; i < one->nr_heads; i++)
+		if (ss_curve_set(&one->sched[i].curve, point, nr,
+				 one->drive->params.capacity_sectors /
+					 one->nr_heads))
+			return -1;
+	return 0;
 }
 
 static int check_config(const struct sim_config *config, char *why,
@@ -127,7 +131,8 @@ static void free_disks(struct sim *sim)
 	free(sim->disk);
 }
 
-static int disk_init(struct sim_disk *disk, const struct sim_config *config,
+static int disk_init(const struct sim *sim, struct sim_disk *disk,
+		     const struct sim_config *config,
 		     const struct hdd_params *params, char *why, u64 why_bytes)
 {
 	const char *reason;
@@ -143,8 +148,7 @@ static int disk_init(struct sim_disk *disk, const struct sim_config *config,
 			 config->queue_depth, params->queue_depth);
 		return -1;
 	}
-	if (ss_sched_init(&disk->sched, config->policy,
-			  params->capacity_sectors, why, why_bytes))
+	if (sim_block_begin(sim, disk, config->policy, why, why_bytes))
 		return -1;
 	INIT_LIST_HEAD(&disk->pending);
 	disk->wake_ns = U64_MAX;
@@ -167,7 +171,8 @@ struct sim *sim_new(const struct sim_config *config,
 	if (check_config(config, why, why_bytes))
 		goto fail;
 	for (i = 0; i < nr_disks; i++)
-		if (disk_init(&sim->disk[i], config, disks[i], why, why_bytes))
+		if (disk_init(sim, &sim->disk[i], config, disks[i], why,
+			      why_bytes))
 			goto fail;
 	sim->capacity_sectors = disks[0]->capacity_sectors;
 	if (array) {
@@ -231,11 +236,11 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 	     u64 why_bytes)
 {
 	int error = 0;
-	u32 i;
 
-	for (i = 0; i < sim->nr_disks && !error; i++)
-		error = ss_sched_tune(&sim->disk[i].sched, name, value,
-				      sim->now_ns, why, why_bytes);
+	sim_for_each_sched(sim, sched)
+		error = error ?:
+				ss_sched_tune(sched, name, value, sim->now_ns,
+					      why, why_bytes);
 	if (!error || error == -ENOENT)
 		keep_tuned(sim, name, value);
 	return error;
@@ -244,15 +249,14 @@ int sim_tune(struct sim *sim, const char *name, u64 value, char *why,
 int sim_weigh(struct sim *sim, u64 owner, u64 weight)
 {
 	int error = 0;
-	u32 i;
 
 	if (sim->nr_weights == SIM_MAX_WEIGHTS)
 		return -ENOSPC;
 	sim->weight[sim->nr_weights].owner = owner;
 	sim->weight[sim->nr_weights++].percent = (u32)weight * 100;
 
-	for (i = 0; i < sim->nr_disks && !error; i++)
-		error = ss_sched_weigh(&sim->disk[i].sched, owner, weight);
+	sim_for_each_sched(sim, sched)
+		error = error ?: ss_sched_weigh(sched, owner, weight);
 	return error;
 }
 
@@ -419,7 +423,7 @@ static u32 nr_pending(const struct sim *sim)
 	u32 i, nr = 0;
 
 	for (i = 0; i < sim->nr_disks; i++)
-		nr += sim->disk[i].sched.nr_pending;
+		nr += sim_block_pending(&sim->disk[i]);
 	return nr;
 }
 
@@ -607,13 +611,14 @@ static void sum_up(const struct sim *sim, struct sim_result *result)
 	result->busy_ns = sim->busy_ns;
 	for (i = 0; i < sim->nr_disks; i++) {
 		add_counters(&sim->disk[i].past, result);
-		add_counters(&sim->disk[i].sched.counters, result);
 		result->idle_ns -= sim->disk[i].flush_idle_ns;
 		/* What has gone on since before a ramp's end counts in part. */
 		if (sim->disk[i].busy_from_ns != U64_MAX)
 			result->busy_ns += sim->now_ns -
 					   sim->disk[i].busy_from_ns;
 	}
+	sim_for_each_sched(sim, sched)
+		add_counters(&sched->counters, result);
 	if (sim->array)
 		sim_array_result(sim->array, result);
 }

@@ -54,30 +54,40 @@ class BlockTrace:
     end_ns: int
 
 
+# By first sector, oldest first: length in sectors, and when it came.
+_Waiting = dict[int, list[tuple[int, int]]]
+
+
 class _Arrivals:
     """Bios that are not yet issued, by direction and first sector."""
 
     def __init__(self) -> None:
-        self.waiting: tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]] = ({}, {})
+        self.waiting: tuple[_Waiting, _Waiting] = ({}, {})
 
     def add(self, write: bool, sector: int, sectors: int, ns: int) -> None:
-        # The same place wanted twice at once: the earlier one counts.
-        self.waiting[write].setdefault(sector, (sectors, ns))
+        self.waiting[write].setdefault(sector, []).append((sectors, ns))
 
     def take(self, write: bool, sector: int, sectors: int, ns: int) -> int:
-        """The arrival of the earliest bio in the range; they are no longer waiting."""
+        """The arrival of the earliest bio in the range; they are no longer waiting.
+
+        Of several for one place the latest is taken: an earlier one may have been refused, as one
+        that would not sleep is where no request is free.
+        """
         waiting = self.waiting[write]
-        at, first = sector, ns
-        while at < sector + sectors:
-            found = waiting.pop(at, None)
-            if found is None:
-                # A part of a bio that was split begins where the one before ended.
-                break
-            length, arrived = found
+        at, end, first = sector, sector + sectors, ns
+        while at < end:
+            here = waiting.get(at)
+            if here is None:
+                # Another request for this place has taken it.
+                at = min((begin for begin in waiting if at < begin < end), default=end)
+                continue
+            length, arrived = here.pop()
+            if not here:
+                del waiting[at]
             first = min(first, arrived)
-            if at + length > sector + sectors:
-                rest = at + length - sector - sectors
-                waiting[sector + sectors] = (rest, arrived)
+            # A part of a bio that was split begins where the one before ended.
+            if at + length > end:
+                self.add(write, end, at + length - end, arrived)
             at += length
         return first
 

@@ -17,6 +17,7 @@ from streamsched.errors import StreamschedError, printable
 NO_DISK = re.compile(r"(loop|dm-|md|zram|ram|drbd|bcache|fd|sr)")
 STREAM = "stream"
 LEAST_REQUESTS = 64  # docs/INSTALL.md
+ACTUATORS = 2  # that are scheduled apart: IOSCHED_HEADS
 CONFIGFS = "/sys/kernel/config/stream-array"
 
 
@@ -121,12 +122,12 @@ def check_disks(disks: Sequence[Disk], has_module: bool) -> Iterator[Finding]:
         yield Finding("disk", Level.note, "no disk rotates: stream has no seeks to save here")
     for disk in disks:
         yield _in_use(disk, has_module)
-        if disk.access_ranges > 1 and disk.rotating:
+        if disk.access_ranges > ACTUATORS and disk.rotating:
             yield Finding(
                 "disk",
                 Level.note,
                 f"{disk.name}: {disk.access_ranges} actuators (independent access ranges); "
-                "stream schedules them as one head",
+                "stream schedules more than two as one head",
             )
         if disk.drive_managed:
             yield Finding(

@@ -332,11 +332,13 @@ def test_raid10_readers_gain_from_coordination(layout: str) -> None:
 
 def test_a_tree_is_read_beside_a_streaming_reader() -> None:
     """
-    Neither keeps the other from the array. When those who are no streams had no turn of their own
-    the tree took 90 s.
+    Neither keeps the other from the array, and nobody waits for longer than the target and a slice
+    allow. When those who are no streams had no turn of their own the tree took 90 s; with members
+    apart the streaming reader has 8 MB/s.
     """
     [cell] = arraytable.program_cells(
         "love-2", arraytable.PROGRAMS["love-2"], "raid0", [arraytable.TOGETHER]
     )
     assert cell.seconds < 20
-    assert cell.background_mb_s is not None and cell.background_mb_s > 100
+    assert cell.longest_ms < 1000
+    assert cell.background_mb_s is not None and cell.background_mb_s > 60

@@ -75,7 +75,18 @@ def test_levels_of_priority_are_weights() -> None:
         assert share / sum(shares) == pytest.approx(weight / 7, rel=0.15), shares
 
 
-def test_weights_are_of_the_nearest_cgroup_and_can_be_taken_back() -> None:
+def test_weights_multiply_downwards() -> None:
+    """Of two in a cgroup of twice the usual weight one weighs half, as much as one outside."""
+    shares = three(
+        "echo +io >$C/a/cgroup.subtree_control; mkdir $C/a/x $C/a/y\n"
+        "echo '/a 200' >iosched/cgroup_weights; echo '/a/x 50' >iosched/cgroup_weights",
+        "within $(case $g in a) echo a/x;; b) echo a/y;; c) echo c;; esac)",
+    )
+    for share, weight in zip(shares, [1, 2, 1], strict=True):
+        assert share / sum(shares) == pytest.approx(weight / 4, rel=0.1), shares
+
+
+def test_weights_are_listed_and_can_be_taken_back() -> None:
     result = guest(
         f"{CGROUPS}cd iosched\nW=cgroup_weights\n"
         "cat $W; echo -\n"

@@ -14,7 +14,7 @@ from streamsched.array import parse_array
 from streamsched.diskfile import load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.jobfile import Process, parse_jobs
-from streamsched.simulate import WAKE_NS, Run, Setup, Simulation, check_depth
+from streamsched.simulate import WAKE_NS, Run, Setup, Simulation, check_depth, run_jobs
 
 MS, S = 1_000_000, 1_000_000_000
 KIB, MIB = 1 << 10, 1 << 20
@@ -43,6 +43,19 @@ def test_a_queue_may_be_as_deep_as_the_drives() -> None:
         assert simulation.setup.queue_depth == 254
     with pytest.raises(UsageError, match="queue depth 255: sas takes 1 to 254 commands at once"):
         check_depth(255, [sas])
+
+
+@pytest.mark.parametrize("second", ["12t", "3t"])
+def test_two_actuators_take_turns_apart(second: str) -> None:
+    """Readers in two halves of the disk have twice what those of one half share; the readers wait
+    for the target in one half only. As in the kernel, tests/test_kernel_actuators.py."""
+    disk = load_disk("exos-2x18")
+    text = f"[global]\ndirect=1\nrw=read\nbs=64k\nsize=500m\n[a]\noffset=1t\n[b]\noffset={second}\n"
+    work = parse_jobs(text, capacity_bytes=disk.capacity_sectors * 512, environ={})
+    run = run_jobs(Setup(disk, "stream:deadline", owners="none", queue_depth=32), work)
+    apart = second == "12t"
+    assert run.wait.max < 1 if apart else run.wait.max > 400
+    assert run.mb_s > 400 if apart else 230 < run.mb_s < 280
 
 
 @dataclasses.dataclass
