@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks nullblk-table install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb upstream kernel-table applications-table comparison yardsticks nullblk-table install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make deb      the Debian package streamsched-dkms, in build/"
+	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
@@ -96,6 +97,10 @@ nullblk-table: $(STAMP)-package
 
 deb:
 	@kernel/dkms/deb.sh
+
+upstream: $(STAMP)-dev
+	@tools/setup.sh upstream
+	@$(BIN)/python tools/upstream.py
 
 install: $(STAMP)-package
 

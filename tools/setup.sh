@@ -11,6 +11,7 @@
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
+#   tools/setup.sh upstream what compiles and checks a part of a kernel
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
@@ -123,6 +124,18 @@ setup_lint() {
 	command -v sparse >/dev/null || apt_install sparse || true
 	"$venv/bin/python" tools/check_kernel.py --find >/dev/null ||
 		kernel/qemu/fetch.sh checkpatch >/dev/null || true
+}
+
+# What cannot be had is said by the check that needs it.
+setup_upstream() {
+	local program missing=
+
+	for program in flex bison bc perl xz sparse sphinx-build; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	[ -z "$missing" ] || apt_install flex bison bc perl xz-utils libelf-dev \
+		sparse python3-sphinx ||
+		say "make upstream checks less without these programs:$missing"
 }
 
 # The plugin goes into the virtual environment, where streamsched finds it.
@@ -271,9 +284,10 @@ dev | plots | parquet) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
+upstream) setup_upstream ;;
 rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|fuzz|lint|upstream|nbdkit|rig|applications|stock|stock-all" ;;
 esac
