@@ -56,7 +56,7 @@ device() {
 	cd /sys/block/nullb0/queue
 }
 # Nanoseconds that tasks have run.
-busy() { awk '/^cpu/ { sum += $8 } END { printf "%d\\n", sum }' /proc/schedstat; }
+busy() { awk '/^cpu/ { sum += $8 } END { printf "%.0f\\n", sum }' /proc/schedstat; }
 reads() { # number rw jobs depth batch
 	fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio --thread --bs=4k \\
 		--rw=$2 --numjobs=$3 --size=1g --offset_increment=1g --group_reporting \\
