@@ -43,6 +43,20 @@ class Request:
         return self.complete_ns - self.issue_ns
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bio:
+    """What a process wanted of the disk; times in ns of the trace's clock."""
+
+    sector: int
+    sectors: int
+    write: bool
+    sync: bool
+    pid: int
+    comm: str
+    arrival_ns: int
+    complete_ns: int
+
+
 @dataclasses.dataclass(frozen=True)
 class BlockTrace:
     """All requests in order of issue, and what the disk did meanwhile."""
@@ -143,6 +157,50 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
             idle_since = None
     requests.sort(key=lambda request: request.issue_ns)
     return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)
+
+
+_WHO = re.compile(r"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]")
+
+
+def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
+    """All that was wanted and done, in order of arrival; merged and split as it may have been."""
+    waiting: dict[tuple[bool, int], list[list[int | str | bool]]] = {}
+    done: list[Bio] = []
+    for line in lines:
+        if lost := _LOST.search(line):
+            raise StreamschedError(
+                f"the kernel's trace buffer was too small, {lost[1]} events are lost"
+            )
+        found = LINE.search(line)
+        if not found or (device and found["dev"] != device):
+            continue
+        event, rwbs = found["event"], found["rwbs"]
+        sector, sectors = int(found["sector"]), int(found["sectors"])
+        if not sectors or not ("R" in rwbs or "W" in rwbs) or "D" in rwbs:
+            continue
+        ns = int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
+        write = "W" in rwbs
+        if event == "block_bio_queue":
+            who = _WHO.match(line)
+            waiting.setdefault((write, sector), []).append(
+                [sectors, ns, "S" in rwbs, int(who["pid"]) if who else 0, who["comm"] if who else ""]
+            )
+        elif event == "block_rq_complete":
+            at, end = sector, sector + sectors
+            while at < end:
+                here = waiting.get((write, at))
+                if not here:
+                    at = min((s for w, s in waiting if w == write and at < s < end), default=end)
+                    continue
+                length, arrived, sync, pid, comm = here.pop(0)
+                if not here:
+                    del waiting[write, at]
+                done.append(
+                    Bio(at, length, write, sync, pid, comm, arrived, ns)  # type: ignore[arg-type]
+                )
+                at += length  # type: ignore[operator]
+    done.sort(key=lambda bio: bio.arrival_ns)
+    return done
 
 
 def switch_cost(
