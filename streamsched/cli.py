@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from streamsched import (
     __version__,
@@ -167,6 +168,8 @@ def main() -> None:
     _open_closed()
     _watch_stdout()
     try:
+        if "_STREAMSCHED_COMPLETE" in os.environ:  # a shell asks (packaging/completion)
+            get_completion_inspect_parameters()  # which has typer answer its shells
         if len(sys.argv) == 1:
             sys.argv.append("--help")
         code = app(standalone_mode=False)
