@@ -10,10 +10,10 @@
  * owner's earlier requests, the last one that had completed by the time it
  * came is its parent: it is sent as long after the parent's completion as it
  * was then. If none had completed, it is sent as long after its predecessor
- * was sent. An owner's requests are sent in their order. Where the trace has no completions, a request is taken to have
- * completed after the time that the curve gives it, or at the owner's next
- * arrival if that is earlier; arrivals closer than TOGETHER_NS were sent
- * together.
+ * was sent. An owner's requests are sent in their order. Where the trace has no
+ * completions, a request is taken to have completed after the time that the
+ * curve gives it, or at the owner's next arrival if that is earlier; arrivals
+ * closer than TOGETHER_NS were sent together.
  *
  * Memory is bounded: so many requests are known ahead, so many owners
  * remembered.
