@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from streamsched.errors import StreamschedError
 
@@ -162,43 +162,58 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
 _WHO = re.compile(r"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]")
 
 
+class _Wanted:
+    """Bios that wait for their completion, by direction and first sector."""
+
+    def __init__(self) -> None:
+        self.waiting: tuple[dict[int, list[Bio]], dict[int, list[Bio]]] = ({}, {})
+
+    def add(self, bio: Bio) -> None:
+        self.waiting[bio.write].setdefault(bio.sector, []).append(bio)
+
+    def take(self, write: bool, sector: int, sectors: int, ns: int) -> Iterator[Bio]:
+        """Those that lie in what was completed."""
+        waiting = self.waiting[write]
+        at, end = sector, sector + sectors
+        while at < end:
+            here = waiting.get(at)
+            if here is None:
+                at = min((begin for begin in waiting if at < begin < end), default=end)
+                continue
+            bio = here.pop(0)
+            if not here:
+                del waiting[at]
+            yield dataclasses.replace(bio, complete_ns=ns)
+            at += bio.sectors
+
+
 def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
-    """All that was wanted and done, in order of arrival; merged and split as it may have been."""
-    waiting: dict[tuple[bool, int], list[list[int | str | bool]]] = {}
-    done: list[Bio] = []
+    """All that was wanted and done, in order of arrival.
+
+    @lines of block_bio_queue and block_rq_complete; @device "MAJOR,MINOR", None: the only one. What
+    was split counts as done with its first part.
+    """
+    wanted, done, lost = _Wanted(), list[Bio](), 0
     for line in lines:
-        if lost := _LOST.search(line):
-            raise StreamschedError(
-                f"the kernel's trace buffer was too small, {lost[1]} events are lost"
-            )
+        if gone := _LOST.search(line):
+            lost += int(gone[1])
+            continue
         found = LINE.search(line)
         if not found or (device and found["dev"] != device):
             continue
-        event, rwbs = found["event"], found["rwbs"]
-        sector, sectors = int(found["sector"]), int(found["sectors"])
-        if not sectors or not ("R" in rwbs or "W" in rwbs) or "D" in rwbs:
+        rwbs, sector, sectors = found["rwbs"], int(found["sector"]), int(found["sectors"])
+        if not sectors or not ("R" in rwbs or "W" in rwbs):
             continue
         ns = int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
         write = "W" in rwbs
-        if event == "block_bio_queue":
+        if found["event"] == "block_bio_queue":
             who = _WHO.match(line)
-            waiting.setdefault((write, sector), []).append(
-                [sectors, ns, "S" in rwbs, int(who["pid"]) if who else 0, who["comm"] if who else ""]
-            )
-        elif event == "block_rq_complete":
-            at, end = sector, sector + sectors
-            while at < end:
-                here = waiting.get((write, at))
-                if not here:
-                    at = min((s for w, s in waiting if w == write and at < s < end), default=end)
-                    continue
-                length, arrived, sync, pid, comm = here.pop(0)
-                if not here:
-                    del waiting[write, at]
-                done.append(
-                    Bio(at, length, write, sync, pid, comm, arrived, ns)  # type: ignore[arg-type]
-                )
-                at += length  # type: ignore[operator]
+            pid, comm = (int(who["pid"]), who["comm"]) if who else (0, "?")
+            wanted.add(Bio(sector, sectors, write, "S" in rwbs, pid, comm, ns, ns))
+        elif found["event"] == "block_rq_complete":
+            done += wanted.take(write, sector, sectors, ns)
+    if lost:
+        raise StreamschedError(f"the kernel's trace buffer was too small, {lost} events are lost")
     done.sort(key=lambda bio: bio.arrival_ns)
     return done
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from streamsched.blocktrace import Bio, bios
 from streamsched.cli_options import nr_jobs
 from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError, exit_code_of
-from streamsched.files import Kind, write_whole
+from streamsched.errors import UsageError, exit_code_of
+from streamsched.files import Kind, check_output, write_whole
 from streamsched.kernelhost import FIO_WORK, boot, parse_policies
 from streamsched.predict import Forecast, forecast, observed
 from streamsched.progress import counted
@@ -48,6 +48,8 @@ def job_of(seed: int) -> tuple[str, str]:
         *("filename=${STREAMSCHED_DISK}", "size=36g"),
     ]
     number = dice.choice((1, 2, 2, 3, 3, 4, 4, 6, 8))
+    sizes: tuple[str, ...]
+    depths: tuple[int, ...]
     for index, slot in enumerate(dice.sample(range(12), number)):
         kind = dice.choice(("seq", "seq", "seq", "random", "random", "write", "think"))
         lines += [f"[p{index}]", f"offset={slot * 38}g"]
@@ -150,9 +152,12 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         "range that the forecast gave."
     )
     yield ""
-    yield "| from | to | median error, MB/s | 9 in 10 | holds | median error, p99 | 9 in 10 | holds |"
+    head = "median error, {} | 9 in 10 | holds"
+    yield f"| from | to | {head.format('MB/s')} | {head.format('p99')} |"
     yield "|---|---|---|---|---|---|---|---|"
-    groups = [(f"{a}", f"{b}", [r for r in rows if (r.before, r.after) == (a, b)]) for a, b in PAIRS]
+    groups = [
+        (f"{a}", f"{b}", [r for r in rows if (r.before, r.after) == (a, b)]) for a, b in PAIRS
+    ]
     for before, after, group in [*groups, ("all", "", list(rows))]:
         cells = []
         for index, errors in enumerate(([r.error for r in group], [r.p99_error for r in group])):
@@ -166,8 +171,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     (median, nine), (p99_median, p99_nine) = WANTED
     yield ""
     yield (
-        f"Wanted: {100 * median:.0f} % and {100 * nine:.0f} % of throughput, {100 * p99_median:.0f} "
-        f"% and {100 * p99_nine:.0f} % of the p99, and 9 of 10 within their ranges."
+        f"Wanted: {100 * median:.0f} % and {100 * nine:.0f} % of throughput, "
+        f"{100 * p99_median:.0f} % and {100 * p99_nine:.0f} % of the p99, and 9 of 10 within their "
+        "ranges."
     )
     yield ""
     yield "| job | from | to | said, MB/s | came | error | said, p99 ms | came | error |"
@@ -183,26 +189,25 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def main() -> int:
+def write(arguments: Sequence[str]) -> None:
     """Measure, and write to --to FILE."""
-    arguments = sys.argv[1:]
     if len(arguments) != 2 or arguments[0] != "--to":
-        print("usage: python -P -m streamsched.prediction --to FILE", file=sys.stderr)
-        return 2
-    try:
-        seeds = range(FIRST, FIRST + JOBS)
-        rows: list[Row] = []
-        with ProcessPoolExecutor(nr_jobs(0)) as pool, counted() as progress:
-            task = progress.add_task("jobs", total=len(seeds))
-            for part in pool.map(rows_of, seeds):
-                rows += part
-                progress.advance(task)
-        write_whole(Path(arguments[1]), "\n".join(table(rows)) + "\n", Kind.DOCUMENT)
-    except StreamschedError as error:
-        print(f"streamsched: {error}", file=sys.stderr)
-        return exit_code_of(error)
-    return 0
+        raise UsageError("write --to FILE, as in --to docs/results/prediction.md")
+    to = Path(arguments[1])
+    check_output(to, Kind.DOCUMENT)
+    rows: list[Row] = []
+    with ProcessPoolExecutor(nr_jobs(0)) as pool, counted() as progress:
+        task = progress.add_task("jobs", total=JOBS)
+        for part in pool.map(rows_of, range(FIRST, FIRST + JOBS)):
+            rows += part
+            progress.advance(task)
+    write_whole(to, "\n".join(table(rows)) + "\n", Kind.DOCUMENT)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """What `python -m streamsched.prediction` does."""
+    return exit_code_of("prediction", lambda: write(arguments))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +38,7 @@ class Sender:
         """Does it mostly go forward from where it was?"""
         near = sum(
             0 <= b.sector - (a.sector + a.sectors) <= AHEAD
-            for a, b in zip(self.bios, self.bios[1:], strict=False)
+            for a, b in itertools.pairwise(self.bios)
         )
         return len(self.bios) > 1 and near >= 0.5 * (len(self.bios) - 1)
 
@@ -94,9 +95,7 @@ def _period(sender: Sender) -> tuple[int, int]:
     """How long after it each repetition begins, and how many sectors behind it."""
     bios = sender.bios
     first, last = bios[0], max(bios, key=lambda bio: bio.complete_ns)
-    thinks = [
-        max(0, b.arrival_ns - a.complete_ns) for a, b in zip(bios, bios[1:], strict=False)
-    ]
+    thinks = [max(0, b.arrival_ns - a.complete_ns) for a, b in itertools.pairwise(bios)]
     think = int(statistics.median(thinks)) if thinks else 0
     period = last.complete_ns - first.arrival_ns + think
     behind = 0
