@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table blktests xfstests install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
 	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
 	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
+	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
@@ -100,6 +101,10 @@ yardsticks: $(STAMP)-package
 blktests xfstests: $(STAMP)-package
 	@tools/setup.sh stock
 	@$(BIN)/python -P -m streamsched.kernelsuites $@ --to docs/results/$@.md
+
+prediction-table: $(STAMP)-package
+	@tools/setup.sh rig
+	@$(BIN)/python -P -m streamsched.prediction --to docs/results/prediction.md
 
 nullblk-table: $(STAMP)-package
 	@tools/setup.sh stock

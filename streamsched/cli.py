@@ -20,6 +20,7 @@ from typer.completion import get_completion_inspect_parameters
 
 from streamsched import (
     __version__,
+    cli_advise,
     cli_disk,
     cli_lists,
     cli_papers,
@@ -53,6 +54,7 @@ app.command()(cli_disk.calibrate)
 app.command("auto")(cli_disk.auto_)
 app.command("profile")(cli_disk.profile_)
 app.command("doctor")(cli_disk.doctor_)
+app.command()(cli_advise.advise)
 app.add_typer(cli_validate.app, name="validate")
 app.add_typer(cli_rig.app, name="rig")
 app.add_typer(kernelarray.app, name="array")
