@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Draws the figures of a report, in the page's colours, which may change.
+"use strict";
+(function () {
+	const figures = JSON.parse(document.getElementById("figures").textContent);
+	const config = {
+		responsive: true,
+		displaylogo: false,
+		modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+	};
+	const NARROW = 600; // px
+
+	// What of a layout depends on the page: text and lines in its colours.
+	function themed(layout) {
+		const style = getComputedStyle(document.body);
+		const look = {
+			"font.color": style.color,
+			paper_bgcolor: "rgba(0,0,0,0)",
+			plot_bgcolor: "rgba(0,0,0,0)",
+		};
+		for (const key of Object.keys(layout)) {
+			if (!/^[xy]axis\d*$/.test(key))
+				continue;
+			const line = style.getPropertyValue("--line");
+			look[key + ".gridcolor"] = line;
+			look[key + ".zerolinecolor"] = line;
+			look[key + ".linecolor"] = line;
+		}
+		return look;
+	}
+
+	// A legend takes more lines where the page is narrow: the plot keeps its height.
+	function height(figure, width) {
+		const names = figure.data.filter((one) => one.showlegend !== false);
+		if (names.length < 2)
+			return figure.layout.height;
+		const letters = Math.max(...names.map((one) => (one.name || "").length));
+		const columns = Math.max(1, Math.floor((width - 40) / (letters * 7 + 50)));
+		return figure.layout.height + 19 * Math.ceil(names.length / columns);
+	}
+
+	function redraw(width) {
+		for (const [index, figure] of figures.entries()) {
+			const place = document.getElementById("figure-" + index);
+			const wide = width || place.clientWidth;
+			const look = themed(figure.layout);
+			look.height = height(figure, wide);
+			if (width)
+				look.width = width;
+			else
+				look.autosize = true;
+			Plotly.relayout(place, look);
+		}
+	}
+
+	for (const [index, figure] of figures.entries()) {
+		const place = document.getElementById("figure-" + index);
+		const layout = structuredClone(figure.layout);
+		layout.height = height(figure, place.clientWidth);
+		layout.font = { family: "inherit", size: place.clientWidth < NARROW ? 11 : 12 };
+		layout.dragmode = place.clientWidth < NARROW ? false : "zoom";
+		Plotly.newPlot(place, figure.data, layout, config);
+		Plotly.relayout(place, themed(figure.layout));
+	}
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
+	// Paper is white, and as wide as it is.
+	addEventListener("beforeprint", () => {
+		document.body.classList.add("paper");
+		for (const [index, figure] of figures.entries()) {
+			const place = document.getElementById("figure-" + index);
+			Plotly.relayout(place, { ...themed(figure.layout), width: place.clientWidth });
+		}
+	});
+	addEventListener("afterprint", () => {
+		document.body.classList.remove("paper");
+		redraw();
+	});
+	document.body.dataset.drawn = figures.length;
+})();

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The panels of a report, as figures of plotly.js: what is drawn of a result and of its series."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamsched.series import MOST, Series
+
+Figure = dict[str, Any]
+Run = dict[str, Any]
+
+# Tableau's, which are told apart on white and on black.
+COLOURS = [
+    "#4e79a7",
+    "#f28e2b",
+    "#e15759",
+    "#76b7b2",
+    "#59a14f",
+    "#edc948",
+    "#b07aa1",
+    "#ff9da7",
+    "#9c755f",
+    "#8f8f8f",
+]
+LEGEND = 12  # more names than these are told by pointing only
+SHORT = 18  # characters of a name beside an axis
+SIZES = ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB", "1 GB", "10 GB", "100 GB", "1 TB"]
+NOT_SEEN = "Give the job file or the trace to streamsched report instead of its result to have"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One input: its result, and what the requests show over time (None: not known)."""
+
+    title: str
+    document: dict[str, Any]
+    names: Sequence[str] = ()  # the processes'
+    series: Sequence[Series] | None = None
+
+    @property
+    def runs(self) -> list[Run]:
+        """Of each policy."""
+        runs: list[Run] = self.document["runs"]
+        return runs
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Figures side by side, or a sentence in their place."""
+
+    title: str
+    figures: tuple[Figure, ...] = ()
+    note: str = ""
+
+
+def colour(number: int, nr: int) -> str:
+    """Of one of @nr policies or processes."""
+    if nr <= len(COLOURS):
+        return COLOURS[number]
+    return f"hsl({360 * number // nr},60%,{(45, 60)[number % 2]}%)"
+
+
+def short(name: str) -> str:
+    """A name beside an axis; what plotly would take for HTML is shown as it is."""
+    return html.escape(name if len(name) <= SHORT else name[: SHORT - 1] + "…")
+
+
+def rounded(values: Any) -> list[float]:
+    """Six digits behind the point, as in the results."""
+    return [round(float(value), 6) for value in values]
+
+
+def _axis(title: str, **more: Any) -> dict[str, Any]:
+    return {"title": {"text": title}, "automargin": True, **more}
+
+
+def _figure(data: list[Any], height: int, x: Any, y: Any, **more: Any) -> Figure:
+    return {
+        "data": data,
+        "layout": {
+            "height": height,
+            "margin": {"l": 10, "r": 14, "t": 10, "b": 10},
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "xaxis": x,
+            "yaxis": y,
+            **more,
+        },
+    }
+
+
+def gain(runs: Sequence[Run], run: Run) -> float | None:
+    """Its throughput over that of the first policy."""
+    first = runs[0]["throughput_mb_s"]
+    return round(run["throughput_mb_s"] / first, 6) if first else None
+
+
+def figures_of_merit(runs: Sequence[Run]) -> dict[str, list[float | None]]:
+    """What policies are compared by: a name with its unit, and each run's value."""
+    return {
+        "throughput, MB/s": [run["throughput_mb_s"] for run in runs],
+        "gain over the first": [gain(runs, run) for run in runs],
+        "efficiency": [run["efficiency"] for run in runs],
+        "least share": [run.get("least_share") for run in runs],
+        "p99 of response times, ms": [run["response_ms"]["p99"] for run in runs],
+    }
+
+
+def _policies(runs: Sequence[Run]) -> dict[str, Any]:
+    """The axis of the policies, the first at the top."""
+    return {
+        "automargin": True,
+        "autorange": "reversed",
+        "tickmode": "array",
+        "tickvals": list(range(len(runs))),
+        "ticktext": [short(run["policy"]) for run in runs],
+    }
+
+
+def _merits(section: Section) -> Panel:
+    runs = section.runs
+    colours = [colour(number, len(runs)) for number in range(len(runs))]
+    figures = []
+    for name, values in figures_of_merit(runs).items():
+        if all(value is None for value in values):
+            continue
+        bars = {
+            "type": "bar",
+            "name": name,
+            "orientation": "h",
+            "x": values,
+            "y": list(range(len(runs))),
+            "marker": {"color": colours},
+            "texttemplate": "%{x:.4~g}",
+            "hovertext": [html.escape(run["policy"]) for run in runs],
+            "hovertemplate": "%{hovertext}: %{x}<extra></extra>",
+        }
+        figures.append(_figure([bars], 70 + 26 * len(runs), _axis(name), _policies(runs)))
+    note = (
+        "" if len(figures) == 5 else "Efficiency and shares need rates alone, which are not known."
+    )
+    return Panel("The policies", tuple(figures), note)
+
+
+def _shares(section: Section) -> Panel:
+    title = "Shares of the processes"
+    runs = section.runs
+    jobs = runs[0]["jobs"]
+    if not jobs or any(job.get("share") is None for run in runs for job in run["jobs"]):
+        return Panel(title, note="The result has no shares: no rate of a process alone is known.")
+    data = [
+        {
+            "type": "bar",
+            "name": html.escape(run["policy"]),
+            "x": list(range(len(run["jobs"]))),
+            "y": rounded(job["share"] * len(run["jobs"]) for job in run["jobs"]),
+            "marker": {"color": colour(number, len(runs))},
+            "hovertext": [html.escape(job["name"]) for job in run["jobs"]],
+            "hovertemplate": "%{hovertext}, number %{x}: %{y:.3f}",
+        }
+        for number, run in enumerate(runs)
+    ]
+    ticks: dict[str, Any] = {"dtick": 1} if len(jobs) <= LEGEND else {}
+    if len({job["name"] for job in jobs}) > 1 and len(jobs) <= LEGEND:
+        ticks = {
+            "tickvals": list(range(len(jobs))),
+            "ticktext": [short(job["name"]) for job in jobs],
+        }
+    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}
+    shapes = [{**line, "line": {"width": 1, "dash": "dot", "color": "#888"}}]
+    x, y = _axis("process", **ticks), _axis("share times processes", rangemode="tozero")
+    note = "1 is an equal part of the disk: the process's rate is 1/n of its rate alone."
+    return Panel(title, (_figure(data, 320, x, y, shapes=shapes),), note)
+
+
+def cumulative(histogram: dict[str, Any], most: int) -> tuple[list[float], list[float]]:
+    """The buckets' ends and the percentage up to there; of more than @most, each nth."""
+    ends, counts = histogram["up_to_ms"], histogram["count"]
+    total, so_far, parts = sum(counts), 0, []
+    for count in counts:
+        so_far += count
+        parts.append(round(100 * so_far / total, 6))
+    step = -(-(len(ends) - 1) // max(1, most - 1)) or 1
+    chosen = sorted({*range(0, len(ends), step), len(ends) - 1} if ends else ())
+    return [ends[n] for n in chosen], [parts[n] for n in chosen]
+
+
+def _line(name: str, x: Any, y: Any, colour: str, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": html.escape(name),
+        "x": x,
+        "y": y,
+        "line": {"color": colour, "width": 1.5},
+        **more,
+    }
+
+
+def _latency_axes() -> tuple[Any, Any]:
+    x = _axis("response time, ms", type="log")
+    return x, _axis("at most so long, %", range=[0, 101])
+
+
+def _latencies(section: Section) -> Iterator[Panel]:
+    runs = section.runs
+    title = "Response times of the disk's requests"
+    if all("response_histogram" in run for run in runs):
+        data = [
+            _line(
+                run["policy"],
+                *cumulative(run["response_histogram"], MOST // len(runs)),
+                colour(number, len(runs)),
+            )
+            for number, run in enumerate(runs)
+        ]
+        yield Panel(title, (_figure(data, 340, *_latency_axes()),))
+    else:
+        yield Panel(title, note="The result has no histograms of these: --output json+ has them.")
+    title = "Response times that the processes saw"
+    jobs = [job for run in runs for job in run["jobs"]]
+    if not jobs:
+        yield Panel(title, note="A trace has no processes.")
+    elif all("response_histogram" in job for job in jobs):
+        data = []
+        for number, run in enumerate(runs):
+            for process, job in enumerate(run["jobs"]):
+                ends, parts = cumulative(job["response_histogram"], MOST // len(jobs))
+                label = f"{run['policy']}, {job['name']} ({process})"
+                one = _line(label, ends, parts, colour(number, len(runs)))
+                one["line"]["width"] = 1
+                one |= {"legendgroup": str(number), "showlegend": process == 0}
+                data.append(one)
+        yield Panel(title, (_figure(data, 340, *_latency_axes()),))
+    else:
+        yield Panel(title, note="The result has no histograms of these: --output json+ has them.")
+
+
+def _reasons(section: Section) -> Iterator[Panel]:
+    runs = section.runs
+
+    def stacked(parts: dict[str, list[int]], title: str) -> Figure:
+        shown = {name: counts for name, counts in parts.items() if any(counts)}
+        data = [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": html.escape(name),
+                "x": counts,
+                "y": list(range(len(runs))),
+                "marker": {"color": colour(number, len(shown))},
+                "hovertemplate": "%{x}",
+            }
+            for number, (name, counts) in enumerate(shown.items())
+        ]
+        height = 110 + 26 * len(runs)
+        return _figure(data, height, _axis(title), _policies(runs), barmode="stack")
+
+    title = "Dispatches by reason"
+    if all("reasons" in run for run in runs):
+        names = dict.fromkeys(name for run in runs for name in run["reasons"])
+        parts = {name: [run["reasons"].get(name, 0) for run in runs] for name in names}
+        yield Panel(title, (stacked(parts, "dispatches"),))
+    else:
+        yield Panel(title, note="The result has no reasons: only this version's simulator counts.")
+    title = "Waits of the head, with requests pending, by their ends"
+    counters = [run["counters"] for run in runs]
+    ends = {name: [one[name] for one in counters] for name in ("hits", "timeouts")}
+    ends["otherwise"] = [max(0, c["waits"] - c["hits"] - c["timeouts"]) for c in counters]
+    if any(any(counts) for counts in ends.values()):
+        yield Panel(title, (stacked(ends, "waits"),))
+    else:
+        yield Panel(title, note="No policy made the head wait.")
+
+
+def _positions(section: Section, series: Sequence[Series]) -> Panel:
+    """One above the other, the policies share the axis of time."""
+    runs = section.runs
+    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
+    data, axes = [], {}
+    shown: set[int] = set()
+    for number, one in enumerate(series):
+        part = 1 / len(series)
+        low = 1 - (number + 1) * part
+        axes[f"yaxis{number + 1 if number else ''}"] = _axis(
+            "GB", domain=[low, low + part * 0.84 if len(series) > 1 else 1]
+        )
+        for place, sender in enumerate(senders):
+            rows = one.rows[one.rows["job"] == sender]
+            if not len(rows):
+                continue
+            name = section.names[sender] if sender < len(section.names) else ""
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": html.escape(f"{name} ({sender})".strip()),
+                    "legendgroup": str(sender),
+                    "showlegend": sender not in shown and len(senders) <= LEGEND,
+                    "x": rounded(rows["start_ns"] / 1e9),
+                    "y": rounded(rows["sector"] * (512 / 1e9)),
+                    "yaxis": f"y{number + 1 if number else ''}",
+                    "marker": {"color": colour(place, len(senders)), "size": 3},
+                    "customdata": [
+                        [("read", "write")[d], size / 2, round(wait / 1e6, 3), disk]
+                        for d, size, wait, disk in zip(
+                            rows["direction"].tolist(),
+                            rows["nr_sectors"].tolist(),
+                            (rows["dispatch_ns"] - rows["arrival_ns"]).tolist(),
+                            rows["disk"].tolist(),
+                            strict=True,
+                        )
+                    ],
+                    "hovertemplate": "%{x} s, %{y} GB: %{customdata[0]} of %{customdata[1]} KiB, "
+                    "waited %{customdata[2]} ms, disk %{customdata[3]}",
+                }
+            )
+            shown.add(sender)
+    above = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom"}
+    labels = [
+        {**above, "text": html.escape(run["policy"]), "y": axis["domain"][1], "showarrow": False}
+        for run, axis in zip(runs, axes.values(), strict=True)
+    ]
+    x = _axis("s", anchor=f"y{len(series) if len(series) > 1 else ''}")
+    y = axes.pop("yaxis")
+    height = 300 if len(series) == 1 else 60 + 150 * len(series)
+    figure = _figure(data, height, x, y, **axes, annotations=labels, hovermode="closest")
+    nr, whole = sum(len(one.rows) for one in series), sum(one.all_rows for one in series)
+    note = "Each point is a request, where and when the disk began it, in its process's colour."
+    if nr < whole:
+        note += (
+            f" Of {whole:,} requests {nr:,} are drawn: of each process and disk, in equal intervals"
+            " of time, the one with the lowest and the one with the highest position."
+        )
+    return Panel("Head position", (figure,), note)
+
+
+def _over_time(section: Section, series: Sequence[Series]) -> Iterator[Panel]:
+    runs = section.runs
+    coloured = [(run["policy"], colour(n, len(runs))) for n, run in enumerate(runs)]
+    every = list(zip(coloured, series, strict=True))
+    # A logarithmic axis has no zero: it stands where 256 bytes would.
+    data = [
+        _line(
+            name,
+            rounded((one.distances * 512).clip(256) / 1e6),
+            rounded(100 * one.within),
+            paint,
+            customdata=(one.distances // 2).tolist(),
+            hovertemplate="%{y:.2f} % within %{customdata:,} KiB",
+        )
+        for (name, paint), one in every
+    ]
+    ticks = {"tickvals": [0.000256, *(10.0**n for n in range(-3, 7))], "ticktext": ["0", *SIZES]}
+    x, y = _axis("", type="log", **ticks), _axis("seeks no longer, %", range=[0, 101])
+    note = "A seek is from the end of the request that the disk served before; 0: it went on there."
+    yield Panel("Seek distances", (_figure(data, 340, x, y),), note)
+    data = [
+        _line(name, rounded(one.queue_ns / 1e9), one.queue.tolist(), paint)
+        for (name, paint), one in every
+    ]
+    for line in data:
+        line["line"] |= {"shape": "hv", "width": 1}
+    note = "Requests sent and not done, in the scheduler and in the disks."
+    nr, whole = sum(len(one.queue) for one in series), sum(one.all_queue for one in series)
+    if nr < whole:
+        note += (
+            f" Of {whole:,} changes {nr:,} are drawn: in equal intervals of time the least and the"
+            " greatest depth."
+        )
+    y = _axis("requests", rangemode="tozero")
+    yield Panel("Queue depth", (_figure(data, 320, _axis("s"), y),), note)
+    data = [
+        _line(
+            name,
+            rounded(number * one.interval_ns / 1e9 for number in range(len(one.rate))),
+            rounded(one.rate / 1e6),
+            paint,
+        )
+        for (name, paint), one in every
+    ]
+    for line in data:
+        line["line"] |= {"shape": "hv", "width": 1}
+    note = f"What the disks moved, in intervals of {series[0].interval_ns / 1e9:.3g} s."
+    y = _axis("MB/s", rangemode="tozero")
+    yield Panel("Throughput", (_figure(data, 320, _axis("s"), y),), note)
+
+
+def panels(section: Section) -> Iterator[Panel]:
+    """All there are, in the order of the page."""
+    yield _merits(section)
+    yield _shares(section)
+    yield from _latencies(section)
+    if section.series is None:
+        yield Panel("Head position", note=f"{NOT_SEEN} head positions over time.")
+    elif any(one.all_rows for one in section.series):
+        yield _positions(section, section.series)
+        seeks, *rest = _over_time(section, section.series)
+        yield seeks
+        yield from _reasons(section)
+        yield from rest
+        return
+    else:
+        yield Panel("Head position", note="No request came to a disk.")
+    yield from _reasons(section)
+    if section.series is None:
+        for title in ("Seek distances", "Queue depth", "Throughput"):
+            yield Panel(title, note=f"{NOT_SEEN} this.")
