@@ -3,20 +3,21 @@
 "use strict";
 (function () {
 	const figures = JSON.parse(document.getElementById("figures").textContent);
-	const config = {
-		responsive: true,
-		displaylogo: false,
-		modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
-	};
 	const NARROW = 600; // px
+	const BUTTONS = [["toImage", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
+
+	// Bars of policies have nothing to zoom into; else the buttons stand beside the plot.
+	function zooms(figure) {
+		return figure.data.length > 1 || figure.data[0]?.type !== "bar";
+	}
 
 	// What of a layout depends on the page: text and lines in its colours.
 	function themed(layout) {
 		const style = getComputedStyle(document.body);
 		const look = {
 			"font.color": style.color,
-			paper_bgcolor: "rgba(0,0,0,0)",
-			plot_bgcolor: "rgba(0,0,0,0)",
+			"modebar.color": style.getPropertyValue("--quiet"),
+			"modebar.activecolor": style.color,
 		};
 		for (const key of Object.keys(layout)) {
 			if (!/^[xy]axis\d*$/.test(key))
@@ -59,7 +60,16 @@
 		layout.height = height(figure, place.clientWidth);
 		layout.font = { family: "inherit", size: place.clientWidth < NARROW ? 11 : 12 };
 		layout.dragmode = place.clientWidth < NARROW ? false : "zoom";
-		Plotly.newPlot(place, figure.data, layout, config);
+		layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
+		layout.modebar = { orientation: "v", bgcolor: "rgba(0,0,0,0)" };
+		if (zooms(figure))
+			layout.margin.r = 36;
+		Plotly.newPlot(place, figure.data, layout, {
+			responsive: true,
+			displaylogo: false,
+			displayModeBar: zooms(figure),
+			modeBarButtons: BUTTONS,
+		});
 		Plotly.relayout(place, themed(figure.layout));
 	}
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());

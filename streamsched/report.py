@@ -39,7 +39,7 @@ a click on a name hides it.</p>
 </html>
 """
 # Too wide for half a page, or of several figures.
-WHOLE = ("The policies", "Head position")
+WHOLE = ("The policies", "Throughput over time", "Head position", "Queue depth")
 
 
 def section_of(document: dict[str, Any]) -> Section:

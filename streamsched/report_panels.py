@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamsched.series import MOST, Series
+from streamsched.series import MOST, Array, Series
 
 Figure = dict[str, Any]
 Run = dict[str, Any]
@@ -29,7 +29,7 @@ COLOURS = [
 LEGEND = 12  # more names than these are told by pointing only
 SHORT = 18  # characters of a name beside an axis
 SIZES = ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB", "1 GB", "10 GB", "100 GB", "1 TB"]
-NOT_SEEN = "Give the job file or the trace to streamsched report instead of its result to have"
+NOT_SEEN = "to see it, give streamsched report the job file or the trace"
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,15 @@ def _figure(data: list[Any], height: int, x: Any, y: Any, **more: Any) -> Figure
         "data": data,
         "layout": {
             "height": height,
-            "margin": {"l": 10, "r": 14, "t": 10, "b": 10},
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "traceorder": "normal",
+                "itemsizing": "constant",
+            },
             "xaxis": x,
             "yaxis": y,
             **more,
@@ -124,8 +131,10 @@ def _merits(section: Section) -> Panel:
     runs = section.runs
     colours = [colour(number, len(runs)) for number in range(len(runs))]
     figures = []
+    unknown = []
     for name, values in figures_of_merit(runs).items():
         if all(value is None for value in values):
+            unknown.append(name)
             continue
         bars = {
             "type": "bar",
@@ -138,7 +147,7 @@ def _merits(section: Section) -> Panel:
             "hovertext": [html.escape(run["policy"]) for run in runs],
             "hovertemplate": "%{hovertext}: %{x}<extra></extra>",
         }
-        figures.append(_figure([bars], 70 + 26 * len(runs), _axis(name), _policies(runs)))
+        figures.append(_figure([bars], 96 + 26 * len(runs), _axis(name), _policies(runs)))
     note = (
         "" if len(figures) == 5 else "Efficiency and shares need rates alone, which are not known."
     )
@@ -188,14 +197,16 @@ def cumulative(histogram: dict[str, Any], most: int) -> tuple[list[float], list[
     return [ends[n] for n in chosen], [parts[n] for n in chosen]
 
 
-def _line(name: str, x: Any, y: Any, colour: str, **more: Any) -> dict[str, Any]:
+def _line(run: int, runs: Sequence[Run], x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    """Of one of @runs; of two that are the same the first, which is wider, is seen too."""
+    width = 1.2 + 2.4 * (len(runs) - 1 - run) / max(4, len(runs))
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": html.escape(name),
+        "name": html.escape(runs[run]["policy"]),
         "x": x,
         "y": y,
-        "line": {"color": colour, "width": 1.5},
+        "line": {"color": colour(run, len(runs)), "width": round(width, 2)},
         **more,
     }
 
@@ -210,11 +221,7 @@ def _latencies(section: Section) -> Iterator[Panel]:
     title = "Response times of the disk's requests"
     if all("response_histogram" in run for run in runs):
         data = [
-            _line(
-                run["policy"],
-                *cumulative(run["response_histogram"], MOST // len(runs)),
-                colour(number, len(runs)),
-            )
+            _line(number, runs, *cumulative(run["response_histogram"], MOST // len(runs)))
             for number, run in enumerate(runs)
         ]
         yield Panel(title, (_figure(data, 340, *_latency_axes()),))
@@ -229,10 +236,11 @@ def _latencies(section: Section) -> Iterator[Panel]:
         for number, run in enumerate(runs):
             for process, job in enumerate(run["jobs"]):
                 ends, parts = cumulative(job["response_histogram"], MOST // len(jobs))
-                label = f"{run['policy']}, {job['name']} ({process})"
-                one = _line(label, ends, parts, colour(number, len(runs)))
+                one = _line(number, runs, ends, parts, legendgroup=str(number))
                 one["line"]["width"] = 1
-                one |= {"legendgroup": str(number), "showlegend": process == 0}
+                one["showlegend"] = process == 0
+                label = html.escape(f"{job['name']} ({process})")
+                one["hovertemplate"] = f"{label}: %{{y:.2f}} % within %{{x}} ms"
                 data.append(one)
         yield Panel(title, (_figure(data, 340, *_latency_axes()),))
     else:
@@ -256,7 +264,7 @@ def _reasons(section: Section) -> Iterator[Panel]:
             }
             for number, (name, counts) in enumerate(shown.items())
         ]
-        height = 110 + 26 * len(runs)
+        height = 120 + 26 * len(runs)
         return _figure(data, height, _axis(title), _policies(runs), barmode="stack")
 
     title = "Dispatches by reason"
@@ -276,94 +284,88 @@ def _reasons(section: Section) -> Iterator[Panel]:
         yield Panel(title, note="No policy made the head wait.")
 
 
-def _positions(section: Section, series: Sequence[Series]) -> Panel:
-    """One above the other, the policies share the axis of time."""
-    runs = section.runs
-    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
-    data, axes = [], {}
-    shown: set[int] = set()
-    for number, one in enumerate(series):
-        part = 1 / len(series)
+def _facets(runs: Sequence[Run], data: list[list[Any]], unit: str, height: int) -> Figure:
+    """The policies one above the other, on the same axis of time; @data is of each."""
+    part, lines, axes, labels = 1 / len(runs), [], {}, []
+    for number, (run, own) in enumerate(zip(runs, data, strict=True)):
         low = 1 - (number + 1) * part
-        axes[f"yaxis{number + 1 if number else ''}"] = _axis(
-            "GB", domain=[low, low + part * 0.84 if len(series) > 1 else 1]
-        )
+        high = low + part - 22 / (height * len(runs))
+        name = f"y{number + 1 if number else ''}"
+        axes[f"yaxis{name[1:]}"] = _axis(unit, domain=[round(low, 6), round(high, 6)])
+        lines += [{**one, "yaxis": name} for one in own]
+        label = {"text": html.escape(run["policy"]), "showarrow": False, "x": 0, "y": high}
+        label |= {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+        labels.append(label)
+    y = axes.pop("yaxis")
+    x = _axis("time, s", anchor=name)
+    return _figure(lines, 50 + height * len(runs), x, y, **axes, annotations=labels)
+
+
+def _requests(rows: Array) -> dict[str, Any]:
+    """Where and when, and what pointing tells."""
+    waited = rows["dispatch_ns"] - rows["arrival_ns"]
+    more = (rows["direction"], rows["nr_sectors"], waited, rows["disk"])
+    return {
+        "x": rounded(rows["start_ns"] / 1e9),
+        "y": rounded(rows["sector"] * (512 / 1e9)),
+        "customdata": [
+            [("read", "write")[direction], sectors / 2, round(ns / 1e6, 3), disk]
+            for direction, sectors, ns, disk in zip(*(one.tolist() for one in more), strict=True)
+        ],
+        "hovertemplate": "%{x} s, %{y} GB: %{customdata[0]} of %{customdata[1]} KiB, waited "
+        "%{customdata[2]} ms, disk %{customdata[3]}",
+    }
+
+
+def _positions(section: Section, series: Sequence[Series]) -> Panel:
+    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
+    shown: set[int] = set()
+    data: list[list[Any]] = []
+    for one in series:
+        data.append([])
         for place, sender in enumerate(senders):
             rows = one.rows[one.rows["job"] == sender]
             if not len(rows):
                 continue
             name = section.names[sender] if sender < len(section.names) else ""
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": html.escape(f"{name} ({sender})".strip()),
-                    "legendgroup": str(sender),
-                    "showlegend": sender not in shown and len(senders) <= LEGEND,
-                    "x": rounded(rows["start_ns"] / 1e9),
-                    "y": rounded(rows["sector"] * (512 / 1e9)),
-                    "yaxis": f"y{number + 1 if number else ''}",
-                    "marker": {"color": colour(place, len(senders)), "size": 3},
-                    "customdata": [
-                        [("read", "write")[d], size / 2, round(wait / 1e6, 3), disk]
-                        for d, size, wait, disk in zip(
-                            rows["direction"].tolist(),
-                            rows["nr_sectors"].tolist(),
-                            (rows["dispatch_ns"] - rows["arrival_ns"]).tolist(),
-                            rows["disk"].tolist(),
-                            strict=True,
-                        )
-                    ],
-                    "hovertemplate": "%{x} s, %{y} GB: %{customdata[0]} of %{customdata[1]} KiB, "
-                    "waited %{customdata[2]} ms, disk %{customdata[3]}",
-                }
-            )
+            points = {
+                "type": "scatter",
+                "mode": "markers",
+                "name": f"{short(name)} ({sender})".strip(),
+                "legendgroup": str(sender),
+                "showlegend": sender not in shown and len(senders) <= LEGEND,
+                "marker": {"color": colour(place, len(senders)), "size": 3},
+                **_requests(rows),
+            }
+            data[-1].append(points)
             shown.add(sender)
-    above = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom"}
-    labels = [
-        {**above, "text": html.escape(run["policy"]), "y": axis["domain"][1], "showarrow": False}
-        for run, axis in zip(runs, axes.values(), strict=True)
-    ]
-    x = _axis("s", anchor=f"y{len(series) if len(series) > 1 else ''}")
-    y = axes.pop("yaxis")
-    height = 300 if len(series) == 1 else 60 + 150 * len(series)
-    figure = _figure(data, height, x, y, **axes, annotations=labels, hovermode="closest")
+    figure = _facets(section.runs, data, "GB", 150 if len(series) > 1 else 260)
+    figure["layout"]["hovermode"] = "closest"
     nr, whole = sum(len(one.rows) for one in series), sum(one.all_rows for one in series)
     note = "Each point is a request, where and when the disk began it, in its process's colour."
     if nr < whole:
         note += (
             f" Of {whole:,} requests {nr:,} are drawn: of each process and disk, in equal intervals"
-            " of time, the one with the lowest and the one with the highest position."
+            " of time, the lowest and the highest position; and others by lot."
         )
     return Panel("Head position", (figure,), note)
 
 
-def _over_time(section: Section, series: Sequence[Series]) -> Iterator[Panel]:
+def _queue(section: Section, series: Sequence[Series]) -> Panel:
     runs = section.runs
-    coloured = [(run["policy"], colour(n, len(runs))) for n, run in enumerate(runs)]
-    every = list(zip(coloured, series, strict=True))
-    # A logarithmic axis has no zero: it stands where 256 bytes would.
     data = [
-        _line(
-            name,
-            rounded((one.distances * 512).clip(256) / 1e6),
-            rounded(100 * one.within),
-            paint,
-            customdata=(one.distances // 2).tolist(),
-            hovertemplate="%{y:.2f} % within %{customdata:,} KiB",
-        )
-        for (name, paint), one in every
+        [
+            _line(
+                number,
+                runs,
+                rounded(one.queue_ns / 1e9),
+                one.queue.tolist(),
+                line={"color": colour(number, len(runs)), "shape": "hv", "width": 1},
+                showlegend=False,
+            )
+        ]
+        for number, one in enumerate(series)
     ]
-    ticks = {"tickvals": [0.000256, *(10.0**n for n in range(-3, 7))], "ticktext": ["0", *SIZES]}
-    x, y = _axis("", type="log", **ticks), _axis("seeks no longer, %", range=[0, 101])
-    note = "A seek is from the end of the request that the disk served before; 0: it went on there."
-    yield Panel("Seek distances", (_figure(data, 340, x, y),), note)
-    data = [
-        _line(name, rounded(one.queue_ns / 1e9), one.queue.tolist(), paint)
-        for (name, paint), one in every
-    ]
-    for line in data:
-        line["line"] |= {"shape": "hv", "width": 1}
     note = "Requests sent and not done, in the scheduler and in the disks."
     nr, whole = sum(len(one.queue) for one in series), sum(one.all_queue for one in series)
     if nr < whole:
@@ -371,22 +373,38 @@ def _over_time(section: Section, series: Sequence[Series]) -> Iterator[Panel]:
             f" Of {whole:,} changes {nr:,} are drawn: in equal intervals of time the least and the"
             " greatest depth."
         )
-    y = _axis("requests", rangemode="tozero")
-    yield Panel("Queue depth", (_figure(data, 320, _axis("s"), y),), note)
+    figure = _facets(runs, data, "requests", 110 if len(series) > 1 else 260)
+    return Panel("Queue depth", (figure,), note)
+
+
+def _seeks(section: Section, series: Sequence[Series]) -> Panel:
+    # A logarithmic axis has no zero: it stands where 256 bytes would.
     data = [
         _line(
-            name,
-            rounded(number * one.interval_ns / 1e9 for number in range(len(one.rate))),
-            rounded(one.rate / 1e6),
-            paint,
+            number,
+            section.runs,
+            rounded((one.distances * 512).clip(256) / 1e6),
+            rounded(100 * one.within),
+            customdata=(one.distances / 2).tolist(),
+            hovertemplate="%{y:.2f} % within %{customdata:,} KiB",
         )
-        for (name, paint), one in every
+        for number, one in enumerate(series)
     ]
-    for line in data:
-        line["line"] |= {"shape": "hv", "width": 1}
+    ticks = {"tickvals": [0.000256, *(10.0**n for n in range(-3, 7))], "ticktext": ["0", *SIZES]}
+    x, y = _axis("distance", type="log", **ticks), _axis("at most so far, %", range=[0, 101])
+    note = "A seek is from the end of the request that the disk served before; 0: it went on there."
+    return Panel("Seek distances", (_figure(data, 340, x, y),), note)
+
+
+def _throughput(section: Section, series: Sequence[Series]) -> Panel:
+    data = []
+    for number, one in enumerate(series):
+        begin = rounded(place * one.interval_ns / 1e9 for place in range(len(one.rate)))
+        data.append(_line(number, section.runs, begin, rounded(one.rate / 1e6)))
+        data[-1]["line"]["shape"] = "hv"
     note = f"What the disks moved, in intervals of {series[0].interval_ns / 1e9:.3g} s."
     y = _axis("MB/s", rangemode="tozero")
-    yield Panel("Throughput", (_figure(data, 320, _axis("s"), y),), note)
+    return Panel("Throughput over time", (_figure(data, 340, _axis("time, s"), y),), note)
 
 
 def panels(section: Section) -> Iterator[Panel]:
@@ -394,18 +412,19 @@ def panels(section: Section) -> Iterator[Panel]:
     yield _merits(section)
     yield _shares(section)
     yield from _latencies(section)
-    if section.series is None:
-        yield Panel("Head position", note=f"{NOT_SEEN} head positions over time.")
-    elif any(one.all_rows for one in section.series):
-        yield _positions(section, section.series)
-        seeks, *rest = _over_time(section, section.series)
-        yield seeks
-        yield from _reasons(section)
-        yield from rest
-        return
-    else:
-        yield Panel("Head position", note="No request came to a disk.")
-    yield from _reasons(section)
-    if section.series is None:
-        for title in ("Seek distances", "Queue depth", "Throughput"):
-            yield Panel(title, note=f"{NOT_SEEN} this.")
+    series = section.series
+    seen = series is not None and any(one.all_rows for one in series)
+    for title, make in (
+        ("Seek distances", _seeks),
+        ("Throughput over time", _throughput),
+        ("Head position", _positions),
+        ("Queue depth", _queue),
+    ):
+        if series is not None and seen:
+            yield make(section, series)
+        elif series is not None:
+            yield Panel(title, note="No request came to a disk.")
+        else:
+            yield Panel(title, note=f"The result does not have this; {NOT_SEEN}.")
+        if title == "Seek distances":
+            yield from _reasons(section)

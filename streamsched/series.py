@@ -23,6 +23,7 @@ Array = NDArray[Any]
 MOST = 20_000
 INTERVALS = 200  # of the throughput over time
 STEPS = 4  # of seek distances, to each power of two
+GOLDEN = 0.6180339887  # its multiples, without the whole parts, are spread evenly
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def _edges(keys: tuple[Array, ...]) -> Array:
     return changes[:-1] | changes[1:]
 
 
-def thinned(time: Array, value: Array, group: Array, most: int) -> Array:
-    """Which of the points to draw, in order of @time, so that about @most are left.
+def extremes(time: Array, value: Array, group: Array, most: int) -> Array:
+    """About @most of the points, in order of @time.
 
     Of each group, in each of many equal intervals, those with the least and the greatest value.
     """
@@ -59,14 +60,28 @@ def thinned(time: Array, value: Array, group: Array, most: int) -> Array:
     if len(order) <= most:
         return order
     span = int(time.max() - time.min()) + 1
+    rank = np.unique(group, return_inverse=True)[1]
     intervals = most
     while True:
-        part = (time - time.min()) // max(1, -(-span // intervals))
+        width = -(-span // intervals)
+        # Intervals of different groups end at different times: else gaps would seem to be there.
+        part = (time - time.min() + (rank * GOLDEN % 1 * width).astype(np.int64)) // width
         by = np.lexsort((value, part, group))
         kept = by[_edges((group[by], part[by]))]
         if len(kept) <= most or intervals == 1:
             return kept[np.argsort(time[kept], kind="stable")]
         intervals = max(1, min(intervals * 3 // 4, intervals * most // len(kept)))
+
+
+def thinned(time: Array, value: Array, group: Array, most: int) -> Array:
+    """As extremes(), for points that are dense where there are many: three of four by lot."""
+    if len(time) <= most:
+        return extremes(time, value, group, most)
+    ends = extremes(time, value, group, most // 4)
+    rest = np.setdiff1d(np.arange(len(time)), ends)
+    lots = np.random.default_rng(0).choice(rest, most - min(most, len(ends)), replace=False)
+    kept = np.concatenate([ends, lots])
+    return kept[np.argsort(time[kept], kind="stable")]
 
 
 def _distances(rows: Array) -> Array:
@@ -117,7 +132,7 @@ def series_of(rows: Array, runs: int, end_ns: int) -> Series:
     group = rows["job"].astype(np.int64) << 32 | rows["disk"]
     drawn = rows[thinned(start, rows["sector"].astype(np.int64), group, most)]
     times, depth = _queue(rows)
-    kept = thinned(times, depth, np.zeros(len(times), np.int64), most)
+    kept = extremes(times, depth, np.zeros(len(times), np.int64), most)
     interval = max(1, -(-end_ns // INTERVALS))
     at = (rows["complete_ns"].astype(np.int64) // interval).clip(max=INTERVALS)
     moved = np.bincount(at, rows["nr_sectors"] * 512.0, minlength=1)
