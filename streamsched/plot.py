@@ -30,22 +30,20 @@ def _bars(section: Section, throughput: Axes, latency: Axes) -> None:
         latency.scatter(times, names, c=colours, marker=marker, label=part)
     latency.set_xscale("log")
     latency.set_xlabel("response times (ms)")
-    latency.invert_yaxis()
-    latency.legend(fontsize=7)
+    latency.legend(fontsize=7, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(PARTS))
     latency.tick_params(labelleft=False)
 
 
 def _positions(section: Section, one: Series, axes: Axes, senders: list[int]) -> None:
     for place, sender in enumerate(senders):
         rows = one.rows[one.rows["job"] == sender]
-        name = section.names[sender] if sender < len(section.names) else ""
         axes.plot(
             rows["start_ns"] / 1e9,
             rows["sector"] * (512 / 1e9),
             ".",
             markersize=1.5,
             color=colour(place, len(senders)),
-            label=f"{name} ({sender})".strip(),
+            label=section.sender(sender),
             rasterized=True,  # thousands of points
         )
     axes.set_ylabel("GB")
@@ -77,8 +75,9 @@ def draw(section: Section, path: Path) -> None:
     timeline.set_title("throughput of the disks over time", fontsize=9, loc="left")
     timeline.set_xlabel("time (s)")
     timeline.set_ylabel("MB/s")
-    timeline.legend(fontsize=7, ncols=2)
+    beside = {"fontsize": 7, "loc": "upper left", "bbox_to_anchor": (1, 1)}
+    timeline.legend(**beside)
     if first and 1 < len(senders) <= LEGEND:
-        first.legend(fontsize=7, loc="upper right", markerscale=5)
+        first.legend(**beside, markerscale=5)
     figure.suptitle(section.title, fontsize=10)
     save(figure, path)

@@ -38,7 +38,7 @@ def new_figure(width: float, height: float) -> Figure:
     matplotlib.rcParams["svg.hashsalt"] = "streamsched"
     import matplotlib.pyplot as plt
 
-    return plt.figure(figsize=(width, height), layout="tight")
+    return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import colorsys
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamsched.series import MOST, Array, Series
+from streamsched.series import INTERVALS, MOST, Array, Series
 
 Figure = dict[str, Any]
 Run = dict[str, Any]
@@ -28,6 +29,7 @@ COLOURS = [
 ]
 LEGEND = 12  # more names than these are told by pointing only
 SHORT = 18  # characters of a name beside an axis
+NOBODY = 2**32 - 1  # has requests of an array that belong to no process
 SIZES = ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB", "1 GB", "10 GB", "100 GB", "1 TB"]
 NOT_SEEN = "to see it, give streamsched report the job file or the trace"
 
@@ -47,6 +49,13 @@ class Section:
         runs: list[Run] = self.document["runs"]
         return runs
 
+    def sender(self, number: int) -> str:
+        """Who sent a request, for a legend: a process, an owner in a trace, an array."""
+        if number == NOBODY:
+            return "the array, to place heads"
+        name = self.names[number] if number < len(self.names) else ""
+        return f"{name if len(name) <= SHORT else name[: SHORT - 1] + '…'} ({number})".strip()
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -61,7 +70,8 @@ def colour(number: int, nr: int) -> str:
     """Of one of @nr policies or processes."""
     if nr <= len(COLOURS):
         return COLOURS[number]
-    return f"hsl({360 * number // nr},60%,{(45, 60)[number % 2]}%)"
+    parts = colorsys.hls_to_rgb(number / nr, (0.45, 0.6)[number % 2], 0.6)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
 def short(name: str) -> str:
@@ -144,14 +154,13 @@ def _merits(section: Section) -> Panel:
             "y": list(range(len(runs))),
             "marker": {"color": colours},
             "texttemplate": "%{x:.4~g}",
+            "textangle": 0,
             "hovertext": [html.escape(run["policy"]) for run in runs],
             "hovertemplate": "%{hovertext}: %{x}<extra></extra>",
         }
         figures.append(_figure([bars], 96 + 26 * len(runs), _axis(name), _policies(runs)))
-    note = (
-        "" if len(figures) == 5 else "Efficiency and shares need rates alone, which are not known."
-    )
-    return Panel("The policies", tuple(figures), note)
+    note = f"Not known: {', '.join(unknown)}, which needs rates of processes alone."
+    return Panel("The policies", tuple(figures), note if unknown else "")
 
 
 def _shares(section: Section) -> Panel:
@@ -284,7 +293,14 @@ def _reasons(section: Section) -> Iterator[Panel]:
         yield Panel(title, note="No policy made the head wait.")
 
 
-def _facets(runs: Sequence[Run], data: list[list[Any]], unit: str, height: int) -> Figure:
+def _time(series: Sequence[Series]) -> dict[str, Any]:
+    """An axis that all panels share, so that what stands below each other is at the same time."""
+    return _axis("time, s", range=[0, round(series[0].interval_ns * INTERVALS / 1e9, 6)])
+
+
+def _facets(
+    runs: Sequence[Run], data: list[list[Any]], x: dict[str, Any], unit: str, height: int
+) -> Figure:
     """The policies one above the other, on the same axis of time; @data is of each."""
     part, lines, axes, labels = 1 / len(runs), [], {}, []
     for number, (run, own) in enumerate(zip(runs, data, strict=True)):
@@ -297,7 +313,7 @@ def _facets(runs: Sequence[Run], data: list[list[Any]], unit: str, height: int) 
         label |= {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
         labels.append(label)
     y = axes.pop("yaxis")
-    x = _axis("time, s", anchor=name)
+    x = {**x, "anchor": name}
     return _figure(lines, 50 + height * len(runs), x, y, **axes, annotations=labels)
 
 
@@ -327,11 +343,10 @@ def _positions(section: Section, series: Sequence[Series]) -> Panel:
             rows = one.rows[one.rows["job"] == sender]
             if not len(rows):
                 continue
-            name = section.names[sender] if sender < len(section.names) else ""
             points = {
                 "type": "scatter",
                 "mode": "markers",
-                "name": f"{short(name)} ({sender})".strip(),
+                "name": html.escape(section.sender(sender)),
                 "legendgroup": str(sender),
                 "showlegend": sender not in shown and len(senders) <= LEGEND,
                 "marker": {"color": colour(place, len(senders)), "size": 3},
@@ -339,7 +354,7 @@ def _positions(section: Section, series: Sequence[Series]) -> Panel:
             }
             data[-1].append(points)
             shown.add(sender)
-    figure = _facets(section.runs, data, "GB", 150 if len(series) > 1 else 260)
+    figure = _facets(section.runs, data, _time(series), "GB", 150 if len(series) > 1 else 260)
     figure["layout"]["hovermode"] = "closest"
     nr, whole = sum(len(one.rows) for one in series), sum(one.all_rows for one in series)
     note = "Each point is a request, where and when the disk began it, in its process's colour."
@@ -373,7 +388,7 @@ def _queue(section: Section, series: Sequence[Series]) -> Panel:
             f" Of {whole:,} changes {nr:,} are drawn: in equal intervals of time the least and the"
             " greatest depth."
         )
-    figure = _facets(runs, data, "requests", 110 if len(series) > 1 else 260)
+    figure = _facets(runs, data, _time(series), "requests", 110 if len(series) > 1 else 260)
     return Panel("Queue depth", (figure,), note)
 
 
@@ -404,7 +419,7 @@ def _throughput(section: Section, series: Sequence[Series]) -> Panel:
         data[-1]["line"]["shape"] = "hv"
     note = f"What the disks moved, in intervals of {series[0].interval_ns / 1e9:.3g} s."
     y = _axis("MB/s", rangemode="tozero")
-    return Panel("Throughput over time", (_figure(data, 340, _axis("time, s"), y),), note)
+    return Panel("Throughput over time", (_figure(data, 340, _time(series), y),), note)
 
 
 def panels(section: Section) -> Iterator[Panel]:
