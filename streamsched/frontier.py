@@ -206,7 +206,7 @@ def table(points: Sequence[Point]) -> Table:
 
 def plot(points: Sequence[Point], path: Path) -> None:
     """Efficiency against longest wait: stream, the frontier, and the paper's fixed slice."""
-    figure = new_figure(8, 5)
+    figure = new_figure(8, 5, "tight")
     axes = figure.subplots()
     chosen = [p for p in points if p.case.direct and not p.case.think_us]
     for index, readers in enumerate(READERS):

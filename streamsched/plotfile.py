@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib.util
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.files import Kind, check_output, picture_metadata, write_whole
@@ -30,7 +30,9 @@ def check_plot(path: Path | None, *read: str | Path | None) -> None:
         )
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(
+    width: float, height: float, layout: Literal["constrained", "tight"] = "constrained"
+) -> Figure:
     """An empty one, in inches."""
     import matplotlib
 
@@ -38,7 +40,7 @@ def new_figure(width: float, height: float) -> Figure:
     matplotlib.rcParams["svg.hashsalt"] = "streamsched"
     import matplotlib.pyplot as plt
 
-    return plt.figure(figsize=(width, height), layout="constrained")
+    return plt.figure(figsize=(width, height), layout=layout)
 
 
 def save(figure: Figure, path: Path) -> None:
