@@ -57,6 +57,7 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh lint
 	@tools/setup.sh nbdkit
 	@tools/setup.sh stock-all
+	@tools/setup.sh chromium
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 
 mutants: $(STAMP)-dev

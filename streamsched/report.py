@@ -80,7 +80,7 @@ def _section(section: Section, figures: list[Figure]) -> str:
         parts.insert(1, '<p class="note">Interrupted: only finished runs are here.</p>')
     for panel in panels(section):
         whole = ' class="whole"' if panel.title in WHOLE else ""
-        parts.append(f"<section{whole}><h3>{html.escape(panel.title)}</h3>")
+        parts.append(f"<section{whole}><h3>{html.escape(panel.title, quote=False)}</h3>")
         if panel.note:
             parts.append(f'<p class="note">{html.escape(panel.note)}</p>')
         places = []

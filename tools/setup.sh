@@ -10,6 +10,7 @@
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh report   plotly in it
+#   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
@@ -108,6 +109,13 @@ setup_package() {
 		fail "the package could not be built (the messages are above)"
 	(cd "$venv" && bin/python -c 'import streamsched._core') ||
 		fail "the extension module does not load (Python's message is above)"
+}
+
+# Some 360 MB: make test alone does not install it.
+setup_chromium() {
+	command -v chromium >/dev/null || apt_install chromium ||
+		say "without the Debian package chromium, tests of reports in a" \
+			"browser are skipped"
 }
 
 # Where there is none, the fuzz layer is skipped and says so.
@@ -269,6 +277,7 @@ case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
 dev | plots | parquet | report) install_requirements "$1" ;;
+chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
@@ -276,5 +285,5 @@ rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|chromium|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
 esac
