@@ -55,7 +55,18 @@ from streamsched.workloads import WORKLOADS
 # Options that say nothing of some inputs: refused where no input heeds them.
 ONLY_TRACES = ("mode", "format", "device", "skip_bad", "wrap")
 ONLY_JOBS = ("seed", "weight")
-NO_RESULTS = ("disk", "array", "policy", "owners", "queue_depth", "set", "curve", "profile", "goal", "rule")
+NO_RESULTS = (
+    "disk",
+    "array",
+    "policy",
+    "owners",
+    "queue_depth",
+    "set",
+    "curve",
+    "profile",
+    "goal",
+    "rule",
+)
 # A job file begins with a section, behind comments.
 JOB = re.compile(rb"\A(\s*[#;][^\n]*\n|\s*\n)*\s*\[[^\n]*\]")
 

@@ -27,7 +27,7 @@ from streamsched.simulate import Setup
 from streamsched.workloads import WORKLOADS, shipped_jobs
 
 if TYPE_CHECKING:
-    from streamsched.report_panels import Section
+    from streamsched.report_figures import Section
     from streamsched.series import Series
 
 
@@ -128,7 +128,7 @@ class Work:
         )
         if not series:  # not asked for, or interrupted
             return Done(comparison)
-        from streamsched.report_panels import Section
+        from streamsched.report_figures import Section
 
         names = [process.name for process in self.processes]
         document = comparison_dict(comparison, self.name, bins=True)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from streamsched.plotfile import new_figure, save
-from streamsched.report_panels import Section, colour
+from streamsched.report_figures import Section, colour
 from streamsched.series import Series
 
 PARTS = ("p50", "p99", "max")
@@ -75,9 +75,8 @@ def draw(section: Section, path: Path) -> None:
     timeline.set_title("throughput of the disks over time", fontsize=9, loc="left")
     timeline.set_xlabel("time (s)")
     timeline.set_ylabel("MB/s")
-    beside = {"fontsize": 7, "loc": "upper left", "bbox_to_anchor": (1, 1)}
-    timeline.legend(**beside)
+    timeline.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     if first and 1 < len(senders) <= LEGEND:
-        first.legend(**beside, markerscale=5)
+        first.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), markerscale=5)
     figure.suptitle(section.title, fontsize=10)
     save(figure, path)

@@ -10,7 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from streamsched import __version__
-from streamsched.report_panels import Figure, Section, figures_of_merit, panels
+from streamsched.report_figures import Figure, Section
+from streamsched.report_panels import figures_of_merit, panels
 
 # What it begins with shows that it is ours.
 PAGE = """\

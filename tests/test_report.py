@@ -331,7 +331,7 @@ def test_a_panel_has_not_too_many_points(tmp_path: Path) -> None:
 def test_what_a_result_lacks_is_said(made: Path) -> None:
     text = (made / "json.html").read_text()
     assert text.count("The result does not have this; to see it, give") == 8
-    assert text.count("The result has no histograms of these: --output json+ has them.") == 2
+    assert text.count("The result has no histograms of these: --output json+ has them") == 2
     # As --on kernel has it, and as an older version had.
     lacking = document(made)
     lacking["setup"]["path"] = "loop"
