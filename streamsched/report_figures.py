@@ -83,10 +83,12 @@ def rounded(values: Any) -> list[float]:
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
+    """One that makes room for its words."""
     return {"title": {"text": title}, "automargin": True, **more}
 
 
 def figure(data: list[Any], height: int, x: Any, y: Any, **more: Any) -> Figure:
+    """For plotly.js; the page gives it its width and colours."""
     return {
         "data": data,
         "layout": {

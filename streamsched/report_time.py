@@ -65,6 +65,7 @@ def _requests(rows: Array) -> dict[str, Any]:
 
 
 def positions(section: Section, series: Sequence[Series]) -> Panel:
+    """Where and when the disk began each request."""
     senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
     shown: set[int] = set()
     data: list[list[Any]] = []
@@ -98,6 +99,7 @@ def positions(section: Section, series: Sequence[Series]) -> Panel:
 
 
 def queue(section: Section, series: Sequence[Series]) -> Panel:
+    """How many requests are not done."""
     runs = section.runs
     data = [
         [
@@ -124,6 +126,7 @@ def queue(section: Section, series: Sequence[Series]) -> Panel:
 
 
 def seeks(section: Section, series: Sequence[Series]) -> Panel:
+    """The distribution of seek distances."""
     # A logarithmic axis has no zero: it stands where 256 bytes would.
     data = [
         line(
@@ -143,6 +146,7 @@ def seeks(section: Section, series: Sequence[Series]) -> Panel:
 
 
 def throughput(section: Section, series: Sequence[Series]) -> Panel:
+    """What the disks move, by interval."""
     data = []
     for number, one in enumerate(series):
         begin = rounded(place * one.interval_ns / 1e9 for place in range(len(one.rate)))
