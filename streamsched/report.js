@@ -40,17 +40,13 @@
 		return figure.layout.height + 19 * Math.ceil(names.length / columns);
 	}
 
-	function redraw(width) {
+	// In the page's colours of now, as wide as there is room.
+	function redraw() {
 		for (const [index, figure] of figures.entries()) {
 			const place = document.getElementById("figure-" + index);
-			const wide = width || place.clientWidth;
+			const width = place.clientWidth;
 			const look = themed(figure.layout);
-			look.height = height(figure, wide);
-			if (width)
-				look.width = width;
-			else
-				look.autosize = true;
-			Plotly.relayout(place, look);
+			Plotly.relayout(place, { ...look, width, height: height(figure, width) });
 		}
 	}
 
@@ -65,21 +61,18 @@
 		if (zooms(figure))
 			layout.margin.r = 36;
 		Plotly.newPlot(place, figure.data, layout, {
-			responsive: true,
 			displaylogo: false,
 			displayModeBar: zooms(figure),
 			modeBarButtons: BUTTONS,
 		});
 		Plotly.relayout(place, themed(figure.layout));
 	}
-	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+	addEventListener("resize", redraw);
 	// Paper is white, and as wide as it is.
 	addEventListener("beforeprint", () => {
 		document.body.classList.add("paper");
-		for (const [index, figure] of figures.entries()) {
-			const place = document.getElementById("figure-" + index);
-			Plotly.relayout(place, { ...themed(figure.layout), width: place.clientWidth });
-		}
+		redraw();
 	});
 	addEventListener("afterprint", () => {
 		document.body.classList.remove("paper");

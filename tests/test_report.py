@@ -63,6 +63,10 @@ needs_chromium = pytest.mark.skipif(
 READER = """
 <script>
 console.info("reader at work");
+// It is drawn again for paper, and afterwards for the screen.
+dispatchEvent(new Event("beforeprint"));
+const paper = document.querySelector(".js-plotly-plot").clientWidth;
+dispatchEvent(new Event("afterprint"));
 setTimeout(() => {
 	const box = (one) => {
 		const { left, top, right, bottom } = one.getBoundingClientRect();
@@ -79,6 +83,7 @@ setTimeout(() => {
 		plot: [...gd.querySelectorAll(".nsewdrag")].map(box),
 		ticks: [...gd.querySelectorAll(texts)].map(box),
 		place: box(gd),
+		canvas: gd.querySelector(".main-svg").clientWidth,
 		ink: getComputedStyle(gd.querySelector(".xtick text")).fill,
 	}));
 	const page = document.documentElement;
@@ -86,6 +91,7 @@ setTimeout(() => {
 	out.id = "out";
 	out.textContent = JSON.stringify({
 		figures,
+		paper,
 		wide: page.scrollWidth,
 		seen: page.clientWidth,
 		drawn: document.body.dataset.drawn,
@@ -401,8 +407,10 @@ def test_a_page_in_chromium(made: Path, tmp_path: Path, width: int, scheme: int)
     assert seeks["lines"] == len(runs)
     # Nothing is cut off, and no legend hides a plot; the page is no wider than the window.
     assert shown["wide"] <= shown["seen"]
+    assert 100 < shown["paper"] < 18 / 2.54 * 96  # a page of 18 cm has two in a row
     for figure in figures:
         left, _, right, bottom = figure["place"]
+        assert right - left == pytest.approx(figure["canvas"], abs=1)
         for one in figure["ticks"]:
             assert left - 1 <= one[0] and one[2] <= right + 1 and one[3] <= bottom + 1, figure
         for legend in figure["legend"]:
