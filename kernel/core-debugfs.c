@@ -9,7 +9,7 @@
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
-#include <linux/module.h>
+#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -85,8 +85,9 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 				m,
 				"%s: end %llu members %u pending %u paused_us %llu limit_us %llu%s\n",
 				name_of(sd, class), info.end_sector, info.size,
-				info.nr_pending, info.paused_ns / 1000,
-				info.limit_ns / 1000, info.turn ? " turn" : "");
+				info.nr_pending, div_u64(info.paused_ns, 1000),
+				div_u64(info.limit_ns, 1000),
+				info.turn ? " turn" : "");
 		}
 }
 
@@ -147,7 +148,8 @@ static int show(struct request_queue *q, struct seq_file *m,
 
 	if (!compat_elevator_trylock(q))
 		return ret;
-	if (q->elevator && q->elevator->type->elevator_owner == THIS_MODULE) {
+	if (q->elevator &&
+	    q->elevator->type->queue_debugfs_attrs == iosched_debugfs_attrs) {
 		of(q->elevator->elevator_data, m);
 		ret = 0;
 	}

@@ -7,6 +7,7 @@
 #if !defined(STREAM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define STREAM_TRACE_H
 
+#include <linux/math64.h>
 #include <linux/tracepoint.h>
 
 DECLARE_EVENT_CLASS(stream_event,
@@ -61,20 +62,20 @@ TRACE_EVENT(stream_choose,
 		__field(dev_t, dev)
 		__field(u64, sector)
 		__field(u32, nr_sectors)
-		__field(u64, waited_ns)
+		__field(u64, waited_us)
 		__array(char, why, 8)
 	),
 	TP_fast_assign(
 		__entry->dev = dev;
 		__entry->sector = sector;
 		__entry->nr_sectors = nr_sectors;
-		__entry->waited_ns = waited_ns;
+		__entry->waited_us = div_u64(waited_ns, 1000);
 		strscpy(__entry->why, why, sizeof(__entry->why));
 	),
 	TP_printk("%d,%d sector=%llu sectors=%u waited_us=%llu why=%s",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  __entry->sector, __entry->nr_sectors,
-		  __entry->waited_ns / 1000, __entry->why)
+		  __entry->waited_us, __entry->why)
 );
 
 #endif

@@ -26,6 +26,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S, Observation
 from streamsched.profile import Profile
+from streamsched.tracing import Instance
 
 SYS = Path("/sys")
 # The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
@@ -194,38 +195,16 @@ class Places:
         lib.ss_workload_init(self.workload, span_sectors)
         major, minor = device.number
         self._number = f"{major},{minor}"
-        self._instance = tracing / "instances" / f"streamsched-{device.name}-{os.getpid()}"
-        self._rest = ""
-        self._instance.mkdir()
-        try:
-            event = self._instance / "events" / "block" / "block_bio_queue"
-            # As the kernel numbers devices: MKDEV() of <linux/kdev_t.h>.
-            (event / "filter").write_text(f"dev == {(major << 20) | minor}")
-            (event / "enable").write_text("1")
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-            self._pipe = os.open(self._instance / "trace_pipe", flags)
-        except OSError:
-            self._instance.rmdir()
-            raise
+        self._events = Instance(device.name, device.number, ["block_bio_queue"], tracing)
 
     def close(self) -> None:
         """Stop tracing."""
-        os.close(self._pipe)
-        with contextlib.suppress(OSError):
-            self._instance.rmdir()
+        self._events.close()
 
     def read(self) -> None:
         """Take in what has come since the last time."""
-        while True:
-            try:
-                data = os.read(self._pipe, 1 << 16)
-            except BlockingIOError:
-                return
-            if not data:
-                return
-            *lines, self._rest = (self._rest + data.decode(errors="replace")).split("\n")
-            for line in lines:
-                self.take(line)
+        for line in self._events.lines():
+            self.take(line)
 
     def take(self, line: str) -> None:
         """One line of the trace."""

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from streamsched import (
     __version__,
+    cli_advise,
     cli_disk,
     cli_lists,
     cli_papers,
@@ -54,6 +56,7 @@ app.command()(cli_disk.calibrate)
 app.command("auto")(cli_disk.auto_)
 app.command("profile")(cli_disk.profile_)
 app.command("doctor")(cli_disk.doctor_)
+app.command()(cli_advise.advise)
 app.add_typer(cli_validate.app, name="validate")
 app.add_typer(cli_rig.app, name="rig")
 app.add_typer(kernelarray.app, name="array")
@@ -169,6 +172,8 @@ def main() -> None:
     _open_closed()
     _watch_stdout()
     try:
+        if "_STREAMSCHED_COMPLETE" in os.environ:  # a shell asks (packaging/completion)
+            get_completion_inspect_parameters()  # which has typer answer its shells
         if len(sys.argv) == 1:
             sys.argv.append("--help")
         code = app(standalone_mode=False)
