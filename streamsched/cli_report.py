@@ -117,7 +117,7 @@ def report(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RESULT.json|JOB|TRACE...",
+            metavar="RESULT.json|JOB|TRACE",
             parser=given("INPUT", "a result, a job file or a trace", str),
             help="What --output json or json+ wrote; a job file or a workload's name; a trace.",
         ),

@@ -43,6 +43,7 @@ OURS = {
     ),
     Kind.DOCUMENT: (LICENCE + b"# X\n\nWritten by `streamsched compare`; do not edit.\n",),
     Kind.CHAPTER: (LICENCE + b"# X\n",),
+    Kind.ADVICE: (b"<!-- streamsched's advice -->\n<html>",),
     Kind.PAGE: (b"<!DOCTYPE html>\n<!-- streamsched's page -->\n<html>",),
     Kind.PICTURE: (
         b'<?xml version="1.0"?>\n<dc:title>streamsched\'s picture</dc:title>',
