@@ -107,6 +107,7 @@ $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
 	@tools/setup.sh plots
 	@tools/setup.sh parquet
+	@tools/setup.sh top
 	@tools/setup.sh fuzz
 	@touch $@
 

@@ -9,6 +9,7 @@
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh parquet  pyarrow in it
+#   tools/setup.sh top      Textual in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
@@ -267,7 +268,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | parquet) install_requirements "$1" ;;
+dev | plots | parquet | top) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
@@ -275,5 +276,5 @@ rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|top|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
 esac
