@@ -26,6 +26,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S, Observation
 from streamsched.profile import Profile
+from streamsched.traceinstance import TRACING, TraceInstance, of_disk
 
 SYS = Path("/sys")
 # The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
@@ -194,38 +195,17 @@ class Places:
         lib.ss_workload_init(self.workload, span_sectors)
         major, minor = device.number
         self._number = f"{major},{minor}"
-        self._instance = tracing / "instances" / f"streamsched-{device.name}-{os.getpid()}"
-        self._rest = ""
-        self._instance.mkdir()
-        try:
-            event = self._instance / "events" / "block" / "block_bio_queue"
-            # As the kernel numbers devices: MKDEV() of <linux/kdev_t.h>.
-            (event / "filter").write_text(f"dev == {(major << 20) | minor}")
-            (event / "enable").write_text("1")
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-            self._pipe = os.open(self._instance / "trace_pipe", flags)
-        except OSError:
-            self._instance.rmdir()
-            raise
+        event = {"block/block_bio_queue": of_disk(device.number)}
+        self._trace = TraceInstance(tracing, device.name, event)
 
     def close(self) -> None:
         """Stop tracing."""
-        os.close(self._pipe)
-        with contextlib.suppress(OSError):
-            self._instance.rmdir()
+        self._trace.close()
 
     def read(self) -> None:
         """Take in what has come since the last time."""
-        while True:
-            try:
-                data = os.read(self._pipe, 1 << 16)
-            except BlockingIOError:
-                return
-            if not data:
-                return
-            *lines, self._rest = (self._rest + data.decode(errors="replace")).split("\n")
-            for line in lines:
-                self.take(line)
+        for line in self._trace.lines():
+            self.take(line)
 
     def take(self, line: str) -> None:
         """One line of the trace."""
@@ -337,7 +317,7 @@ def open_places(
     device: Device, disk: Disk, say: Callable[[str], None], sys_: Path = SYS
 ) -> Places | None:
     """The trace of the disk's requests; None, and why, where there can be none."""
-    tracing = sys_ / "kernel" / "tracing"
+    tracing = sys_ / TRACING
     try:
         return Places(device, disk.capacity_sectors, tracing)
     except OSError as error:
@@ -349,7 +329,7 @@ def open_places(
 
 
 @contextlib.contextmanager
-def _until_stopped() -> Iterator[Callable[[], bool]]:
+def until_stopped() -> Iterator[Callable[[], bool]]:
     """True until a signal asks to stop."""
     stopped = False
 
@@ -386,7 +366,7 @@ def serve(
         )
     places = open_places(device, disk, say, sys_)
     try:
-        with _until_stopped() as running:
+        with until_stopped() as running:
             service = Service(device, selection, Watch(device, places), dry_run=dry_run, say=say)
             names = ", ".join(selection.candidates)
             say(f"{device.name}: {service.chooser.current} of {names}, for {selection.goal}")
