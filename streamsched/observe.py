@@ -211,7 +211,9 @@ class KernelSource:
             in_vain_s=rate("timeouts"),
             idle=round((new.counters["idle_ns"] - old.counters["idle_ns"]) / seconds / 1e9, 4),
             seeks_s=rate("seeks"),
-            reasons=parts({name: new.reasons[name] - old.reasons[name] for name in new.reasons}),
+            reasons=parts(
+                {name: number - old.reasons.get(name, 0) for name, number in new.reasons.items()}
+            ),
             candidates=new.candidates,
             rows=self._rows(old, new, seconds),
             path=tuple(chosen.path) if chosen else (),

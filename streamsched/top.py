@@ -133,6 +133,8 @@ def strip(seen: Observation, width: int) -> list[str]:
 
     In dots, two by four in each character (U+2800 and what follows).
     """
+    label = [f"{place_text(seen.size_bytes):>9} ", *[" " * 10] * (STRIP_HEIGHT - 2), f"{'0':>9} "]
+    width -= len(label[0])
     columns, rows = 2 * width, 4 * STRIP_HEIGHT
     cells = [[0] * width for _ in range(STRIP_HEIGHT)]
     sectors = max(seen.size_bytes // 512, 1)
@@ -146,7 +148,8 @@ def strip(seen: Observation, width: int) -> list[str]:
         y = row % 4
         bit = (6 + column % 2) if y == 3 else y + 3 * (column % 2)
         cells[row // 4][column // 2] |= 1 << bit
-    return ["".join(chr(0x2800 + cell) for cell in line) for line in cells]
+    dots = ["".join(chr(0x2800 + cell) for cell in line) for line in cells]
+    return [before + line for before, line in zip(label, dots, strict=True)]
 
 
 def as_table(observations: Sequence[Observation]) -> str:

@@ -32,7 +32,7 @@ class Parties(ScrollView, can_focus=True):
         """Instead of what was there."""
         if lines != self._lines:
             self._lines = lines
-            self.virtual_size = Size(80, len(lines))
+            self.virtual_size = Size(1, len(lines))
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -50,7 +50,7 @@ class TopApp(App[None]):
     #summary { height: 3; }
     #strip { height: 4; color: $accent; }
     #heading { height: 1; text-style: bold underline; }
-    #parties { height: 1fr; }
+    #parties { height: 1fr; background: $background; overflow-x: hidden; scrollbar-size: 1 1; }
     """
     # The palette costs a key in the footer and says nothing that the footer does not.
     ENABLE_COMMAND_PALETTE = False
@@ -105,7 +105,7 @@ class TopApp(App[None]):
         elif seen:
             lines = top.summary(seen)
             rows = [top.row_text(row) for row in top.ordered(seen.rows, self._sort, self._reverse)]
-            strip = top.strip(seen, width)
+            strip = top.strip(seen, width) if seen.path else [""]
         where = f"[{self._shown + 1}/{len(self._sources)}]" if len(self._sources) > 1 else ""
         state = f"{'PAUSED ' if self._paused else ''}by {self._sort} {where}".rstrip()
         lines[2] = f"{lines[2][: width - len(state) - 2]:<{max(width - len(state), 0)}}{state}"

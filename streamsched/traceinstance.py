@@ -41,7 +41,8 @@ class TraceInstance:
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
             self._pipe = os.open(self._folder / "trace_pipe", flags)
         except OSError:
-            self._folder.rmdir()
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
             raise
 
     def close(self) -> None:
