@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from streamsched.cli_options import FLAG
-from streamsched.errors import UsageError, given
+from streamsched.errors import UsageError
 
 EXTRA = "pip install 'streamsched[{0}]'"
 
@@ -70,4 +70,23 @@ def top_(
     top_screen.run(sources, interval)
 
 
-_ = given
+def exporter_(
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where to be asked; :PORT is every address of this machine.",
+        ),
+    ] = "127.0.0.1:9842",
+) -> None:
+    """Serve this machine's disks to Prometheus, until it is stopped."""
+    try:
+        from streamsched import exporter
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("prometheus_client"):
+            raise
+        raise UsageError(
+            f"the exporter needs prometheus_client: {EXTRA.format('exporter')}"
+        ) from None
+    exporter.serve(listen)
