@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from streamsched.cli_options import FLAG
-from streamsched.errors import UsageError
+from streamsched.errors import UsageError, given
 
 EXTRA = "pip install 'streamsched[{0}]'"
 
@@ -90,3 +90,45 @@ def exporter_(
             f"the exporter needs prometheus_client: {EXTRA.format('exporter')}"
         ) from None
     exporter.serve(listen)
+
+
+def measure_(
+    disk: Annotated[
+        str,
+        typer.Argument(
+            metavar="DISK",
+            parser=given("DISK", "a disk, as sda", str),
+            help="A whole disk that is at work, as sda.",
+        ),
+    ],
+    between: Annotated[
+        str,
+        typer.Option(
+            "--between",
+            metavar="A,B",
+            help="The two schedulers, as the kernel names them; stream:sptf is stream with sptf "
+            "inside.",
+        ),
+    ],
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, help="How long, 4 or more.")
+    ] = 20,
+    output: WatchOutputOption = WatchOutput.table,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            help="What the blocks' order and lengths are made from.",
+            show_default="another one each time",
+        ),
+    ] = None,
+) -> None:
+    """Compare two schedulers on a disk at work, by turns; then all is as before."""
+    from streamsched import measure
+
+    found = measure.measure(disk, between, minutes, seed)
+    print(measure.as_json(found) if output == WatchOutput.json else measure.as_text(found), end="")
+    if found.stopped:
+        print("streamsched: stopped; what was measured is all there is", file=sys.stderr)
+        raise typer.Exit(130)
