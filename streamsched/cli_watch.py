@@ -39,9 +39,7 @@ def top_(
     ] = 2,
     once: Annotated[
         bool,
-        typer.Option(
-            "--once", metavar=FLAG, help="Print what happens in one second, and end."
-        ),
+        typer.Option("--once", metavar=FLAG, help="Print what happens in one second, and end."),
     ] = False,
     output: WatchOutputOption = WatchOutput.table,
 ) -> None:
@@ -110,9 +108,7 @@ def measure_(
             "inside.",
         ),
     ],
-    minutes: Annotated[
-        float, typer.Option("--minutes", min=0, help="How long, 4 or more.")
-    ] = 20,
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long, 4 or more.")] = 20,
     output: WatchOutputOption = WatchOutput.table,
     seed: Annotated[
         int | None,

@@ -201,9 +201,7 @@ class KernelSource:
             seconds=round(seconds, 3),
             size_bytes=512 * self._disk.size_sectors,
             mb_s=round((done(now[1], "bytes") - done(before[1], "bytes")) / seconds / 1e6, 2),
-            requests_s=round(
-                (done(now[1], "requests") - done(before[1], "requests")) / seconds, 2
-            ),
+            requests_s=round((done(now[1], "requests") - done(before[1], "requests")) / seconds, 2),
             in_flight=new.counters["in_flight"],
             pending=new.counters["pending"],
             waits_s=rate("waits"),

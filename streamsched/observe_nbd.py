@@ -46,9 +46,7 @@ class _Change:
     def rate(self, name: str) -> float:
         """By second, directions together."""
         total = sum(
-            number - self._old.get(key, 0.0)
-            for key, number in self._new.items()
-            if key[0] == name
+            number - self._old.get(key, 0.0) for key, number in self._new.items() if key[0] == name
         )
         return round(total / self._seconds, 2)
 
@@ -147,14 +145,17 @@ class MemberSource:
 
     def _rows(self, old: Metrics, new: Metrics, seconds: float) -> tuple[Row, ...]:
         changes = [
-            (name, _Change(old.of.get(("connection", name), {}), new.of["connection", name], seconds))
+            (
+                name,
+                _Change(old.of.get(("connection", name), {}), new.of["connection", name], seconds),
+            )
             for name in new.names("connection")
         ]
         total = sum(change.rate("bytes_total") for _, change in changes) or 1.0
         return tuple(
             Row(
                 place_bytes=None,
-                kind=f"connection {name}" if name != "0" else "gone",
+                kind=f"conn {name}" if name != "0" else "gone",
                 mb_s=round(change.rate("bytes_total") / 1e6, 2),
                 requests_s=change.rate("requests_total"),
                 share=round(change.rate("bytes_total") / total, 4),

@@ -21,7 +21,7 @@ LOOK_S = 1.0  # between the two looks of --once
 FILE_S = 15.0
 STRIP_HEIGHT = 4
 STRIP_S = 15.0
-HEADING = "    place  kind             MB/s  requests/s  share  p99 ms   why"
+HEADING = f"  {'place':>9}  {'kind':<12} {'MB/s':>6}  {'requests/s':>10}  {'share':>5}  {'p99 ms':>6}   why"
 # What rows can be sorted by, in the order in which the key goes through them.
 SORTS: dict[str, Callable[[Row], float]] = {
     "place": lambda row: float("inf") if row.place_bytes is None else row.place_bytes,
@@ -103,7 +103,7 @@ def row_text(row: Row) -> str:
     """One party, under HEADING."""
     turn = ">" if row.turn else " "
     return (
-        f"{turn} {place_text(row.place_bytes):>8}  {row.kind:<14} {row.mb_s:>6.1f}"
+        f"{turn} {place_text(row.place_bytes):>9}  {row.kind:<12} {row.mb_s:>6.1f}"
         f"  {row.requests_s:>10.1f}  {100 * row.share:>4.0f}%  {_number(row.wait_p99_ms):>6}"
         f"   {_parts_text(row.reasons, 2)}"
     )

@@ -266,7 +266,8 @@ def disk_names(sys_: Path = SYS) -> list[str]:
 def kernel_disks(names: list[str], sys_: Path = SYS) -> list[KernelDisk]:
     """These disks; if none is named all that `stream` schedules. UsageError if there is none."""
     if names:
-        return [KernelDisk(device_of(name, sys_), sys_) for name in dict.fromkeys(names)]
+        named = dict.fromkeys(device_of(name, sys_) for name in names)
+        return [KernelDisk(device, sys_) for device in named]
     every = [device_of(name, sys_) for name in disk_names(sys_)]
     found = [KernelDisk(device, sys_) for device in every if device.in_use == STREAM]
     if not found:

@@ -39,7 +39,11 @@ def scrape(root: Path) -> str:
 def samples(text: str) -> dict[tuple[str, ...], float]:
     """By name and labels, the disk's first."""
     return {
-        (one.name, one.labels["disk"], *(v for k, v in one.labels.items() if k != "disk")): one.value
+        (
+            one.name,
+            one.labels["disk"],
+            *(v for k, v in one.labels.items() if k != "disk"),
+        ): one.value
         for family in text_string_to_metric_families(text)
         for one in family.samples
     }
