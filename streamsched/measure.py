@@ -32,6 +32,7 @@ from streamsched.blocktrace import LINE, LOST, Arrivals
 from streamsched.errors import Interrupted, StreamschedError, UsageError
 from streamsched.measure_state import Spec, State, specs_of
 from streamsched.measure_stats import CONFIDENCE, LEAST_PAIRS, Difference, compare
+from streamsched.observe import p99
 from streamsched.traceinstance import TRACING, TraceInstance, of_disk
 from streamsched.watch import KernelDisk, Stat
 
@@ -103,10 +104,8 @@ class Responses:
     def p99_ms(self) -> float | None:
         """None where it is not known."""
         self.read()
-        if self._lost or not self._took_ns:
-            return None
-        ordered = sorted(self._took_ns)
-        return ordered[(99 * len(ordered) + 99) // 100 - 1] / 1e6
+        took_ns = None if self._lost else p99(self._took_ns)
+        return None if took_ns is None else took_ns / 1e6
 
 
 def plan(minutes: float, seed: int) -> list[tuple[float, bool]]:
@@ -259,10 +258,11 @@ def as_json(result: Result) -> str:
 
 
 def _verdict(what: str, one: Difference, specs: tuple[Spec, Spec]) -> str:
-    low, high = 100 * one.low, 100 * one.high
+    interval = f"({100 * one.low:+.1f} to {100 * one.high:+.1f})"
     if not one.found:
-        return f"{what}: no difference was found ({low:+.1f} to {high:+.1f} %)"
-    return f"{what}: {specs[1]} has {100 * one.change:+.1f} % ({low:+.1f} to {high:+.1f} %)"
+        return f"{what}: no difference was found {interval}"
+    more = "more" if one.change > 0 else "less"
+    return f"{what}: {specs[1]} has {100 * abs(one.change):.1f} % {more} than {specs[0]} {interval}"
 
 
 def as_text(result: Result) -> str:
@@ -270,8 +270,8 @@ def as_text(result: Result) -> str:
     a, b = (str(spec) for spec in result.specs)
     seconds = sum(block.seconds + SETTLE_S for pair in result.pairs for block in pair)
     lines = [
-        f"{result.disk}: {len(result.pairs)} pairs of blocks, {seconds / 60:.1f} minutes, seed {result.seed}; "
-        f"the first {SETTLE_S:.0f} s of",
+        f"{result.disk}: {len(result.pairs)} pairs of blocks, {seconds / 60:.1f} minutes, "
+        f"seed {result.seed}; the first {SETTLE_S:.0f} s of",
         f"each block are left out; {100 * CONFIDENCE:.0f} % confidence",
         "",
         f"{'':18} {a:>13} {b:>15}   {b} to {a}",

@@ -101,6 +101,7 @@ def parts(numbers: Mapping[str, int]) -> dict[str, float]:
 
 
 def p99(values: Iterable[int]) -> int | None:
+    """The least value that 99 of 100 do not pass; None if there are none."""
     ordered = sorted(values)
     return ordered[(99 * len(ordered) + 99) // 100 - 1] if ordered else None
 

@@ -21,7 +21,10 @@ LOOK_S = 1.0  # between the two looks of --once
 FILE_S = 15.0
 STRIP_HEIGHT = 4
 STRIP_S = 15.0
-HEADING = f"  {'place':>9}  {'kind':<12} {'MB/s':>6}  {'requests/s':>10}  {'share':>5}  {'p99 ms':>6}   why"
+HEADING = (
+    f"  {'place':>9}  {'kind':<12} {'MB/s':>6}  {'requests/s':>10}  {'share':>5}  {'p99 ms':>6}"
+    "   why"
+)
 # What rows can be sorted by, in the order in which the key goes through them.
 SORTS: dict[str, Callable[[Row], float]] = {
     "place": lambda row: float("inf") if row.place_bytes is None else row.place_bytes,
@@ -110,6 +113,7 @@ def row_text(row: Row) -> str:
 
 
 def ordered(rows: Sequence[Row], sort: str, reverse: bool = False) -> list[Row]:
+    """By one of SORTS."""
     return sorted(rows, key=SORTS[sort], reverse=reverse)
 
 

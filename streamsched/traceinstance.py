@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A trace instance of our own in tracefs: events of one disk, and nobody else's trace is changed."""
+"""A trace instance of our own in tracefs: events of one disk; no other trace is changed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ __all__ = ["made", "trace"]
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which passes only when a test says so."""
     now = [100.0]
-    monkeypatch.setattr(observe.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
@@ -195,7 +195,7 @@ def test_once(
         clock[0] += seconds
         made.works()
 
-    monkeypatch.setattr(top.time, "sleep", passes)
+    monkeypatch.setattr(time, "sleep", passes)
     seen = top.once(top.sources_of([], made.root))
     data = json.loads(observe.as_json(seen))
     assert data["version"] == 1 and len(data["disks"]) == 1
@@ -208,7 +208,7 @@ def test_once(
 
 
 def test_once_without_anything_to_see(made: MadeDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     sources = top.sources_of(["sda"], made.root)
     changed(made)
     with pytest.raises(StreamschedError, match=r"^sda: its scheduler is mq-deadline, not stream$"):
@@ -303,8 +303,8 @@ def test_a_server_that_writes_nothing(
     served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(top.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(top.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
     sources = top.sources_of([str(served(1000, metrics(1, 1)))])
     with pytest.raises(
         StreamschedError, match=r"^nbd\.prom 0: was not written anew in 15 s; is th"
