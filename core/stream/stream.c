@@ -207,30 +207,26 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 {
 	const struct parties *all = policy->state;
 	const struct party *party = party_at(all, index);
-	bool pays;
+	bool stream = index < NR_STREAMS, pays;
 
 	if (!party)
 		return false;
 	pays = ss_pause_pays(&party->pause);
 	*info = (struct ss_stream_info){
-		.kind = "stream",
+		.kind = stream		     ? "stream" :
+			party == &all->async ? "write-back" :
+					       "rest",
 		.end_sector = party->end_sector,
 		.sent = party->sent,
 		.sent_sectors = party->sent_sectors,
 		.used_ns = party->used_ns,
 		.paused_ns = party->nr_open ? 0 : now_ns - party->idle_since_ns,
 		.limit_ns = pays ? ss_pause_limit_ns(all, &party->pause) : 0,
-		.size = party->size,
+		.size = stream ? party->size : party->sent > 0,
 		.nr_pending = party->nr_pending,
-		.established = party->established,
+		.established = party->established || !stream,
 		.turn = party == all->turn,
 	};
-	if (index >= NR_STREAMS) {
-		info->kind = party == &all->async ? "write-back" : "rest";
-		info->paused_ns = 0;
-		info->established = true;
-		info->size = party->sent || party->nr_pending;
-	}
 	return true;
 }
 
@@ -238,10 +234,10 @@ static u32 stream_index_of(const struct ss_policy *policy,
 			   const struct ss_request *rq)
 {
 	const struct parties *all = policy->state;
-	const struct party *party = rq->party ? rq->party : &all->rest;
+	const struct party *party = rq->party ?: &all->rest;
 	u32 index = 0;
 
-	while (party_at(all, index) != party)
+	while (party_at(all, index) && party_at(all, index) != party)
 		index++;
 	return index;
 }
