@@ -36,7 +36,7 @@ enum {
 
 /*
  * Streams remembered at once, candidates included. Half: 64 readers no longer
- * fit. Double: 36 KiB of state, and each arrival looks at twice as many.
+ * fit. Double: 50 KiB of state, and each arrival looks at twice as many.
  */
 #define NR_STREAMS 96
 
