@@ -21,13 +21,18 @@ FIO = "fio --clocksource=clock_gettime --filename=/dev/hdd0 --direct=1 --time_ba
 QUEUE = "/sys/block/hdd0/queue"
 
 
-def readers(seconds: int, size: str = "64k") -> str:
-    """Four readers in sequence and one that reads a little now and then, in the background."""
+READERS = (
+    f"{FIO} --runtime=8 --name=r --rw=read --bs=64k --size=90g --numjobs=4"
+    " --offset_increment=100g --name=x --runtime=8 --time_based --rw=randread --bs=4k --size=400g"
+    " --norandommap --thinktime=100ms >/dev/null &\n"
+)
+
+
+def large(seconds: int) -> str:
+    """Four readers of so much at once that seeks are a fourth of the time under any scheduler."""
     return (
-        f"{FIO} --runtime={seconds} --name=r --rw=read --bs={size} --size=90g --numjobs=4"
-        f" --offset_increment=100g >/dev/null &\n"
-        f"{FIO} --runtime={seconds} --name=x --rw=randread --bs=4k --size=400g --norandommap"
-        " --thinktime=100ms >/dev/null &\n"
+        f"{FIO} --runtime={seconds} --name=r --rw=read --bs=3m --size=90g --numjobs=4"
+        " --offset_increment=100g >/dev/null &\n"
     )
 
 
@@ -48,7 +53,7 @@ def guest(work: str, disk: str = "wd5000aaks", timeout_s: int = 300) -> rig.RigR
 
 def test_top_sees_who_uses_the_disk() -> None:
     result = guest(
-        f"echo stream >scheduler\n{readers(12)}sleep 6\n"
+        f"echo stream >scheduler\n{READERS}sleep 5\n"
         f"{COMMAND} top --once --output json >$OUT/seen\n"
         f"echo mq-deadline >scheduler\n{COMMAND} top hdd0 --once 2>$OUT/other && exit 1 || true"
     )
@@ -71,10 +76,10 @@ def test_top_sees_who_uses_the_disk() -> None:
 
 def test_top_tells_two_actuators_apart() -> None:
     half = load_disk("exos-2x18").capacity_sectors // 2 * 512
-    scan = f"{FIO} --runtime=9 --rw=read --bs=64k"
+    scan = f"{FIO} --runtime=6 --rw=read --bs=64k"
     result = guest(
         f"echo stream >scheduler\n{scan} --name=a --offset=1t >/dev/null &\n"
-        f"{scan} --name=b --offset={half + (1 << 40)} >/dev/null &\nsleep 4\n"
+        f"{scan} --name=b --offset={half + (1 << 40)} >/dev/null &\nsleep 3\n"
         f"{COMMAND} top --once --output json >$OUT/seen",
         disk="exos-2x18",
     )
@@ -114,7 +119,7 @@ def test_the_exporter_tells_what_the_disk_did() -> None:
 def test_measure_finds_what_stream_gains_and_puts_all_back() -> None:
     result = guest(
         "echo mq-deadline >scheduler; echo 250 >iosched/read_expire; echo 48 >nr_requests\n"
-        f"{readers(270, '512k')}sleep 1\n"
+        f"{large(255)}sleep 1\n"
         f"{COMMAND} measure hdd0 --between mq-deadline,stream --minutes 4 --output json"
         " >$OUT/found 2>$OUT/said\n"
         "cat scheduler iosched/read_expire nr_requests"
@@ -122,21 +127,25 @@ def test_measure_finds_what_stream_gains_and_puts_all_back() -> None:
     found = json.loads(result.files["found"])
     assert found["pairs"] == 6 and len(found["blocks"]) == 12
     for name in ("mb_s", "requests_s"):
-        assert found["figures"][name]["found"] and found["figures"][name]["low"] > 0.5, name
-    assert found["figures"]["mean_ms"]["high"] < -0.3
+        assert found["figures"][name]["found"] and 0.1 < found["figures"][name]["low"] < 0.5, name
+    assert found["figures"]["mean_ms"]["high"] < -0.1
     assert 100 < found["figures"]["p99_ms"]["second"] < 1500
-    assert result.stdout.splitlines()[:3] == ["none [mq-deadline] kyber bfq stream", "250", "48"]
+    assert [line.rstrip() for line in result.stdout.splitlines()[:3]] == [
+        "none [mq-deadline] kyber bfq stream",
+        "250",
+        "48",
+    ]
 
 
 def test_measure_that_is_stopped_puts_all_back() -> None:
     result = guest(
         f"echo stream >scheduler; echo 150ms >iosched/wait_target; echo cscan >iosched/inner\n"
-        f"{readers(60, '512k')}sleep 1\n"
+        f"{large(50)}sleep 1\n"
         f"{COMMAND} measure hdd0 --between none,stream 2>$OUT/said & measure=$!\n"
         "sleep 40; kill -TERM $measure; wait $measure || echo ended with $?\n"
         "cat scheduler iosched/wait_target iosched/inner"
     )
-    assert result.stdout.splitlines()[:4] == [
+    assert [line.rstrip() for line in result.stdout.splitlines()[:4]] == [
         "ended with 130",
         "none mq-deadline kyber bfq [stream]",
         "150ms",

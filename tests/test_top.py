@@ -110,6 +110,18 @@ def test_without_tracefs_it_says_what_is_missing(made: MadeDisk, clock: list[flo
     assert seen.rows[0].requests_s == 50 and seen.rows[0].wait_p99_ms is None
 
 
+def test_where_nothing_rotates_it_says_so(made: MadeDisk, clock: list[float]) -> None:
+    made.parties = []
+    source = source_of(made)
+    for _ in range(2):
+        made.works()
+        file = made.sched / "counters"
+        file.write_text(file.read_text().replace("plain 0", "plain 1"))
+        clock[0] += 1
+        seen = source.look()
+    assert seen and seen.note == observe.FLAT and seen.rows == ()
+
+
 # ---- what may happen meanwhile, and what is wrong from the start ----
 
 
@@ -376,6 +388,7 @@ def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
             assert "PAUSED" in before[2]
             made.works()
             screen.look()
+            await pilot.press("r", "r")
             await pilot.pause()
             assert on_screen(screen)[:20] == before[:20]
             await pilot.press("p", "d")
