@@ -14,12 +14,12 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb kernel-table applications-table comparison yardsticks install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
-	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, fuzz (25 min)"
+	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
 	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
@@ -28,7 +28,14 @@ help:
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
-	@echo "make deb      the Debian package streamsched-dkms, in build/"
+	@echo "make blktests BLKTESTS=DIR  the kernel's block layer tests under mq-deadline and stream, on a stock kernel (hours)"
+	@echo "make xfstests XFSTESTS=DIR  its file system tests, on emulated disks (hours)"
+	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
+	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
+	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
+	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
+	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
+	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
@@ -50,12 +57,14 @@ test-setup: $(STAMP)-dev
 	@tools/setup.sh rig
 	@tools/setup.sh nbdkit
 	@tools/setup.sh lint
+	@tools/setup.sh packages
 	@tools/setup.sh stock
 
 test-all: $(STAMP)-dev
 	@tools/setup.sh rig kasan newest
 	@tools/setup.sh lint
 	@tools/setup.sh nbdkit
+	@tools/setup.sh packages
 	@tools/setup.sh stock-all
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 
@@ -89,8 +98,30 @@ comparison: $(STAMP)-package
 yardsticks: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.yardsticks
 
+blktests xfstests: $(STAMP)-package
+	@tools/setup.sh stock
+	@$(BIN)/python -P -m streamsched.kernelsuites $@ --to docs/results/$@.md
+
+prediction-table: $(STAMP)-package
+	@tools/setup.sh rig
+	@$(BIN)/python -P -m streamsched.prediction --to docs/results/prediction.md
+
+nullblk-table: $(STAMP)-package
+	@tools/setup.sh stock
+	@$(BIN)/python -P bench/nullblk.py --to docs/results/nullblk.md
+
 deb:
-	@kernel/dkms/deb.sh
+	@packaging/deb.sh
+
+deb-dkms:
+	@packaging/deb.sh --dkms
+
+repo: deb
+	@packaging/repo.sh
+
+upstream: $(STAMP)-dev
+	@tools/setup.sh upstream
+	@$(BIN)/python tools/upstream.py
 
 install: $(STAMP)-package
 

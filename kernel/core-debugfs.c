@@ -9,7 +9,7 @@
 
 #ifdef CONFIG_BLK_DEBUG_FS
 
-#include <linux/module.h>
+#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -73,9 +73,10 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 				"%s: party %u kind %s end %llu members %u pending %u paused_us %llu limit_us %llu sent %llu sectors %llu head_us %llu turn %d\n",
 				iosched_name_of(sd, class->sched), n, info.kind,
 				info.end_sector, info.size, info.nr_pending,
-				info.paused_ns / 1000, info.limit_ns / 1000,
-				info.sent, info.sent_sectors,
-				info.used_ns / 1000, info.turn);
+				div_u64(info.paused_ns, 1000),
+				div_u64(info.limit_ns, 1000), info.sent,
+				info.sent_sectors, div_u64(info.used_ns, 1000),
+				info.turn);
 		}
 }
 
@@ -124,8 +125,8 @@ static void show_waits(struct iosched_data *sd, struct seq_file *m)
 			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
 	}
 	seq_printf(m, "sum_us %llu %llu\n",
-		   READ_ONCE(sd->wait_ns[SS_READ]) / 1000,
-		   READ_ONCE(sd->wait_ns[SS_WRITE]) / 1000);
+		   div_u64(READ_ONCE(sd->wait_ns[SS_READ]), 1000),
+		   div_u64(READ_ONCE(sd->wait_ns[SS_WRITE]), 1000));
 }
 
 /*
@@ -139,7 +140,8 @@ static int show(struct request_queue *q, struct seq_file *m,
 
 	if (!compat_elevator_trylock(q))
 		return ret;
-	if (q->elevator && q->elevator->type->elevator_owner == THIS_MODULE) {
+	if (q->elevator &&
+	    q->elevator->type->queue_debugfs_attrs == iosched_debugfs_attrs) {
 		of(q->elevator->elevator_data, m);
 		ret = 0;
 	}

@@ -16,6 +16,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
+#include <linux/math64.h>
 #include <linux/module.h>
 
 #define SETTINGS(X)                                                            \
@@ -113,12 +114,13 @@ static const struct {
 
 static int show_time(char *page, u64 ns)
 {
+	u64 amount, rest;
 	int i = 0;
 
-	while (time_unit[i].ns > 1 && (!ns || ns % time_unit[i].ns))
-		i++;
-	return sysfs_emit(page, "%llu%s\n", ns / time_unit[i].ns,
-			  time_unit[i].name);
+	do
+		amount = div64_u64_rem(ns, time_unit[i].ns, &rest);
+	while (time_unit[i].ns > 1 && (!ns || rest) && ++i);
+	return sysfs_emit(page, "%llu%s\n", amount, time_unit[i].name);
 }
 
 static const char *unit_wanted(const struct ss_tunable *row)

@@ -7,6 +7,7 @@
 #if !defined(STREAM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define STREAM_TRACE_H
 
+#include <linux/math64.h>
 #include <linux/tracepoint.h>
 
 DECLARE_EVENT_CLASS(stream_event,
@@ -64,7 +65,7 @@ TRACE_EVENT(stream_choose,
 		__field(dev_t, dev)
 		__field(u64, sector)
 		__field(u32, nr_sectors)
-		__field(u64, waited_ns)
+		__field(u64, waited_us)
 		__array(char, why, 8)
 		__array(char, class, 8)
 		__field(s32, party)
@@ -73,7 +74,7 @@ TRACE_EVENT(stream_choose,
 		__entry->dev = dev;
 		__entry->sector = sector;
 		__entry->nr_sectors = nr_sectors;
-		__entry->waited_ns = waited_ns;
+		__entry->waited_us = div_u64(waited_ns, 1000);
 		strscpy(__entry->why, why, sizeof(__entry->why));
 		strscpy(__entry->class, class, sizeof(__entry->class));
 		__entry->party = party;
@@ -81,7 +82,7 @@ TRACE_EVENT(stream_choose,
 	TP_printk("%d,%d sector=%llu sectors=%u waited_us=%llu why=%s class=%s party=%d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  __entry->sector, __entry->nr_sectors,
-		  __entry->waited_ns / 1000, __entry->why, __entry->class,
+		  __entry->waited_us, __entry->why, __entry->class,
 		  __entry->party)
 );
 

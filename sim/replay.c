@@ -10,10 +10,10 @@
  * owner's earlier requests, the last one that had completed by the time it
  * came is its parent: it is sent as long after the parent's completion as it
  * was then. If none had completed, it is sent as long after its predecessor
- * was sent. Where the trace has no completions, a request is taken to have
- * completed after the time that the curve gives it, or at the owner's next
- * arrival if that is earlier; arrivals closer than TOGETHER_NS were sent
- * together.
+ * was sent. An owner's requests are sent in their order. Where the trace has no
+ * completions, a request is taken to have completed after the time that the
+ * curve gives it, or at the owner's next arrival if that is earlier; arrivals
+ * closer than TOGETHER_NS were sent together.
  *
  * Memory is bounded: so many requests are known ahead, so many owners
  * remembered.
@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW 4096
+#define WINDOW (1 << 18)
+#define WINDOW_PART 4096
 #define OWNERS (1 << 14)
 #define TOGETHER_NS (50 * SS_USEC)
 
@@ -34,6 +35,7 @@ struct item {
 	u64 complete_ns; /* in the trace; recorded or estimated */
 	bool estimated;
 	bool sent;
+	bool due; /* it would be sent, but for an older one of its owner */
 	u32 bios_left;
 	/*
 	 * In its owner's two lists: by age, and by completion in the trace,
@@ -59,6 +61,12 @@ struct owner {
 	u64 last_end_sector;
 };
 
+/* Memory for so many, allocated when the window comes to need it. */
+struct item_part {
+	struct item_part *next;
+	struct item item[WINDOW_PART];
+};
+
 struct sim_replay {
 	struct trace_reader *reader;
 	bool ended; /* the trace has */
@@ -67,7 +75,8 @@ struct sim_replay {
 	bool have; /* open: next is set */
 	struct trace_request next;
 	/* closed */
-	struct item *items, *free_item;
+	struct item_part *parts;
+	struct item *free_item;
 	u32 nr_items;
 	struct owner *owner;
 };
@@ -75,18 +84,10 @@ struct sim_replay {
 struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader)
 {
 	struct sim_replay *replay = sim_alloc(sizeof(*replay));
-	u32 i;
 
 	replay->reader = reader;
-	if (!sim->config.closed)
-		return replay;
-	replay->items = sim_alloc(WINDOW * sizeof(*replay->items));
-	replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
-	for (i = 0; i < WINDOW; i++) {
-		replay->items[i].replay = replay;
-		replay->items[i].older = replay->free_item;
-		replay->free_item = &replay->items[i];
-	}
+	if (sim->config.closed)
+		replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
 	return replay;
 }
 
@@ -94,7 +95,12 @@ void sim_replay_free(struct sim_replay *replay)
 {
 	if (!replay)
 		return;
-	free(replay->items);
+	while (replay->parts) {
+		struct item_part *next = replay->parts->next;
+
+		free(replay->parts);
+		replay->parts = next;
+	}
 	free(replay->owner);
 	free(replay);
 }
@@ -272,16 +278,29 @@ static void closed_done(struct sim *sim, struct sim_bio *bio)
 
 static void closed_send(struct sim *sim, void *context)
 {
-	struct item *item = context;
+	struct item *item = context, *younger;
 	struct owner *owner = owner_of(item->replay, item->traced.owner);
 	u32 max = sim->config.max_request_sectors;
+	u64 apart_ns;
 
+	/* Who reads ahead never asks for what is behind first. */
+	item->due = true;
+	if (item->older && !item->older->sent)
+		return;
 	item->sent = true;
+	younger = item->younger;
+	/* What did not come at the same moment is not merged at once. */
+	apart_ns = younger ? min_t(u64, TOGETHER_NS,
+				   younger->traced.arrival_ns -
+					   item->traced.arrival_ns) :
+			     0;
 	item->bios_left = (item->traced.nr_sectors + max - 1) / max;
 	owner->last_sent_ns = sim->now_ns;
 	release(sim, item->after_sent);
 	item->after_sent = NULL;
 	send(sim, &item->traced, sim->now_ns, closed_done, item);
+	if (younger && younger->due)
+		sim_timer(sim, sim->now_ns + apart_ns, closed_send, younger);
 }
 
 static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
@@ -291,6 +310,22 @@ static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
 
 	return ss_curve_service_ns(curve, owner->last_end_sector, rq->sector) +
 	       curve->transfer_ps * rq->nr_sectors / 1000;
+}
+
+/*
+ * Several that had completed together with @parent may have been waited for,
+ * each by one of those that then came: the first that nobody waits for yet.
+ */
+static struct item *of_several(struct item *parent)
+{
+	struct item *first = parent;
+
+	while (first->earlier &&
+	       first->earlier->complete_ns + TOGETHER_NS >= parent->complete_ns)
+		first = first->earlier;
+	while (first != parent && first->after_done)
+		first = first->later;
+	return first;
 }
 
 /* Find what @item waits for, and hang it there. */
@@ -309,6 +344,7 @@ static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
 		if (parent->complete_ns <= arrival)
 			break;
 	if (parent && parent->complete_ns >= owner->done_traced_ns) {
+		parent = of_several(parent);
 		item->think_ns = arrival - parent->complete_ns;
 		item->sibling = parent->after_done;
 		parent->after_done = item;
@@ -331,11 +367,28 @@ static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
 	sim_timer(sim, at > sim->now_ns ? at : sim->now_ns, closed_send, item);
 }
 
+static struct item *item_new(struct sim_replay *replay)
+{
+	struct item_part *part;
+	u32 i;
+
+	if (!replay->free_item) {
+		part = sim_alloc(sizeof(*part));
+		part->next = replay->parts;
+		replay->parts = part;
+		for (i = 0; i < WINDOW_PART; i++) {
+			part->item[i].older = replay->free_item;
+			replay->free_item = &part->item[i];
+		}
+	}
+	return replay->free_item;
+}
+
 static void closed_take(struct sim *sim, const struct trace_request *rq)
 {
 	struct sim_replay *replay = sim->replay;
 	struct owner *owner = owner_of(replay, rq->owner);
-	struct item *item = replay->free_item;
+	struct item *item = item_new(replay);
 
 	replay->free_item = item->older;
 	replay->nr_items++;

@@ -26,7 +26,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S, Observation
 from streamsched.profile import Profile
-from streamsched.traceinstance import TRACING, TraceInstance, of_disk
+from streamsched.tracing import TRACING, Instance
 
 SYS = Path("/sys")
 # The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
@@ -195,16 +195,15 @@ class Places:
         lib.ss_workload_init(self.workload, span_sectors)
         major, minor = device.number
         self._number = f"{major},{minor}"
-        event = {"block/block_bio_queue": of_disk(device.number)}
-        self._trace = TraceInstance(tracing, device.name, event)
+        self._events = Instance(device.name, device.number, ["block_bio_queue"], tracing)
 
     def close(self) -> None:
         """Stop tracing."""
-        self._trace.close()
+        self._events.close()
 
     def read(self) -> None:
         """Take in what has come since the last time."""
-        for line in self._trace.lines():
+        for line in self._events.lines():
             self.take(line)
 
     def take(self, line: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from streamsched.errors import StreamschedError
 
@@ -41,6 +41,20 @@ class Request:
     @property
     def service_ns(self) -> int:
         return self.complete_ns - self.issue_ns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bio:
+    """What a process wanted of the disk; times in ns of the trace's clock."""
+
+    sector: int
+    sectors: int
+    write: bool
+    sync: bool
+    pid: int
+    comm: str
+    arrival_ns: int
+    complete_ns: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +157,65 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
             idle_since = None
     requests.sort(key=lambda request: request.issue_ns)
     return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)
+
+
+_WHO = re.compile(r"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]")
+
+
+class _Wanted:
+    """Bios that wait for their completion, by direction and first sector."""
+
+    def __init__(self) -> None:
+        self.waiting: tuple[dict[int, list[Bio]], dict[int, list[Bio]]] = ({}, {})
+
+    def add(self, bio: Bio) -> None:
+        self.waiting[bio.write].setdefault(bio.sector, []).append(bio)
+
+    def take(self, write: bool, sector: int, sectors: int, ns: int) -> Iterator[Bio]:
+        """Those that lie in what was completed."""
+        waiting = self.waiting[write]
+        at, end = sector, sector + sectors
+        while at < end:
+            here = waiting.get(at)
+            if here is None:
+                at = min((begin for begin in waiting if at < begin < end), default=end)
+                continue
+            bio = here.pop(0)
+            if not here:
+                del waiting[at]
+            yield dataclasses.replace(bio, complete_ns=ns)
+            at += bio.sectors
+
+
+def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
+    """All that was wanted and done, in order of arrival.
+
+    @lines of block_bio_queue and block_rq_complete; @device "MAJOR,MINOR", None: the only one. What
+    was split counts as done with its first part.
+    """
+    wanted, done, lost = _Wanted(), list[Bio](), 0
+    for line in lines:
+        if gone := LOST.search(line):
+            lost += int(gone[1])
+            continue
+        found = LINE.search(line)
+        if not found or (device and found["dev"] != device):
+            continue
+        rwbs, sector, sectors = found["rwbs"], int(found["sector"]), int(found["sectors"])
+        if not sectors or not ("R" in rwbs or "W" in rwbs):
+            continue
+        ns = int(found["s"]) * 1_000_000_000 + int(found["us"]) * 1000
+        write = "W" in rwbs
+        if found["event"] == "block_bio_queue":
+            who = _WHO.match(line)
+            pid, comm = (int(who["pid"]), who["comm"]) if who else (0, "?")
+            wanted.add(Bio(sector, sectors, write, "S" in rwbs, pid, comm, ns, ns))
+        elif found["event"] == "block_rq_complete":
+            done += wanted.take(write, sector, sectors, ns)
+    if lost:
+        raise StreamschedError(f"the kernel's trace buffer was too small, {lost} events are lost")
+    done.sort(key=lambda bio: bio.arrival_ns)
+    return done
 
 
 def switch_cost(

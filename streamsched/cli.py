@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from streamsched import (
     __version__,
+    cli_advise,
     cli_disk,
     cli_lists,
     cli_papers,
@@ -56,6 +58,7 @@ app.command("doctor")(cli_disk.doctor_)
 app.command("top")(cli_watch.top_)
 app.command("exporter")(cli_watch.exporter_)
 app.command("measure")(cli_watch.measure_)
+app.command()(cli_advise.advise)
 app.add_typer(cli_validate.app, name="validate")
 app.add_typer(cli_rig.app, name="rig")
 app.add_typer(kernelarray.app, name="array")
@@ -171,6 +174,8 @@ def main() -> None:
     _open_closed()
     _watch_stdout()
     try:
+        if "_STREAMSCHED_COMPLETE" in os.environ:  # a shell asks (packaging/completion)
+            get_completion_inspect_parameters()  # which has typer answer its shells
         if len(sys.argv) == 1:
             sys.argv.append("--help")
         code = app(standalone_mode=False)

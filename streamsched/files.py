@@ -58,6 +58,7 @@ class Kind(enum.Enum):
     )
     PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
     DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
+    ADVICE = ("an answer of advise", rb"\A<!-- streamsched's advice -->")
     DOCUMENT = (
         "a document that this command writes",
         rb"\A<!-- SPDX-License-Identifier[^\n]*\n[\s\S]{0,400}Written by `(streamsched|make) ",

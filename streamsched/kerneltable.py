@@ -32,6 +32,7 @@ from streamsched.kernelhost import (
     parse_policies,
 )
 from streamsched.progress import counted
+from streamsched.simulate import NS
 
 DISK = "wd5000aaks"
 QUEUE_DEPTH = 32
@@ -171,6 +172,12 @@ PROGRAMS = {
         "streaming reader",
     ),
 }
+# Jobs of jobs/kernel/ whose last process is the one in front.
+STARTS = {
+    "program-start": Program(
+        "a program's start beside ten readers", "", "", "starting", "readers together"
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +215,7 @@ def fio_cells(
     comparison = compare_on_kernel(
         job, disk, policies, path=path, queue_depth=QUEUE_DEPTH, jobs=jobs
     )
-    return [
+    cells = [
         Cell(
             name,
             path,
@@ -220,6 +227,16 @@ def fio_cells(
             run.response.max,
         )
         for run in comparison.runs
+    ]
+    if name not in STARTS:
+        return cells
+    return [
+        dataclasses.replace(
+            cell,
+            seconds=run.jobs[-1].duration_ns / NS,
+            background_mb_s=sum(job.rate for job in run.jobs[:-1]) / 1e6,
+        )
+        for cell, run in zip(cells, comparison.runs, strict=True)
     ]
 
 
@@ -319,7 +336,7 @@ def measure(
     cells: list[Cell] = []
     for workload in workloads:
         for path in paths:
-            if workload in FIO_JOBS:
+            if workload in (*FIO_JOBS, *STARTS):
                 found = fio_cells(workload, path, disk, policies, jobs)
             else:
                 with rig.pool(jobs) as pool:
@@ -399,7 +416,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
     rows = [f"| {path} | {scheduler} |" for path in PATHS for scheduler in schedulers]
     for workload in dict.fromkeys(cell.workload for cell in cells):
         mine = [cell for cell in cells if cell.workload == workload]
-        new = table_of(mine, PROGRAMS.get(workload)).splitlines()
+        new = table_of(mine, {**STARTS, **PROGRAMS}.get(workload)).splitlines()
         text = with_rows(text, workload, new, rows)
     write_whole(document, text, Kind.CHAPTER)
 
@@ -409,7 +426,7 @@ def table(arguments: Sequence[str]) -> None:
     every = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
     workloads, paths, schedulers = named(
         arguments,
-        ("workload", [*FIO_JOBS, *PROGRAMS]),
+        ("workload", [*FIO_JOBS, *STARTS, *PROGRAMS]),
         ("path", PATHS),
         ("scheduler", list(every)),
     )

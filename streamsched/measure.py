@@ -33,7 +33,7 @@ from streamsched.errors import Interrupted, StreamschedError, UsageError
 from streamsched.measure_state import Spec, State, specs_of
 from streamsched.measure_stats import CONFIDENCE, LEAST_PAIRS, Difference, compare
 from streamsched.observe import p99
-from streamsched.traceinstance import TRACING, TraceInstance, of_disk
+from streamsched.tracing import TRACING, Instance
 from streamsched.watch import KernelDisk, Stat
 
 VERSION = 1
@@ -67,9 +67,8 @@ class Responses:
     """From each request's arrival to its completion, by the block layer's trace events."""
 
     def __init__(self, device: Device, tracing: Path) -> None:
-        wanted = of_disk(device.number)
-        events = {f"block/{event}": wanted for event in ("block_bio_queue", "block_rq_complete")}
-        self._trace = TraceInstance(tracing, device.name, events)
+        events = ("block_bio_queue", "block_rq_complete")
+        self._trace = Instance(device.name, device.number, events, tracing)
         self.close = self._trace.close
         self._arrivals = Arrivals()
         self._took_ns: list[int] = []

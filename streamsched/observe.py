@@ -19,7 +19,7 @@ from typing import Protocol
 
 from streamsched.autoservice import STREAM, SYS
 from streamsched.errors import StreamschedError
-from streamsched.traceinstance import TRACING, TraceInstance, of_disk
+from streamsched.tracing import TRACING, Instance
 from streamsched.watch import USUAL_CLASS, Inside, KernelDisk, Party, Stat
 
 VERSION = 1
@@ -28,7 +28,7 @@ LATEST = 500
 # So much of the head's path is kept.
 PATH = 4000
 # Of the trace: some 1,000 requests between two looks; older ones are overwritten, not read.
-BUFFER_KB = 64
+BUFFER_KIB = 64
 EVENT = "stream_choose"
 FLAT = "nothing rotates here: the inner policy has everything, and there are no parties"
 
@@ -111,11 +111,12 @@ class Chosen:
     """The disk's requests as they go to the driver: the trace event stream_choose."""
 
     def __init__(self, disk: KernelDisk, tracing: Path) -> None:
-        self._trace = TraceInstance(
-            tracing,
+        self._trace = Instance(
             disk.name,
-            {f"stream/{EVENT}": of_disk(disk.device.number)},
-            buffer_kb=BUFFER_KB,
+            disk.device.number,
+            [f"stream/{EVENT}"],
+            tracing,
+            buffer_kib=BUFFER_KIB,
             clock="mono",
         )
         self.close = self._trace.close

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What all tests share: the compiled core, hypothesis' settings, the layers' totals.
 
-A test's layer is its marker (unit, property, golden, e2e, nbdkit, stock). A test
+A test's layer is its marker (unit, property, golden, e2e, nbdkit, stock, packages). A test
 without one is placed by its file: test_property_*.py or tests/property/, and so on;
 what remains is a unit test. Of those marked long make test runs none, make test-all all.
 """
@@ -24,6 +24,7 @@ LAYERS = {
     "e2e": "end-to-end",
     "nbdkit": "network server",
     "stock": "stock kernel",
+    "packages": "packages",
 }
 
 # The same examples in every run: a failure seen once is seen again. HYPOTHESIS_PROFILE=search

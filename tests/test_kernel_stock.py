@@ -132,6 +132,7 @@ def package(shared: Path) -> Path:
     once(shared / "copy", "copying the sources", "sh", "-ec", f"""
         mkdir {source}
         cp -r {ROOT}/Makefile {ROOT}/meson.build {ROOT}/kernel {ROOT}/core {ROOT}/disk {source}
+        cp -r {ROOT}/packaging {source}
         mkdir {source}/docs
         cp {INSTALL} {source}/docs
         """)  # fmt: skip
@@ -574,7 +575,7 @@ modprobe hdd-emu
 mount -t configfs configfs /sys/kernel/config
 . /share/emu0.sh
 ln -s /usr/share/streamsched-dkms/60-stream-iosched.rules /etc/udev/rules.d/
-ln -s /usr/share/streamsched-dkms/61-stream-array.rules /etc/udev/rules.d/array.rules
+ln -s ../../../usr/share/streamsched-dkms/60-stream-iosched.rules /etc/udev/rules.d/again.rules
 ln -s /etc/hostname /etc/udev/rules.d/another
 for disk in sda emu0; do
 	echo stream >/sys/block/$disk/queue/scheduler
@@ -610,7 +611,7 @@ uses emu0 mq-deadline
 not grep stream_iosched /proc/modules
 grep hdd_emu /proc/modules
 not readlink /etc/udev/rules.d/60-stream-iosched.rules
-not readlink /etc/udev/rules.d/array.rules
+not readlink /etc/udev/rules.d/again.rules
 readlink /etc/udev/rules.d/another
 """
 SAID = """\
@@ -621,7 +622,7 @@ streamsched-dkms: sda: its scheduler is now mq-deadline instead of stream
 streamsched-dkms: module stream-iosched: unloaded
 streamsched-dkms: module hdd-emu: stays loaded until the next boot: an emulated disk is in use
 streamsched-dkms: /etc/udev/rules.d/60-stream-iosched.rules: removed, the rule is gone
-streamsched-dkms: /etc/udev/rules.d/array.rules: removed, the rule is gone
+streamsched-dkms: /etc/udev/rules.d/again.rules: removed, the rule is gone
 """
 
 

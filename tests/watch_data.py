@@ -146,5 +146,5 @@ def made(tmp_path: Path) -> MadeDisk:
 @pytest.fixture
 def trace(monkeypatch: pytest.MonkeyPatch) -> type[MadeTrace]:
     MadeTrace.put = []
-    monkeypatch.setattr(observe, "TraceInstance", MadeTrace)
+    monkeypatch.setattr(observe, "Instance", MadeTrace)
     return MadeTrace

@@ -24,6 +24,7 @@
 #   FRESH_KEEP=1                 keep the roots; a root that is there is used
 set -eu -o pipefail
 here=$(dirname "$(realpath "$0")")
+roots=$here/../packaging/root.sh
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched
 dir=${FRESH_DIR:-$cache/fresh}
 user=newcomer
@@ -31,7 +32,7 @@ user=newcomer
 SOME="tests/test_build.py tests/test_property_array.py tests/test_golden.py
 	tests/test_e2e_cli.py tests/test_kernel_applications.py
 	tests/test_kernel_stream.py tests/test_nbdkit_errors.py
-	tests/test_kernel_stock.py"
+	tests/test_kernel_stock.py tests/test_packages.py"
 # How often it says that it goes on.
 EVERY_S=60
 
@@ -44,42 +45,6 @@ fail() {
 	exit 1
 }
 
-# ---- inside: run again in namespaces of its own, below the root directory ----
-
-# inside ROOT USER HOME COMMAND: what it starts ends with it, and so do mounts.
-inside() {
-	exec unshare --mount --propagation private --pid --fork --kill-child \
-		"$0" --inside "$@"
-}
-
-# What this machine needs to reach its package indexes.
-index_variables() {
-	env | grep -E -i '^(pip_(index_url|extra_index_url|trusted_host|default_timeout)|(https?|all|no)_proxy)=' ||
-		true
-	if [ -f "$1/etc/ssl/fresh.crt" ]; then
-		printf '%s=/etc/ssl/fresh.crt\n' PIP_CERT SSL_CERT_FILE CURL_CA_BUNDLE
-	fi
-}
-
-run_inside() {
-	local root=$1 name=$2 home=$3 variables
-
-	# What runs there may look for the mount point that / is.
-	mount --bind "$root" "$root"
-	mount --bind /dev "$root/dev"
-	mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$root/dev/pts"
-	mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
-	mount -t tmpfs tmpfs "$root/dev/shm"
-	mount -t proc proc "$root/proc"
-	mount --rbind /sys "$root/sys"
-	mapfile -t variables < <(index_variables "$root")
-	exec env -i HOME="$home" USER="$name" LOGNAME="$name" TERM=dumb \
-		LANG=C.UTF-8 "${variables[@]}" \
-		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		chroot "$root" /usr/sbin/runuser -u "$name" -- \
-		bash -c "cd '$home/streamsched' && $4"
-}
-
 # ---- a bare root ----
 
 # What README.md tells a person to install.
@@ -89,73 +54,16 @@ readme_packages() {
 		sed -n 's/.*(Debian: `apt install \([^`]*\)`).*/\1/p'
 }
 
-# The mirror of the label $1 (Debian, Debian-Security) that this machine uses.
-mirror() {
-	# shellcheck disable=SC2016 # apt's variables, not the shell's
-	apt-get indextargets --format '$(LABEL) $(REPO_URI)' \
-		'Created-By: Packages' 'Origin: Debian' |
-		sed -n "s/^$1 //p" | head -n 1
-}
-
-sources() {
-	local main security
-
-	main=$(mirror Debian)
-	security=$(mirror Debian-Security)
-	[ -n "$main" ] ||
-		fail "apt on this machine knows no mirror of Debian:" \
-			"add one to /etc/apt/sources.list and run apt-get update"
-	echo "deb $main $1 main"
-	echo "deb $main $1-updates main"
-	[ -z "$security" ] || echo "deb $security $1-security main"
-}
-
-# make_root SUITE ROOT LOG
 make_root() {
-	local suite=$1 root=$2 packages started=$SECONDS options
+	local suite=$1 root=$2 packages started=$SECONDS
 
 	packages=$(readme_packages)
 	[ -n "$packages" ] || fail "README.md names no packages to install"
 	say "$suite: a bare root with $packages"
-	rm -rf --one-file-system "$root"
-	mkdir -p "$root"
-	options=$(mktemp)
-	# How apt fetches, by this machine's own rules.
-	apt-config dump |
-		grep -E -i '^Acquire::(Check-|https?::|Retries|Force)' >"$options" || true
-	sources "$suite" >"$root.list"
-	mmdebstrap --mode=root --variant=minbase --include="$packages" \
-		--skip=cleanup/apt/lists --aptopt="$options" \
-		--aptopt='Apt::Install-Recommends "false"' \
-		--dpkgopt=force-unsafe-io \
-		"$suite" "$root" "$root.list" >"$3" 2>&1 </dev/null || {
-		rm -f "$options"
-		fail "$suite: mmdebstrap failed: $(tail -n 3 "$3" | paste -s -d ' ')"
-	}
-	rm -f "$options"
-	configure "$root"
+	# The words are packages.
+	# shellcheck disable=SC2086
+	"$roots" make "$suite" "$root" $packages || exit 1
 	say "$suite: there after $((SECONDS - started)) s"
-}
-
-configure() {
-	local root=$1 file
-
-	# A person's apt does install what is recommended.
-	sed -i '/Install-Recommends/d' "$root"/etc/apt/apt.conf.d/99mmdebstrap
-	for file in /etc/resolv.conf /etc/hosts; do
-		cp --dereference "$file" "$root$file"
-	done
-	for file in /etc/pip.conf "$HOME/.config/pip/pip.conf"; do
-		if [ -f "$file" ]; then
-			mkdir -p "$root/etc/xdg/pip"
-			cat "$file" >>"$root/etc/xdg/pip/pip.conf"
-		fi
-	done
-	if [ -f /etc/ssl/certs/ca-certificates.crt ]; then
-		mkdir -p "$root/etc/ssl"
-		cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/fresh.crt"
-	fi
-	chroot "$root" useradd --create-home --shell /bin/bash "$user"
 }
 
 # The last commit, as a person who has no git unpacks it.
@@ -214,7 +122,8 @@ try() {
 	fi
 	[ -d "$root$home/streamsched" ] || copy_tree "$root" "$name" "$home"
 	say "$suite, as $who: $(commands | tr -s '[:space:]' ' ') (log: $log)"
-	(inside "$root" "$name" "$home" "$(commands)") >"$log" 2>&1 </dev/null &
+	"$roots" run --sys "$root" "$name" "cd streamsched && $(commands)" \
+		>"$log" 2>&1 </dev/null &
 	child=$!
 	watch "$suite, as $who" "$child" "$log" || status=$?
 	child=
@@ -224,10 +133,6 @@ try() {
 	[ "$status" = 0 ]
 }
 
-if [ "${1-}" = --inside ]; then
-	shift
-	run_inside "$@"
-fi
 # Each word of $2, which the variable $1 holds, is one of the others.
 known() {
 	local name=$1 words=$2 word
@@ -250,8 +155,6 @@ known FRESH_ONLY "${FRESH_ONLY-}" setup
 known FRESH_CACHE "${FRESH_CACHE-}" 1
 known FRESH_KEEP "${FRESH_KEEP-}" 1
 [ "$(id -u)" = 0 ] || fail "must run as root: it makes and enters root directories"
-command -v mmdebstrap >/dev/null ||
-	fail "mmdebstrap is missing: install the Debian package mmdebstrap"
 mkdir -p "$dir"
 exec 9>"$dir/lock"
 flock -n 9 || fail "another tools/fresh.sh is at work in $dir"
@@ -262,12 +165,12 @@ passed=0
 root=
 trap '[ -z "$child" ] || kill "$child" 2>/dev/null || true
 	[ -z "$root" ] || [ "${FRESH_KEEP-}" = 1 ] ||
-		rm -rf --one-file-system "$root" "$root.list"' EXIT
+		rm -rf --one-file-system "$root"' EXIT
 trap 'exit 130' INT TERM
 for suite in $suites; do
 	root=$dir/$suite
 	[ "${FRESH_KEEP-}" = 1 ] && [ -d "$root/home/$user" ] ||
-		make_root "$suite" "$root" "$dir/$suite-root.log"
+		make_root "$suite" "$root"
 	for who in $users; do
 		if try "$suite" "$root" "$who"; then
 			passed=$((passed + 1))
@@ -275,7 +178,7 @@ for suite in $suites; do
 			failed+=" $suite-$who"
 		fi
 	done
-	[ "${FRESH_KEEP-}" = 1 ] || rm -rf --one-file-system "$root" "$root.list"
+	[ "${FRESH_KEEP-}" = 1 ] || rm -rf --one-file-system "$root"
 	root=
 done
 say "$passed passed, $(wc -w <<<"$failed") failed${failed:+:$failed}"

@@ -29,9 +29,9 @@ listed() {
 
 mapfile -t c_files < <(listed '*.c' '*.h')
 mapfile -t shell_files < <(
-	listed '*.sh' .ci/run
+	listed '*.sh' .ci/run '*.bash' 'packaging/aur/*'
 	grep -rlIE '^#!.*\b(ba)?sh\b' --exclude='*.sh' tests tools nbdkit \
-		kernel 2>/dev/null || true
+		kernel packaging 2>/dev/null || true
 )
 
 if [ "${1-}" = --fix ]; then
@@ -84,7 +84,7 @@ formatted() {
 
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --quiet --check --diff .
-check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools
+check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools packaging
 check "clang-format" formatted "${c_files[@]}"
 check "C rules, licence lines, includes" "$bin/python" tools/check_style.py
 check "shellcheck" "$bin/shellcheck" "${shell_files[@]}"

@@ -12,8 +12,10 @@
 #   tools/setup.sh top      Textual in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
+#   tools/setup.sh upstream what compiles and checks a part of a kernel
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
+#   tools/setup.sh packages  what builds and checks packages (packaging/)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
 #   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
 #   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
@@ -126,6 +128,18 @@ setup_lint() {
 		kernel/qemu/fetch.sh checkpatch >/dev/null || true
 }
 
+# What cannot be had is said by the check that needs it.
+setup_upstream() {
+	local program missing=
+
+	for program in flex bison bc perl xz sparse sphinx-build; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	[ -z "$missing" ] || apt_install flex bison bc perl xz-utils libelf-dev \
+		sparse python3-sphinx ||
+		say "make upstream checks less without these programs:$missing"
+}
+
 # The plugin goes into the virtual environment, where streamsched finds it.
 setup_nbdkit() {
 	local missing='' program packages="nbdkit nbdkit-plugin-dev libnbd-bin
@@ -205,6 +219,21 @@ setup_applications() {
 	install_requirements applications
 }
 
+# Tests of packages are skipped where their program is missing.
+setup_packages() {
+	local program missing=
+
+	packaging/deb.sh --check 2>/dev/null || missing+=" packages to build with"
+	for program in lintian apt-ftparchive rpmbuild rpmlint makepkg bsdtar mmdebstrap; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	# The words are packages.
+	# shellcheck disable=SC2046
+	[ -z "$missing" ] || apt_install $(packaging/deb.sh --needs) lintian apt-utils \
+		gnupg rpm rpmlint makepkg libarchive-tools mmdebstrap ||
+		say "some tests of packages are skipped: missing are$missing"
+}
+
 # Outside the tree, once. Its tests are skipped where this cannot be had.
 setup_stock() {
 	local program missing=
@@ -272,9 +301,11 @@ dev | plots | parquet | top) install_requirements "$1" ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
+upstream) setup_upstream ;;
 rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
+packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|top|fuzz|lint|nbdkit|rig|applications|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|top|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac

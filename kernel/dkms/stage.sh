@@ -3,7 +3,7 @@
 #
 # Lay out in DEST what the package installs as /usr/src/streamsched-VERSION:
 # the modules' sources with all that DKMS, or make by hand, needs to build
-# them. dkms.conf is not among it: it gets the version (see kernel/debian).
+# them. dkms.conf is not among it: it gets the version (see packaging/debian).
 #
 #   kernel/dkms/stage.sh DEST
 set -eu

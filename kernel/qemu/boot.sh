@@ -9,7 +9,8 @@
 #           [--start S] [--console FILE] [--counted] [--alone MODULES]
 #           KERNEL SCRIPT [QEMU ARGUMENT...]
 #
-# --with    with what a call of inside.sh left in this folder (its --layer)
+# --with    with what a call of inside.sh left in this folder (its --layer);
+#           several are laid above each other, the last one uppermost
 # --share   a folder that is at /share there, and can be written
 # --timeout for all of it (default 300)
 # --start   how long until the script starts (default 240): a machine in which
@@ -39,7 +40,8 @@ TRIES=3
 # The kernel's own watchdogs measure time; where other programs have the
 # processors it passes without anything being wrong.
 # But a kernel that has gone wrong stops at once.
-CHECKS="rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
+# Nor is the timer broken when it does not tick in time (no_timer_check).
+CHECKS="no_timer_check rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60
 	sysctl.kernel.hung_task_timeout_secs=600 oops=panic"
 
 usage() {
@@ -281,7 +283,7 @@ if [ -n "${STOCK_BOOT-}" ]; then
 	boot "$@"
 fi
 
-layer=
+layers=()
 share=
 memory=1024
 limit=300
@@ -294,7 +296,7 @@ while [ $# -gt 0 ]; do
 	--with | --share | --memory | --timeout | --start | --console | --alone)
 		[ $# -ge 2 ] || usage
 		case $1 in
-		--with) layer=$2 ;;
+		--with) layers+=(--with "$2") ;;
 		--share) share=$2 ;;
 		--memory) memory=$2 ;;
 		--timeout) limit=$2 ;;
@@ -324,5 +326,5 @@ share=${share:-$work/share}
 mkdir -p "$share"
 share=$(realpath "$share")
 STOCK_BOOT=$(declare -p work release script share memory limit start console counted alone) \
-	"$here/inside.sh" ${layer:+--with "$layer"} --outside "$release" \
+	"$here/inside.sh" "${layers[@]}" --outside "$release" \
 	"$(realpath "$0")" "$@"

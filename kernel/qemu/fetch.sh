@@ -11,9 +11,12 @@
 #              tried without a network
 #   tools/     with --tools: what is added to it to build modules with sparse
 #              (an overlay's upper layer)
-#   contents, tools.contents     the names of all that
+#   suites/    with --suites: what is added to both to build and run the
+#              kernel's own test suites (another layer)
+#   contents, tools.contents, suites.contents     the names of all that
 #
-#   fetch.sh [--update] [--tools] SUITE    SUITE: bookworm, trixie or sid
+#   fetch.sh [--update] [--tools | --suites] SUITE
+#                                SUITE: bookworm, trixie or sid
 #   fetch.sh checkpatch          the kernel's checkpatch.pl, of Debian 12's
 #                                source: prints its path
 #
@@ -29,6 +32,12 @@ SYSTEM="linux-image-amd64 linux-base initramfs-tools kmod udev procps
 	util-linux fio busybox-static"
 # gcc comes with the headers.
 TOOLS="linux-headers-amd64 make pahole sparse xz-utils"
+SUITES="acl attr autoconf automake bc blktrace btrfs-progs cryptsetup-bin dmsetup
+	dosfstools e2fsprogs f2fs-tools file g++ gawk gettext libacl1-dev
+	libaio-dev libattr1-dev libcap-dev libgdbm-dev libnl-utils libtool
+	libtool-bin liburing-dev mdadm nbd-client nbd-server nvme-cli parted
+	pciutils perl pkg-config sg3-utils uuid-dev uuid-runtime xfslibs-dev
+	xfsprogs"
 INSTALLED="linux-headers-amd64 dkms pahole xz-utils zstd make dpkg-dev
 	debhelper dh-dkms"
 
@@ -98,18 +107,21 @@ fetch_root() {
 	say "kernel $release is there after $((SECONDS - started)) s"
 }
 
-fetch_tools() {
+# The packages $3 as the layer $1 of the suite, above those layers that $4 names.
+fetch_layer() {
 	local tree
 
 	tree=$(realpath "$stock/$suite")
-	say "fetching what builds modules for $suite with sparse (some 200 MB)"
-	rm -rf "$tree/tools"
-	# The words are packages.
-	# shellcheck disable=SC2086
-	logged "$here/inside.sh" --layer "$work/tools" \
-		"$suite" apt-get install -q -y --no-install-recommends $TOOLS
-	mv "$work/tools" "$tree/"
-	echo "$1" >"$tree/tools.contents"
+	say "fetching what $2 (some 200 MB)"
+	rm -rf "${tree:?}/$1"
+	# The words are options, and packages. No server is to be started.
+	# shellcheck disable=SC2016,SC2086
+	logged "$here/inside.sh" --layer "$work/$1" ${4-} "$suite" sh -ec '
+		echo "exit 101" >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		apt-get install -q -y --no-install-recommends "$@"' sh $3
+	mv "$work/$1" "$tree/"
+	echo "$3" >"$tree/$1.contents"
 }
 
 # Whether the file $1 of the suite's folder says $2.
@@ -118,18 +130,24 @@ holds() {
 }
 
 fetch_suite() {
-	local contents wanted
+	local contents tools_wanted suites_wanted
 
 	[ "$(uname -m)" = x86_64 ] ||
 		fail "this machine is $(uname -m): only x86_64 kernels are tried"
 	contents=$(echo "$SYSTEM; $INSTALLED" | tr -s '[:space:]' ' ')
-	wanted=$(echo "$TOOLS" | tr -s '[:space:]' ' ')
+	tools_wanted=$(echo "$TOOLS" | tr -s '[:space:]' ' ')
+	suites_wanted=$(echo "$SUITES" | tr -s '[:space:]' ' ')
 	if [ "$update" = yes ] || ! holds contents "$contents"; then
 		need mmdebstrap mmdebstrap
 		fetch_root "$contents"
 	fi
-	if [ "$tools" = yes ] && ! holds tools.contents "$wanted"; then
-		fetch_tools "$wanted"
+	if [ "$tools" = yes ] && ! holds tools.contents "$tools_wanted"; then
+		fetch_layer tools "builds modules for $suite with sparse" "$tools_wanted"
+		rm -f "$stock/$suite/suites.contents"
+	fi
+	if [ "$suites" = yes ] && ! holds suites.contents "$suites_wanted"; then
+		fetch_layer suites "the kernel's test suites need on $suite" \
+			"$suites_wanted" --tools
 	fi
 	basename "$(realpath "$stock/$suite")"
 }
@@ -165,10 +183,12 @@ fetch_checkpatch() {
 
 update=no
 tools=no
+suites=no
 while :; do
 	case ${1-} in
 	--update) update=yes ;;
 	--tools) tools=yes ;;
+	--suites) tools=yes suites=yes ;;
 	*) break ;;
 	esac
 	shift
@@ -187,5 +207,5 @@ bookworm | trixie | sid)
 	fetch_suite
 	;;
 checkpatch) fetch_checkpatch ;;
-*) fail "usage: fetch.sh [--update] [--tools] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
+*) fail "usage: fetch.sh [--update] [--tools | --suites] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
 esac

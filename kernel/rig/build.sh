@@ -6,12 +6,14 @@
 # last line of the standard output is the folder of the build, in which
 # modules are built with `make -C FOLDER M=... modules`.
 #
-#   kernel/rig/build.sh [--where | --update] [VARIANT]
+#   kernel/rig/build.sh [--where | --update | --package] [VARIANT]
 #
 # VARIANT   base (Linux 6.12), kasan (the same with the kernel's own checks) or
 #           newest (the newest source package of Debian sid, as base)
 # --where   build nothing; exit code 3 when it is not built
 # --update  look for a newer version of the source, even if there is one
+# --package build nothing; the last line is the source package, which is
+#           downloaded when there is none
 #
 # RIG_SOURCE=DIR names an unpacked kernel source, 6.1 or later, to build in
 # place of Debian's. Nothing of it or of the system is changed: everything
@@ -363,6 +365,21 @@ lock() {
 	}
 }
 
+# Download the source's package, unless it is there or given, and find_source.
+get_package() {
+	mkdir -p "$cache/source"
+	lock source
+	if [ -z "${RIG_SOURCE-}" ] && { [ -n "$update" ] || ! find_source; }; then
+		check_space
+		apt=$(mktemp -d "$cache/apt.XXXXXX")
+		trap 'rm -rf "$apt"; finish_line' EXIT
+		download "$series" "${suites[@]}"
+		rm -rf "$apt"
+		trap finish_line EXIT
+	fi
+	find_source
+}
+
 build_id() {
 	{
 		echo "$FORMAT $(basename "$source") $variant"
@@ -374,14 +391,16 @@ build_id() {
 
 where=
 update=
+only_package=
 variant=
 for argument; do
 	case $argument in
 	--where) where=1 ;;
 	--update) update=1 ;;
+	--package) only_package=1 ;;
 	base | kasan | newest) variant=$argument ;;
 	*) fail "unknown argument '$argument'; usage: kernel/rig/build.sh" \
-		"[--where | --update] [base | kasan | newest]" ;;
+		"[--where | --update | --package] [base | kasan | newest]" ;;
 	esac
 done
 variant=${variant:-base}
@@ -393,6 +412,14 @@ if [ "$variant" = newest ]; then
 	series='[0-9]*.[0-9]*'
 	suites=(sid)
 	pool=$cache/source/newest
+fi
+
+if [ -n "$only_package" ]; then
+	unset RIG_SOURCE
+	find_source || get_package
+	finish_line
+	printf '%s\n' "$package"
+	exit 0
 fi
 
 # What is there needs no tools, no network and no turn.
@@ -408,17 +435,7 @@ fi
 
 check_tools
 [ -n "$update" ] || announce
-mkdir -p "$cache/source"
-lock source
-if [ -z "${RIG_SOURCE-}" ] && { [ -n "$update" ] || ! find_source; }; then
-	check_space
-	apt=$(mktemp -d "$cache/apt.XXXXXX")
-	trap 'rm -rf "$apt"; finish_line' EXIT
-	download "$series" "${suites[@]}"
-	rm -rf "$apt"
-	trap finish_line EXIT
-fi
-find_source
+get_package
 build=$cache/$version-$variant-$(build_id)
 if [ ! -f "$build/complete" ]; then
 	[ -d "$source" ] && [ -d "$build" ] || check_space

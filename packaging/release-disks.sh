@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Before the package goes, disks that use the scheduler get another one and the
-# modules are unloaded: else the disks would stay on a module that no package
-# has, until the next boot. An upgrade leaves the loaded modules alone.
+# What the packages streamsched-dkms of all distributions run before they go:
+#
+#   release-disks remove    disks that use the scheduler get another one, and
+#                           the modules are unloaded: else the disks would stay
+#                           on a module that no package has, until the next boot
+#   release-disks upgrade   the loaded modules are left alone
 set -e
 
 say() {
@@ -72,7 +75,3 @@ upgrade | deconfigure)
 	fi
 	;;
 esac
-
-#DEBHELPER#
-
-exit 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command advise."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from streamsched.cli_options import DEPTH, files_of, path_option
+from streamsched.diskfile import Disk, load_disk
+from streamsched.errors import UsageError, given
+from streamsched.files import Kind, check_output, write_whole
+
+MOST_DEPTH = 32
+
+
+class Form(enum.StrEnum):
+    table = "table"
+    json = "json"
+
+
+def advise(
+    device: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DISK",
+            parser=given("DISK", "a disk, as sda", str),
+            help="A whole disk of this machine, as sda, which is watched.",
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="<path>",
+            parser=given("--trace", "a block trace", str),
+            help="Instead of watching: a trace with completions, as blktrace makes.",
+        ),
+    ] = None,
+    trace_device: Annotated[
+        str | None, typer.Option("--device", help="Only this device's requests of the trace.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            help="Under which the trace was made: none, mq-deadline, bfq or stream.",
+            show_default="mq-deadline",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to watch, 1 to 3600.")
+    ] = 60.0,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            "--disk",
+            help="What describes it: a name, or the .toml that `calibrate` has written.",
+            show_default="the shipped one that fits best",
+        ),
+    ] = None,
+    queue_depth: Annotated[
+        int | None,
+        typer.Option(
+            DEPTH, help="Commands in the disk at once.", show_default="the disk's, up to 32"
+        ),
+    ] = None,
+    output: Annotated[
+        Form, typer.Option("--output", metavar="<table|json>", help="How to print the answer.")
+    ] = Form.table,
+    to: Annotated[
+        Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")
+    ] = None,
+) -> None:
+    """Watch a disk, and foretell what it would do under other schedulers; change nothing."""
+    from streamsched import advise as advising
+    from streamsched.autoservice import check_size, device_of
+    from streamsched.predict import forecast
+
+    if (device is None) == (trace is None):
+        raise UsageError(
+            "name a disk to watch, as sda, or a recorded one with --trace; one of them"
+        )
+    if not 1 <= seconds <= 3600:
+        raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
+    check_output(to, Kind.ADVICE, trace, *(files_of(disk) if disk else ()))
+    described: Disk | None = load_disk(disk) if disk else None
+    if trace is not None:
+        before = advising.scheduler_known(scheduler or "mq-deadline")
+        found = advising.traced(trace, None, trace_device)
+        name = Path(trace).name
+        capacity = max(bio.sector + bio.sectors for bio in found)
+        model, takes = "", None
+        if described and capacity > described.capacity_sectors:
+            raise UsageError(
+                f"{name}: has requests up to sector {capacity}, and {described.name} has "
+                f"{described.capacity_sectors}; name the description of a larger disk"
+            )
+    else:
+        assert device is not None
+        if scheduler is not None:
+            raise UsageError(f"--scheduler {scheduler}: only with --trace; a disk tells its own")
+        there = device_of(device)
+        if described:
+            check_size(there, described)
+        name, capacity = there.name, int(there.text(there.folder / "size"))
+        if there.text(there.queue / "rotational") == "0":
+            print(f"{name}: does not rotate: there are no seeks that a scheduler could save.")
+            return
+        before = advising.scheduler_known(there.in_use)
+        takes = there.queue_depth
+        model_file = there.folder / "device" / "model"
+        model = there.text(model_file) if model_file.exists() else ""
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"watching {name}", total=1.0)
+            found = advising.watched(
+                there, seconds, lambda part: progress.update(task, completed=part)
+            )
+        if there.in_use != before:
+            raise UsageError(
+                f"{name}: its scheduler was changed meanwhile, from {before} to {there.in_use}; "
+                "watch it again"
+            )
+    advising.check_work(found, name)
+    chosen = described or advising.description_of(capacity, model)
+    if described is None:
+        advising.say(
+            f"note: {chosen.name} stands for {name}; `streamsched calibrate` makes a description "
+            "of its own"
+        )
+    depth = queue_depth or min(takes or MOST_DEPTH, chosen.queue_depth, MOST_DEPTH)
+    if not 1 <= depth <= chosen.queue_depth:
+        raise UsageError(f"{DEPTH} {depth}: {chosen.name} takes 1 to {chosen.queue_depth} at once")
+    lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
+    with Console(stderr=True).status("playing it under each scheduler"):
+        said = forecast(found, chosen, before, depth)
+    answer = advising.advice(name, chosen, lasted, said, traced=trace is not None)
+    advising.check_model(answer)
+    if to is not None:
+        write_whole(to, advising.page(answer), Kind.ADVICE)
+        return
+    if output is Form.json:
+        print(advising.document(answer))
+    else:
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in advising.lines(answer)))

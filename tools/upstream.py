@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Patches that add the scheduler to mainline Linux (make upstream): build/upstream/*.patch.
+
+    python tools/upstream.py [--quick]     LINUX=DIR names another kernel source
+
+The patches are made from core/ and kernel/ as kernel/upstream/series.toml says, against the
+newest kernel source that the rig knows, and checked, one line for each check. --quick leaves out
+all that compiles. Exit code 1 when a check has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import upstream_check
+import upstream_edit
+import upstream_tree
+from upstream_edit import FOLDER
+from upstream_tree import ROOT, Tree, call
+
+from streamsched.errors import StreamschedError, UsageError
+from streamsched.policies import all_policies
+
+OUTPUT = ROOT / "build" / "upstream"
+TEXTS = ROOT / "kernel" / "upstream"
+# The path and the schedulers of docs/KERNEL.md's tables that a cover letter has room for.
+PATHS = ("direct", "loop")
+COLUMNS = 80
+TITLE = "STREAM I/O SCHEDULER"
+
+
+def person() -> dict[str, str]:
+    """Who signs the patches, for git's environment: who commits to this tree."""
+    values = {}
+    for key, name in (("user.name", "NAME"), ("user.email", "EMAIL")):
+        done = subprocess.run(
+            ["git", "config", key], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode or not done.stdout.strip():
+            raise UsageError(
+                f"the patches need an author, and git knows no {key} here: "
+                f"set it with git config {key} (patches are signed with it)"
+            )
+        values[name] = done.stdout.strip()
+    # The same tree makes the same patches.
+    values["DATE"] = call(["git", "log", "-1", "--format=%cI"], ROOT).strip()
+    return {f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in values.items()}
+
+
+def template(name: str) -> str:
+    """A text of kernel/upstream/, without the licence's line of this tree."""
+    return re.sub(r"\A# SPDX.*\n", "", (TEXTS / name).read_text())
+
+
+def makefile(names: list[str]) -> str:
+    """FOLDER's, with these files in it."""
+    objects = [name.replace(".c", ".o") for name in sorted(names) if name.endswith(".c")]
+    always = [name for name in objects if name != "debugfs.o"]
+    rows, row = [], "stream-iosched-y :="
+    for name in always:
+        if len(row) + len(name) > 68:
+            rows.append(row + " \\")
+            row = "\t"
+        row += ("" if row.endswith("\t") else " ") + name
+    rows.append(row)
+    if "debugfs.o" in objects:
+        rows += ["stream-iosched-$(CONFIG_BLK_DEBUG_FS) += debugfs.o", ""]
+        rows += ["# For trace.h, which includes itself.", "CFLAGS_main.o := -I$(src)"]
+    head = ["# SPDX-License-Identifier: GPL-2.0-only", ""]
+    built = "obj-$(CONFIG_MQ_IOSCHED_STREAM) += stream-iosched.o"
+    return "\n".join([*head, built, *rows]) + "\n"
+
+
+def put_before(path: Path, where: str, text: str) -> None:
+    """The text before the first line that begins like this."""
+    old = path.read_text()
+    match = re.search(where, old, re.MULTILINE)
+    if not match:
+        raise StreamschedError(f"{path}: has no line like {where}, where something is to be put in")
+    path.write_text(old[: match.start()] + text + old[match.start() :])
+
+
+def tunables(sysfs: str) -> str:
+    """The rows of the .rst: those that have a file."""
+    rows = []
+    for policy in ("stream", "deadline"):
+        for row in all_policies()[policy].tunables:
+            if f"X({row.name})" in sysfs:
+                help_text = re.sub(r" \([^)]*\)", "", row.help)
+                span = f"{row.show(row.initial)}, from {row.show(row.minimum)} to "
+                rows.append(f"{row.name} ({span}{row.show(row.maximum)})\n\t{help_text}\n")
+    return "\n".join(rows)
+
+
+def add_maintainers(path: Path, who: dict[str, str]) -> None:
+    """An entry in its place by the alphabet."""
+    entry = (
+        f"{TITLE}\nM:\t{who['GIT_AUTHOR_NAME']} <{who['GIT_AUTHOR_EMAIL']}>\n"
+        "L:\tlinux-block@vger.kernel.org\nS:\tMaintained\n"
+        f"F:\tDocumentation/block/stream-iosched.rst\nF:\t{FOLDER}/\n\n"
+    )
+    text = path.read_text()
+    titles = re.finditer(r"(?<=\n\n)([A-Z0-9].*)\n(?=[A-Z]:\t)", text)
+    after = next((title for title in titles if title[1] > TITLE), None)
+    if not after:
+        raise StreamschedError(f"{path}: has no entry behind {TITLE}")
+    path.write_text(text[: after.start()] + entry + text[after.start() :])
+
+
+def write_files(table: upstream_edit.Table, number: int, tree: Path, who: dict[str, str]) -> None:
+    """The kernel's files as they are after the patch of this number."""
+    name = table.patches[number].name
+    texts = upstream_edit.generate(table, number)
+    folder = tree / FOLDER
+    folder.mkdir(exist_ok=True)
+    for file, text in texts.items():
+        (folder / file).write_text(text)
+    upstream_edit.format_files(Path(sys.executable).parent / "clang-format", folder)
+    if name in ("glue", "trace"):
+        (folder / "Makefile").write_text(makefile(list(texts)))
+    if name == "glue":
+        put_before(tree / "block" / "Kconfig.iosched", "^endmenu", template("Kconfig") + "\n")
+        put_before(
+            tree / "block" / "Makefile",
+            r"^bfq-y\b",
+            "obj-$(CONFIG_MQ_IOSCHED_STREAM)\t+= stream/\n",
+        )
+    if name == "docs":
+        docs = tree / "Documentation" / "block"
+        (docs / "stream-iosched.rst").write_text(
+            template("stream-iosched.rst").replace("@TUNABLES@", tunables(texts["sysfs.c"]))
+        )
+        put_before(docs / "index.rst", "^   switching-sched", "   stream-iosched\n")
+        add_maintainers(tree / "MAINTAINERS", who)
+
+
+def measured(name: str) -> str:
+    """A table of docs/KERNEL.md, by its mark or its chapter, as plain text."""
+    text = (ROOT / "docs" / "KERNEL.md").read_text()
+    mark = rf"<!-- measured: {name} -->\n(.*?)<!-- end"
+    match = re.search(mark, text, re.DOTALL) or re.search(
+        rf"^## {name}\n(.*?)^## ", text, re.DOTALL | re.MULTILINE
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (match[1] if match else "").splitlines()
+        if line.startswith("|")
+    ]
+    if len(rows) < 3:
+        raise StreamschedError(f"docs/KERNEL.md has no measured table {name}")
+    head, body = [name.replace(",", "") for name in rows[0]], rows[2:]
+    if head[0] == "path":
+        body = [row for row in body if row[0] in PATHS]
+    text_columns = 2 if head[0] == "path" else 1
+    # What a mail has no room for.
+    for left_out in ("", "disk MB/s", "p99 ms"):
+        kept = [i for i, name in enumerate(head) if name != left_out]
+        head, *body = [[row[i] for i in kept] for row in [head, *body]]
+        widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
+        if sum(widths) + 2 * (len(widths) - 1) <= COLUMNS:
+            break
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i < text_columns else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, *body]
+    ]
+    title = re.search(r"^### (.*)$", match[1] if match else "", re.MULTILINE)
+    return (f"{title[1]}:\n\n" if title else "") + "\n".join(lines) + "\n"
+
+
+def cover_letter(version: str) -> str:
+    """The text of 0000, with the tables in it."""
+    text = template("cover.txt").replace("@VERSION@", version)
+    return re.sub(r"@TABLE (.*)@", lambda match: measured(match[1]), text)
+
+
+def generate(tree: Tree, output: Path) -> list[Path]:
+    """Write the patches; those that were there are gone. The cover letter is the first."""
+    table, who = upstream_edit.load(), person()
+    with tempfile.TemporaryDirectory(prefix="streamsched-upstream-") as name:
+        work = Path(name) / "linux"
+        call(["git", "clone", "-q", "--shared", "-b", "base", tree.source, work], ROOT)
+        for number, patch in enumerate(table.patches):
+            write_files(table, number, work, who)
+            call(["git", "add", "-A"], work)
+            message = f"{patch.subject}\n\n{patch.body.strip()}\n"
+            call(["git", "commit", "-q", "-s", "-m", message], work, who)
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+        command = ["git", "format-patch", "-q", "--rfc", "--cover-letter", "--no-signature"]
+        call([*command, "-o", output, "origin/base"], work, who)
+    patches = sorted(output.glob("*.patch"))
+    cover = patches[0].read_text()
+    cover = cover.replace("*** SUBJECT HERE ***", "block: the stream I/O scheduler")
+    cover = cover.replace("*** BLURB HERE ***", cover_letter(tree.version).strip())
+    patches[0].write_text(cover)
+    return patches
+
+
+def main(arguments: list[str]) -> int:
+    """What the module's docstring says."""
+    try:
+        if arguments not in ([], ["--quick"]):
+            raise UsageError("usage: python tools/upstream.py [--quick]")
+        tree = upstream_tree.find(os.environ.get("LINUX", ""))
+        assert tree
+        patches = generate(tree, OUTPUT)
+        where = OUTPUT.relative_to(ROOT)
+        print(f"{len(patches) - 1} patches and a cover letter for Linux {tree.version} in {where}/")
+        return upstream_check.check(tree, patches, quick=bool(arguments))
+    except StreamschedError as error:
+        print(f"streamsched: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
