@@ -66,7 +66,7 @@ struct ss_stream_info {
 	u64 sent; /* requests that went to the disk in its turns, */
 	u64 sent_sectors; /* their length, */
 	u64 used_ns; /* and the head's time that they took, switches too */
-	u64 paused_ns; /* a stream's, since it has nothing pending or in flight */
+	u64 paused_ns; /* of a stream: since nothing is pending or in flight */
 	u64 limit_ns; /* how long the head waits for it at most, in its turn */
 	u32 size; /* members so far; 0: the place is free */
 	u32 nr_pending;

@@ -14,7 +14,8 @@ TRACING = Path("kernel") / "tracing"  # below sysfs
 class Instance:
     """Events in tracefs, for the device @number (major, minor), until close().
 
-    @events are of the group block where they name no other, as in stream/stream_choose. Nobody else's tracing is touched. OSError where there is no tracefs, or no right to use it.
+    @events are of the group block where they name no other, as in stream/stream_choose.
+    Nobody else's tracing is touched. OSError where there is no tracefs, or no right to use it.
     """
 
     def __init__(
