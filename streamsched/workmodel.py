@@ -22,6 +22,9 @@ NS = 1_000_000_000
 AHEAD = 2048
 # A stream that is shorter is a few requests of the rest.
 LEAST = 8
+# Threads of the kernel of which any one does the next piece of work, whoever it is for.
+POOLS = ("kworker/", "nfsd", "iou-wrk-")
+POOL = -1
 
 
 @dataclasses.dataclass
@@ -77,17 +80,17 @@ def _overlap(streams: Sequence[Sequence[Bio]]) -> bool:
 
 
 def senders(bios: Sequence[Bio]) -> list[Sender]:
-    """Who sent what: by process, and where one sends for many, by place."""
+    """Who sent what: by process, and where one or a pool sends for many, by place."""
     by_pid: dict[int, list[Bio]] = {}
     for bio in bios:
-        by_pid.setdefault(bio.pid, []).append(bio)
+        by_pid.setdefault(POOL if bio.comm.startswith(POOLS) else bio.pid, []).append(bio)
     found: list[Sender] = []
     for pid, own in by_pid.items():
         parts = _streams(own)
         if len(parts) < 2 or not _overlap(parts):
             parts = [own]
         for part in parts:
-            found.append(Sender(len(found) + 1, pid, own[0].comm, part))
+            found.append(Sender(len(found) + 1, part[0].pid, part[0].comm, part))
     return found
 
 

@@ -141,25 +141,24 @@ def write_files(table: upstream_edit.Table, number: int, tree: Path, who: dict[s
 
 
 def measured(name: str) -> str:
-    """A table of docs/KERNEL.md, by its mark or its chapter, as plain text."""
-    text = (ROOT / "docs" / "KERNEL.md").read_text()
+    """A table of docs/KERNEL.md by its mark, or the one of docs/results/, as plain text."""
+    result = ROOT / "docs" / "results" / f"{name}.md"
+    file = result if result.exists() else ROOT / "docs" / "KERNEL.md"
     mark = rf"<!-- measured: {name} -->\n(.*?)<!-- end"
-    match = re.search(mark, text, re.DOTALL) or re.search(
-        rf"^## {name}\n(.*?)^## ", text, re.DOTALL | re.MULTILINE
-    )
+    match = re.search("(.*)" if result.exists() else mark, file.read_text(), re.DOTALL)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in (match[1] if match else "").splitlines()
         if line.startswith("|")
     ]
     if len(rows) < 3:
-        raise StreamschedError(f"docs/KERNEL.md has no measured table {name}")
+        raise StreamschedError(f"{file.relative_to(ROOT)} has no measured table {name}")
     head, body = [name.replace(",", "") for name in rows[0]], rows[2:]
     if head[0] == "path":
         body = [row for row in body if row[0] in PATHS]
     text_columns = 2 if head[0] == "path" else 1
     # What a mail has no room for.
-    for left_out in ("", "disk MB/s", "p99 ms"):
+    for left_out in ("", "rounds", "reads/s", "instructions", "disk MB/s", "p99 ms"):
         kept = [i for i, name in enumerate(head) if name != left_out]
         head, *body = [[row[i] for i in kept] for row in [head, *body]]
         widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
