@@ -48,7 +48,7 @@ static void chosen(struct ss_sched *sched, const struct ss_request *rq,
 	const struct iosched_data *io = sched->host;
 	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
 
-	/* Whose it is is worth looking for only where somebody reads it. */
+	/* Finding the party takes time: only if somebody reads the event. */
 	if (!trace_stream_choose_enabled())
 		return;
 	trace_stream_choose(dev, rq->sector, rq->nr_sectors,
