@@ -59,10 +59,14 @@ struct ss_decision {
 #define SS_MERGES_SAME 0x08 /* two requests for the same sectors are one */
 #define SS_WEIGHS_REQUESTS 0x10 /* gives shares by the requests' weights */
 
-/* What a policy that knows streams tells of one of them. */
+/* What a policy that knows streams tells of one of its parties. */
 struct ss_stream_info {
+	const char *kind; /* "stream", "rest" or "write-back" */
 	u64 end_sector; /* where its last member ends */
-	u64 paused_ns; /* since nothing of it is pending or in flight */
+	u64 sent; /* requests that went to the disk in its turns, */
+	u64 sent_sectors; /* their length, */
+	u64 used_ns; /* and the head's time that they took, switches too */
+	u64 paused_ns; /* of a stream: since nothing is pending or in flight */
 	u64 limit_ns; /* how long the head waits for it at most, in its turn */
 	u32 size; /* members so far; 0: the place is free */
 	u32 nr_pending;
@@ -138,11 +142,14 @@ struct ss_policy_ops {
 	 */
 	u64 (*next_expiry)(const struct ss_policy *policy);
 	/*
-	 * For looking inside: the stream in place @index of the policy's
+	 * For looking inside: the party in place @index of the policy's
 	 * table, from 0. False behind its end. Optional.
 	 */
 	bool (*stream_at)(const struct ss_policy *policy, u32 index, u64 now_ns,
 			  struct ss_stream_info *info);
+	/* The index of the party that the pending @rq is of. With stream_at. */
+	u32 (*index_of)(const struct ss_policy *policy,
+			const struct ss_request *rq);
 	/*
 	 * For one that gives shares: would a request of @owner, which has none
 	 * pending, go before the pending @over if it came now? Optional.

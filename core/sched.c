@@ -450,6 +450,14 @@ bool ss_sched_stream_at(const struct ss_sched *sched, u32 index, u64 now_ns,
 	       policy->ops->stream_at(policy, index, now_ns, info);
 }
 
+s32 ss_sched_index_of(const struct ss_sched *sched, const struct ss_request *rq)
+{
+	const struct ss_policy *policy = &sched->policy[0];
+
+	return policy->ops->index_of ? (s32)policy->ops->index_of(policy, rq) :
+				       -1;
+}
+
 struct ss_request *ss_sched_pending_before(const struct ss_sched *sched,
 					   u64 sector)
 {

@@ -215,6 +215,10 @@ static inline void ss_sched_head_taken(struct ss_sched *sched, u64 end_sector)
 bool ss_sched_stream_at(const struct ss_sched *sched, u32 index, u64 now_ns,
 			struct ss_stream_info *info);
 
+/* The index there of pending @rq's party; -1 when the policy knows none. */
+s32 ss_sched_index_of(const struct ss_sched *sched,
+		      const struct ss_request *rq);
+
 /* For policies: something happened that a host may want to know. */
 static inline void ss_sched_tell(struct ss_sched *sched, enum ss_event event,
 				 u64 sector, u32 size)

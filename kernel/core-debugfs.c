@@ -14,23 +14,9 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-/* Those of the second actuator have a number. */
-static const char *const class_name[IOSCHED_HEADS][IOSCHED_CLASSES] = {
-	{ "rt", "be", "idle" },
-	{ "rt2", "be2", "idle2" },
-};
-
-static const char *name_of(const struct iosched_data *sd,
-			   const struct iosched_class_data *class)
-{
-	u32 head = class >= sd->head[1].class;
-
-	return class_name[head][class - sd->head[head].class];
-}
-
 static void show_counters(struct iosched_data *sd, struct seq_file *m)
 {
-	bool plain = false;
+	bool plain = false, learning = false;
 
 	iosched_for_each_class(sd, class) {
 		struct ss_counters counters;
@@ -42,11 +28,12 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 		pending = class->sched->nr_pending;
 		in_flight = class->sched->nr_in_flight;
 		plain = class->sched->nr_policies == 1;
+		learning = class->sched->curve.learning;
 		spin_unlock_irqrestore(&sd->lock, irq);
 		seq_printf(
 			m,
 			"%s: pending %u in_flight %u arrivals %llu dispatches %llu completions %llu merges %llu removals %llu seeks %llu waits %llu hits %llu timeouts %llu second_chances %llu slices_ended %llu expired %llu idle_ns %llu\n",
-			name_of(sd, class), pending, in_flight,
+			iosched_name_of(sd, class->sched), pending, in_flight,
 			counters.arrivals, counters.dispatches,
 			counters.completions, counters.merges,
 			counters.removals, counters.seeks, counters.waits,
@@ -56,9 +43,9 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 	}
 	seq_printf(
 		m,
-		"aged %llu returned %llu waiting %d plain %d write_depth %u async_depth %u\n",
+		"aged %llu returned %llu waiting %d plain %d write_depth %u async_depth %u learning %d\n",
 		sd->aged, sd->returned, sd->waiting, plain, sd->write_depth,
-		sd->async_depth);
+		sd->async_depth, learning);
 }
 
 /* One line for each stream of the kind that is asked for. */
@@ -83,11 +70,13 @@ static void show_streams(struct iosched_data *sd, struct seq_file *m,
 				continue;
 			seq_printf(
 				m,
-				"%s: end %llu members %u pending %u paused_us %llu limit_us %llu%s\n",
-				name_of(sd, class), info.end_sector, info.size,
-				info.nr_pending, div_u64(info.paused_ns, 1000),
-				div_u64(info.limit_ns, 1000),
-				info.turn ? " turn" : "");
+				"%s: party %u kind %s end %llu members %u pending %u paused_us %llu limit_us %llu sent %llu sectors %llu head_us %llu turn %d\n",
+				iosched_name_of(sd, class->sched), n, info.kind,
+				info.end_sector, info.size, info.nr_pending,
+				div_u64(info.paused_ns, 1000),
+				div_u64(info.limit_ns, 1000), info.sent,
+				info.sent_sectors, div_u64(info.used_ns, 1000),
+				info.turn);
 		}
 }
 
@@ -103,7 +92,7 @@ static void show_reasons(struct iosched_data *sd, struct seq_file *m)
 		spin_lock_irqsave(&sd->lock, irq);
 		memcpy(by, class->sched->dispatched_by, sizeof(by));
 		spin_unlock_irqrestore(&sd->lock, irq);
-		seq_printf(m, "%s:", name_of(sd, class));
+		seq_printf(m, "%s:", iosched_name_of(sd, class->sched));
 		for (why = 0; why < SS_WHYS; why++)
 			seq_printf(m, " %s %llu", ss_why_name[why], by[why]);
 		seq_putc(m, '\n');
@@ -135,6 +124,9 @@ static void show_waits(struct iosched_data *sd, struct seq_file *m)
 			   READ_ONCE(sd->wait_histogram[SS_READ][i]),
 			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
 	}
+	seq_printf(m, "sum_us %llu %llu\n",
+		   div_u64(READ_ONCE(sd->wait_ns[SS_READ]), 1000),
+		   div_u64(READ_ONCE(sd->wait_ns[SS_WRITE]), 1000));
 }
 
 /*

@@ -382,8 +382,10 @@ static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 
 static void count_wait(struct iosched_data *sd, const struct ss_request *ss)
 {
-	u64 steps = (ss->dispatch_ns - ss->arrival_ns) >> IOSCHED_WAITS_SHIFT;
+	u64 waited_ns = ss->dispatch_ns - ss->arrival_ns;
+	u64 steps = waited_ns >> IOSCHED_WAITS_SHIFT;
 
+	sd->wait_ns[ss->direction] += waited_ns;
 	sd->wait_histogram[ss->direction]
 			  [min_t(u32, fls64(steps), IOSCHED_WAITS - 1)]++;
 }
@@ -745,6 +747,23 @@ static struct request *iosched_next_request(struct request_queue *q,
 	if (!found || found == &slot->ss)
 		return NULL;
 	return container_of(found, struct iosched_rq, ss)->rq;
+}
+
+const char *iosched_name_of(const struct iosched_data *sd,
+			    const struct ss_sched *sched)
+{
+	static const char *const name[IOSCHED_HEADS][IOSCHED_CLASSES] = {
+		{ "rt", "be", "idle" },
+		{ "rt2", "be2", "idle2" },
+	};
+	u32 i;
+
+	for (i = 0; i < IOSCHED_HEADS * IOSCHED_CLASSES - 1; i++)
+		if (sd->head[i / IOSCHED_CLASSES]
+			    .class[i % IOSCHED_CLASSES]
+			    .sched == sched)
+			break;
+	return name[i / IOSCHED_CLASSES][i % IOSCHED_CLASSES];
 }
 
 /* ---- the queue's life ---- */

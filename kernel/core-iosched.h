@@ -106,6 +106,7 @@ struct iosched_data {
 		shallow_async; /* the same as the tags want it said */
 
 	u64 wait_histogram[SS_DIRECTIONS][IOSCHED_WAITS];
+	u64 wait_ns[SS_DIRECTIONS]; /* the sum */
 	u64 aged; /* sent by age, past a higher class */
 	u64 returned; /* requeued by the driver */
 };
@@ -166,6 +167,10 @@ void iosched_kick_locked(struct iosched_data *sd);
 /* @rq's life in the scheduler begins, and ends. */
 void iosched_prepare_request(struct request *rq);
 void iosched_finish_request(struct request *rq);
+
+/* What people know @sched of @sd by: its class and, of the second, its head. */
+const char *iosched_name_of(const struct iosched_data *sd,
+			    const struct ss_sched *sched);
 
 /* core-debugfs.c */
 #ifdef CONFIG_BLK_DEBUG_FS

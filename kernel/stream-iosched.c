@@ -48,8 +48,13 @@ static void chosen(struct ss_sched *sched, const struct ss_request *rq,
 	const struct iosched_data *io = sched->host;
 	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
 
+	/* Finding the party takes time: only if somebody reads the event. */
+	if (!trace_stream_choose_enabled())
+		return;
 	trace_stream_choose(dev, rq->sector, rq->nr_sectors,
-			    rq->dispatch_ns - rq->arrival_ns, ss_why_name[why]);
+			    rq->dispatch_ns - rq->arrival_ns, ss_why_name[why],
+			    iosched_name_of(io, sched),
+			    ss_sched_index_of(sched, rq));
 }
 
 static void stream_begin(struct iosched_data *io, struct ss_sched *sched,

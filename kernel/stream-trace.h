@@ -53,17 +53,22 @@ DEFINE_EVENT(stream_event, stream_slice_ended,
 	TP_PROTO(dev_t dev, u64 sector, u32 size),
 	TP_ARGS(dev, sector, size));
 
-/* A request goes to the driver: how long it has waited, and why it is next. */
+/*
+ * A request goes to the driver: how long it has waited, why it is next, and
+ * whose it is, by the numbers of parties in debugfs.
+ */
 TRACE_EVENT(stream_choose,
 	TP_PROTO(dev_t dev, u64 sector, u32 nr_sectors, u64 waited_ns,
-		 const char *why),
-	TP_ARGS(dev, sector, nr_sectors, waited_ns, why),
+		 const char *why, const char *class, s32 party),
+	TP_ARGS(dev, sector, nr_sectors, waited_ns, why, class, party),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u64, sector)
 		__field(u32, nr_sectors)
 		__field(u64, waited_us)
 		__array(char, why, 8)
+		__array(char, class, 8)
+		__field(s32, party)
 	),
 	TP_fast_assign(
 		__entry->dev = dev;
@@ -71,11 +76,14 @@ TRACE_EVENT(stream_choose,
 		__entry->nr_sectors = nr_sectors;
 		__entry->waited_us = div_u64(waited_ns, 1000);
 		strscpy(__entry->why, why, sizeof(__entry->why));
+		strscpy(__entry->class, class, sizeof(__entry->class));
+		__entry->party = party;
 	),
-	TP_printk("%d,%d sector=%llu sectors=%u waited_us=%llu why=%s",
+	TP_printk("%d,%d sector=%llu sectors=%u waited_us=%llu why=%s class=%s party=%d",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  __entry->sector, __entry->nr_sectors,
-		  __entry->waited_us, __entry->why)
+		  __entry->waited_us, __entry->why, __entry->class,
+		  __entry->party)
 );
 
 #endif

@@ -26,7 +26,7 @@ from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.looks import SAMPLE_S, Observation
 from streamsched.profile import Profile
-from streamsched.tracing import Instance
+from streamsched.tracing import TRACING, Instance
 
 SYS = Path("/sys")
 # The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
@@ -316,7 +316,7 @@ def open_places(
     device: Device, disk: Disk, say: Callable[[str], None], sys_: Path = SYS
 ) -> Places | None:
     """The trace of the disk's requests; None, and why, where there can be none."""
-    tracing = sys_ / "kernel" / "tracing"
+    tracing = sys_ / TRACING
     try:
         return Places(device, disk.capacity_sectors, tracing)
     except OSError as error:
@@ -328,7 +328,7 @@ def open_places(
 
 
 @contextlib.contextmanager
-def _until_stopped() -> Iterator[Callable[[], bool]]:
+def until_stopped() -> Iterator[Callable[[], bool]]:
     """True until a signal asks to stop."""
     stopped = False
 
@@ -365,7 +365,7 @@ def serve(
         )
     places = open_places(device, disk, say, sys_)
     try:
-        with _until_stopped() as running:
+        with until_stopped() as running:
             service = Service(device, selection, Watch(device, places), dry_run=dry_run, say=say)
             names = ", ".join(selection.candidates)
             say(f"{device.name}: {service.chooser.current} of {names}, for {selection.goal}")

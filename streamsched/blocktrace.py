@@ -20,7 +20,7 @@ LINE = re.compile(
     r"\s(?P<s>\d+)\.(?P<us>\d{6}): (?P<event>block_\w+): (?P<dev>\d+,\d+) (?P<rwbs>\S+)"
     r" (?:\d+ )?(?:\(.*?\) )?(?P<sector>\d+) \+ (?P<sectors>\d+)"
 )
-_LOST = re.compile(r"CPU:\d+ \[LOST (\d+) EVENTS\]")
+LOST = re.compile(r"CPU:\d+ \[LOST (\d+) EVENTS\]")
 
 
 @dataclasses.dataclass(slots=True)
@@ -72,7 +72,7 @@ class BlockTrace:
 _Waiting = dict[int, list[tuple[int, int]]]
 
 
-class _Arrivals:
+class Arrivals:
     """Bios that are not yet issued, by direction and first sector."""
 
     def __init__(self) -> None:
@@ -114,13 +114,13 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
 
     What was done @skip_ns after the first event is left out.
     """
-    arrivals = _Arrivals()
+    arrivals = Arrivals()
     in_disk: dict[tuple[int, bool], Request] = {}
     requests: list[Request] = []
     idle_ns = seeks = head = begin = end = 0
     idle_since: int | None = None
     for line in lines:
-        if lost := _LOST.search(line):
+        if lost := LOST.search(line):
             raise StreamschedError(
                 f"the kernel's trace buffer was too small, {lost[1]} events are lost"
             )
@@ -195,7 +195,7 @@ def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
     """
     wanted, done, lost = _Wanted(), list[Bio](), 0
     for line in lines:
-        if gone := _LOST.search(line):
+        if gone := LOST.search(line):
             lost += int(gone[1])
             continue
         found = LINE.search(line)

@@ -28,6 +28,7 @@ from streamsched import (
     cli_rig,
     cli_run,
     cli_validate,
+    cli_watch,
     kernelarray,
 )
 from streamsched.cli_options import FLAG
@@ -56,6 +57,9 @@ app.command()(cli_disk.calibrate)
 app.command("auto")(cli_disk.auto_)
 app.command("profile")(cli_disk.profile_)
 app.command("doctor")(cli_disk.doctor_)
+app.command("top")(cli_watch.top_)
+app.command("exporter")(cli_watch.exporter_)
+app.command("measure")(cli_watch.measure_)
 app.command()(cli_advise.advise)
 app.add_typer(cli_validate.app, name="validate")
 app.add_typer(cli_rig.app, name="rig")

@@ -8,10 +8,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+TRACING = Path("kernel") / "tracing"  # below sysfs
+
 
 class Instance:
-    """Events of group block in tracefs, for the device @major, @minor, until close().
+    """Events in tracefs, for the device @number (major, minor), until close().
 
+    @events are of the group block where they name no other, as in stream/stream_choose.
     Nobody else's tracing is touched. OSError where there is no tracefs, or no right to use it.
     """
 
@@ -23,6 +26,7 @@ class Instance:
         tracing: Path,
         *,
         buffer_kib: int | None = None,
+        clock: str | None = None,
     ) -> None:
         major, minor = number
         self._folder = tracing / "instances" / f"streamsched-{name}-{os.getpid()}"
@@ -31,15 +35,18 @@ class Instance:
         try:
             if buffer_kib is not None:
                 (self._folder / "buffer_size_kb").write_text(str(buffer_kib))
+            if clock is not None:
+                (self._folder / "trace_clock").write_text(clock)
             for one in events:
-                event = self._folder / "events" / "block" / one
+                event = self._folder / "events" / (one if "/" in one else f"block/{one}")
                 # As the kernel numbers devices: MKDEV() of <linux/kdev_t.h>.
                 (event / "filter").write_text(f"dev == {(major << 20) | minor}")
                 (event / "enable").write_text("1")
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
             self._pipe = os.open(self._folder / "trace_pipe", flags)
         except OSError:
-            self._folder.rmdir()
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
             raise
 
     def close(self) -> None:
@@ -54,7 +61,7 @@ class Instance:
         while True:
             try:
                 data = os.read(self._pipe, 1 << 16)
-            except BlockingIOError:
+            except OSError:  # there is nothing more, or the event's module has gone
                 return found
             if not data:
                 return found

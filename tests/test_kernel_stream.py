@@ -252,7 +252,26 @@ def test_counters_agree_with_tracepoints_and_debugfs() -> None:
     assert collections.Counter(chosen) == {why: nr for why, nr in reasons.items() if nr}
     assert sum(reasons.values()) == counters["dispatches"] and reasons["own"] > 300
     waits = result.files["waits"].decode().splitlines()
-    assert sum(int(line.split()[1]) for line in waits[1:]) == 4 * 128
+    assert sum(int(line.split()[1]) for line in waits[1:-1]) == 4 * 128
+    waited = re.findall(r": stream_choose: .* waited_us=(\d+) ", result.files["trace"].decode())
+    name, reads_us, writes_us = waits[-1].split()
+    assert name == "sum_us" and sum(map(int, waited)) <= int(reads_us) and writes_us == "0"
+    assert int(reads_us) <= sum(map(int, waited)) + 4 * 128
+    # Each request is told of as its party's.
+    of_party = collections.Counter(
+        map(
+            int,
+            re.findall(
+                r": stream_choose: .* class=be party=(\d+)$",
+                result.files["trace"].decode(),
+                re.MULTILINE,
+            ),
+        )
+    )
+    streams = result.files["streams"].decode()
+    found = re.findall(r"^be: party (\d+) .* sent (\d+) sectors (\d+) ", streams, re.MULTILINE)
+    assert all(of_party[int(number)] == int(sent) for number, sent, _ in found)
+    assert sum(int(sectors) for _, _, sectors in found) > 0.9 * 4 * 128 * 128
 
 
 def test_flat_disk_is_left_to_the_inner_policy() -> None:

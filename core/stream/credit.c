@@ -32,6 +32,7 @@ void ss_credit_charge(const struct ss_policy *policy, struct party *party,
 		      u64 used_ns, u64 now_ns)
 {
 	pay(policy->state, party, now_ns);
+	party->used_ns += used_ns;
 	party->debt_ns = min_t(u64, party->debt_ns + used_ns,
 			       policy->value[STREAM_WAIT_TARGET]);
 }

@@ -36,7 +36,7 @@ enum {
 
 /*
  * Streams remembered at once, candidates included. Half: 64 readers no longer
- * fit. Double: 36 KiB of state, and each arrival looks at twice as many.
+ * fit. Double: 50 KiB of state, and each arrival looks at twice as many.
  */
 #define NR_STREAMS 96
 
@@ -69,6 +69,9 @@ struct party {
 	u64 debt_ns; /* head time used beyond its part, at: */
 	u64 debt_at_ns;
 	u64 service_ns; /* from completion to completion, mean */
+	u64 sent; /* for looking inside: requests dispatched, */
+	u64 sent_sectors; /* their length, */
+	u64 used_ns; /* and the head time that they took */
 	u64 done[2]; /* sectors, in the last turns and under the inner policy */
 	struct pause pause;
 	struct ss_parts parts;

@@ -98,6 +98,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	ss_answer_dispatched(policy, rq, now_ns);
 	ss_party_take(policy, rq, false, now_ns);
 	party->nr_in_flight++;
+	party->sent++;
+	party->sent_sectors += rq->nr_sectors;
 	ss_party_becomes_parent(policy, rq);
 }
 
@@ -189,26 +191,55 @@ static struct ss_request *stream_expired(const struct ss_policy *policy,
 	return inner->ops->expired ? inner->ops->expired(inner, now_ns) : NULL;
 }
 
+static const struct party *party_at(const struct parties *all, u32 index)
+{
+	if (index < NR_STREAMS)
+		return &all->stream[index];
+	index -= NR_STREAMS;
+	if (index < 2)
+		return index ? &all->async : &all->rest;
+	return index < 2 + NR_WEIGHED ? &all->weighed[index - 2] : NULL;
+}
+
+/* Behind the streams are the parties of what is in none. */
 static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 			     u64 now_ns, struct ss_stream_info *info)
 {
 	const struct parties *all = policy->state;
-	const struct party *s = &all->stream[index];
-	bool pays;
+	const struct party *party = party_at(all, index);
+	bool stream = index < NR_STREAMS, pays;
 
-	if (index >= NR_STREAMS)
+	if (!party)
 		return false;
-	pays = ss_pause_pays(&s->pause);
+	pays = ss_pause_pays(&party->pause);
 	*info = (struct ss_stream_info){
-		.end_sector = s->end_sector,
-		.paused_ns = s->nr_open ? 0 : now_ns - s->idle_since_ns,
-		.limit_ns = pays ? ss_pause_limit_ns(all, &s->pause) : 0,
-		.size = s->size,
-		.nr_pending = s->nr_pending,
-		.established = s->established,
-		.turn = s == all->turn,
+		.kind = stream		     ? "stream" :
+			party == &all->async ? "write-back" :
+					       "rest",
+		.end_sector = party->end_sector,
+		.sent = party->sent,
+		.sent_sectors = party->sent_sectors,
+		.used_ns = party->used_ns,
+		.paused_ns = party->nr_open ? 0 : now_ns - party->idle_since_ns,
+		.limit_ns = pays ? ss_pause_limit_ns(all, &party->pause) : 0,
+		.size = stream ? party->size : party->sent > 0,
+		.nr_pending = party->nr_pending,
+		.established = party->established || !stream,
+		.turn = party == all->turn,
 	};
 	return true;
+}
+
+static u32 stream_index_of(const struct ss_policy *policy,
+			   const struct ss_request *rq)
+{
+	const struct parties *all = policy->state;
+	const struct party *party = rq->party ?: &all->rest;
+	u32 index = 0;
+
+	while (party_at(all, index) && party_at(all, index) != party)
+		index++;
+	return index;
 }
 
 const struct ss_policy_ops ss_stream_ops = {
@@ -231,4 +262,5 @@ const struct ss_policy_ops ss_stream_ops = {
 	.removed = stream_removed,
 	.expired = stream_expired,
 	.stream_at = stream_stream_at,
+	.index_of = stream_index_of,
 };
