@@ -66,6 +66,7 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh nbdkit
 	@tools/setup.sh packages
 	@tools/setup.sh stock-all
+	@tools/setup.sh chromium
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 
 mutants: $(STAMP)-dev
@@ -138,6 +139,7 @@ $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
 	@tools/setup.sh plots
 	@tools/setup.sh parquet
+	@tools/setup.sh report
 	@tools/setup.sh top
 	@tools/setup.sh fuzz
 	@touch $@

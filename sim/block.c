@@ -322,6 +322,7 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 		list_del_init(&request->pending_node);
 		ss_sched_dispatched(sched_at(disk, decision.rq->sector),
 				    decision.rq, decision.why, sim->now_ns);
+		sim->dispatched_by[decision.why]++;
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :

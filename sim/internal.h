@@ -294,6 +294,7 @@ struct sim {
 	u64 disk_bytes[2];
 	u64 disk_requests;
 	u64 dispatches;
+	u64 dispatched_by[SS_WHYS];
 	u64 switches, switch_ns, position_ns, busy_ns;
 	u64 max_pending;
 	struct ss_workload workload;

@@ -609,6 +609,8 @@ static void sum_up(const struct sim *sim, struct sim_result *result)
 	result->switch_ns = sim->switch_ns;
 	result->position_ns = sim->position_ns;
 	result->busy_ns = sim->busy_ns;
+	memcpy(result->dispatched_by, sim->dispatched_by,
+	       sizeof(sim->dispatched_by));
 	for (i = 0; i < sim->nr_disks; i++) {
 		add_counters(&sim->disk[i].past, result);
 		result->idle_ns -= sim->disk[i].flush_idle_ns;
@@ -625,6 +627,8 @@ static void sum_up(const struct sim *sim, struct sim_result *result)
 
 static void leave_out(struct sim_result *result, const struct sim_result *past)
 {
+	u32 why;
+
 	result->disk_bytes[0] -= past->disk_bytes[0];
 	result->disk_bytes[1] -= past->disk_bytes[1];
 	result->disk_requests -= past->disk_requests;
@@ -642,6 +646,8 @@ static void leave_out(struct sim_result *result, const struct sim_result *past)
 	result->slices_ended -= past->slices_ended;
 	result->expired -= past->expired;
 	result->idle_ns -= past->idle_ns;
+	for (why = 0; why < SS_WHYS; why++)
+		result->dispatched_by[why] -= past->dispatched_by[why];
 	result->array_turns -= past->array_turns;
 	result->array_slices_ended -= past->array_slices_ended;
 	result->array_established -= past->array_established;

@@ -9,6 +9,7 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include "../core/policy.h"
 #include "../core/workload.h"
 #include "../disk/hdd_params.h"
 #include "trace.h"
@@ -232,6 +233,7 @@ struct sim_result {
 	u64 slices_ended;
 	u64 expired;
 	u64 idle_ns;
+	u64 dispatched_by[SS_WHYS]; /* dispatches, by enum ss_why */
 	/* struct ss_array_counters, of a coordinated array */
 	u64 array_turns;
 	u64 array_slices_ended;

@@ -24,6 +24,7 @@ from streamsched import (
     cli_disk,
     cli_lists,
     cli_papers,
+    cli_report,
     cli_rig,
     cli_run,
     cli_validate,
@@ -43,6 +44,7 @@ app = typer.Typer(
 # In the order of --help.
 app.command()(cli_run.run)
 app.command()(cli_run.replay)
+app.command()(cli_report.report)
 app.command()(cli_lists.policies)
 app.command()(cli_lists.disks)
 app.command()(cli_lists.formats)

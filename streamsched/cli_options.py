@@ -176,6 +176,34 @@ RequestsOption = Annotated[
         "Write a row for each request that the disks served to this .csv or .parquet file.",
     ),
 ]
+PlotOption = Annotated[
+    Path | None,
+    path_option(
+        "--plot", "a .svg, .png or .pdf file", "Draw the picture too, as .svg, .png or .pdf."
+    ),
+]
+ModeOption = Annotated[
+    Mode,
+    typer.Option(
+        "--mode",
+        help="open: by time stamp; closed: each request as long after what it waited for.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", help="The format, if it is not to be found out by content."),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
+]
+SkipBadOption = Annotated[
+    bool,
+    typer.Option("--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."),
+]
+WrapOption = Annotated[
+    bool,
+    typer.Option("--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."),
+]
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
 ]
@@ -272,6 +300,12 @@ def setups_of(
 def nr_processes(processes: Sequence[object]) -> str:
     """How many, in words."""
     return f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what the simulator has no room for."""
+    if seed >= 2**64:
+        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
 
 
 def nr_jobs(jobs: int) -> int:

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from streamsched.cli_options import JobsOption, ToOption, nr_jobs, path_option
+from streamsched.cli_options import JobsOption, PlotOption, ToOption, nr_jobs
 from streamsched.cli_output import wide_console
 from streamsched.errors import UsageError
 from streamsched.files import Kind, check_output, write_whole
+from streamsched.plotfile import check_plot
 from streamsched.policies import AUTO
 
 # Figures 3 and 5 by real programs.
@@ -85,24 +85,13 @@ def compare_all(
 
 
 def frontier(
-    plot: Annotated[
-        Path | None,
-        path_option(
-            "--plot",
-            "a .svg, .png or .pdf file",
-            "Draw the picture too, as .svg, .png or .pdf.",
-        ),
-    ] = None,
+    plot: PlotOption = None,
     jobs: JobsOption = 0,
 ) -> None:
     """Show how near sequential readers come to the physical limit, for a wait target."""
     from streamsched import frontier as limits
 
-    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise UsageError(f"--plot {plot}: name a .svg, .png or .pdf file")
-    if plot:
-        check_output(plot, Kind.PICTURE, option="--plot")
-        limits.check_plot()
+    check_plot(plot)
     cases = limits.auto_cases()
     if plot:
         cases += limits.fixed_cases()

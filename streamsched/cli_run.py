@@ -3,45 +3,47 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streamsched import auto
 from streamsched.auto import Goal, Rule
 from streamsched.cli_options import (
     DEFAULT_DISK,
     DEFAULT_POLICIES,
-    FLAG,
     ArrayOption,
     By,
     ByOption,
     Curve,
     CurveOption,
     DepthOption,
+    DeviceOption,
     DiskOption,
+    FormatOption,
     GoalOption,
     Host,
     JobsOption,
     Layers,
     Mode,
+    ModeOption,
     Output,
     OutputOption,
     Owners,
     OwnersOption,
+    PlotOption,
     PolicyOption,
     ProfileOption,
     RequestsOption,
     RuleOption,
     SeedOption,
     SetOption,
+    SkipBadOption,
     ToOption,
     WeightOption,
+    WrapOption,
+    check_seed,
     files_of,
     nr_jobs,
     nr_processes,
@@ -50,14 +52,25 @@ from streamsched.cli_options import (
     storage_of,
 )
 from streamsched.cli_output import show
-from streamsched.compare import Trace, compare
+from streamsched.cli_work import (
+    Done,
+    check_apart,
+    check_job,
+    job_work,
+    load,
+    note,
+    places_of,
+    trace_work,
+)
+from streamsched.compare import Trace
 from streamsched.diskfile import Disk
-from streamsched.errors import UsageError, given, printable, unknown
-from streamsched.files import Kind, check_output, mode_of
-from streamsched.jobfile import JobFile, load_job_file
-from streamsched.policies import AUTO, parse_weights
+from streamsched.errors import UsageError, given
+from streamsched.files import Kind, check_output
+from streamsched.jobfile import JobFile
+from streamsched.plotfile import check_plot
+from streamsched.policies import AUTO
 from streamsched.requestlog import check_requests
-from streamsched.workloads import WORKLOADS, shipped_jobs
+from streamsched.workloads import WORKLOADS
 
 
 def run(
@@ -93,6 +106,7 @@ def run(
     by: ByOption = By.policy,
     to: ToOption = None,
     requests: RequestsOption = None,
+    plot: PlotOption = None,
     seed: SeedOption = 0,
     jobs: JobsOption = 0,
     on: Annotated[
@@ -119,25 +133,14 @@ def run(
     read = [None if workload else job, *files_of(disk), profile]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
-    _check_apart(to, requests)
+    check_plot(plot, *read)
+    check_apart({"--to": to, "--requests": requests, "--plot": plot})
     _check_by(by, output)
-    if not workload and not Path(job).suffix and Path(job).name == job and not mode_of(job):
-        if job in shipped_jobs():
-            raise UsageError(f"{job} is a job file: name it by its path, as in jobs/{job}.fio")
-        raise unknown("workload or job file", job, [*WORKLOADS, *shipped_jobs()])
-    if workload:
-        if on is not Host.sim:
-            raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
-        given = {
-            name
-            for name in ("disk", "array", "owners")
-            if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT"
-        }
-        disk = disk if "disk" in given else workload.disk
-        array = array if "array" in given else workload.array
-        owners = owners if "owners" in given else Owners(workload.owners)
-    if seed >= 2**64:
-        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
+    check_job(job)
+    if workload and on is not Host.sim:
+        raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
+    disk, array, owners = places_of(context, job, disk, array, owners)
+    check_seed(seed)
     if array is not None and on is not Host.sim:
         raise UsageError(f"--array {array}: only with --on sim")
     storage = storage_of(disk, array, queue_depth)
@@ -148,8 +151,9 @@ def run(
     options = auto.Options(profile, goal, rule)
     if on is not Host.sim:
         options.refuse()
-        if requests is not None:
-            raise UsageError(f"--requests {requests}: not with --on {on.value}")
+        for name, file in (("--requests", requests), ("--plot", plot)):
+            if file is not None:
+                raise UsageError(f"{name} {file}: not with --on {on.value}")
     if on is Host.kernel:
         _run_on_kernel(
             job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs, by
@@ -159,35 +163,19 @@ def run(
         _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to, by)
         return
     specs = DEFAULT_POLICIES if policy is None else policy
-    setups = [
-        storage.apply(setup)
-        for setup in setups_of(the_disk, specs, owners, queue_depth, set_ or [], curve)
-    ]
-    if workload:
-        setups = [workload.fit(setup) for setup in setups]
-        processes = workload.processes(storage.capacity_bytes, seed)
-    else:
-        processes = list(_load(job, storage.capacity_bytes, seed).processes)
-    weights = parse_weights(weight or [], [s.policy for s in setups], processes, owners)
-    setups = [dataclasses.replace(setup, weights=weights) for setup in setups]
-    setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
-    comparison = compare(setups, processes, jobs=nr_jobs(jobs), requests=requests)
-    name = Path(job).name
-    title = (
-        f"{name}: {nr_processes(processes)} on {storage}, "
-        f"owners {owners.value}, queue depth {queue_depth}"
-    )
-    show(comparison, output, to, name, title, by is By.process)
+    setups = setups_of(the_disk, specs, owners, queue_depth, set_ or [], curve)
+    work = job_work(job, storage, setups, weight or [], seed)
+    done = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
+    show(done.comparison, output, to, work.name, work.title, by is By.process)
+    _plot(done, plot)
 
 
-def _check_apart(to: Path | None, requests: Path | None) -> None:
-    """Refuse two outputs into one file."""
-    if to is None or requests is None:
-        return
-    if os.path.realpath(to) == os.path.realpath(requests) or (
-        mode_of(to) and mode_of(requests) and to.samefile(requests)
-    ):
-        raise UsageError(f"--requests {requests}: is where the results go (--to); name two files")
+def _plot(done: Done, path: Path | None) -> None:
+    """Draw what came of it, if that was asked for."""
+    if path and done.section:
+        from streamsched.plot import draw
+
+        draw(done.section, path)
 
 
 def _check_by(by: By, output: Output) -> None:
@@ -221,28 +209,15 @@ def _check_host_options(
         raise UsageError(f"--seed {seed}: not {where}; write randseed= into the job file")
 
 
-def _note(text: str) -> None:
-    print(f"streamsched: note: {printable(text)}", file=sys.stderr)
-
-
-def _load(job: str, capacity_bytes: int, seed: int) -> JobFile:
-    """A job file; what may surprise is said."""
-    notes: list[str] = []
-    file = load_job_file(job, capacity_bytes=capacity_bytes, seed=seed, notes=notes)
-    for note in notes:
-        _note(note)
-    return file
-
-
 # How a job file names the disk with --on kernel; over NBD it has none.
 DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
 
 
 def _load_for_fio(job: str, disk: Disk, on: str) -> JobFile:
     """A job file that a real fio will do."""
-    file = _load(job, disk.capacity_sectors * 512, 0)
+    file = load(job, disk.capacity_sectors * 512, 0)
     if file.ignored:
-        _note(f"{job}: fio is not given {', '.join(file.ignored)}")
+        note(f"{job}: fio is not given {', '.join(file.ignored)}")
     for process in file.processes:
         if process.weight is not None:
             raise UsageError(f"{job}: owner_weight of {process.name}: not with --on {on}")
@@ -343,32 +318,11 @@ def replay(
     queue_depth: DepthOption = 1,
     set_: SetOption = None,
     curve: CurveOption = Curve.measured,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            "--mode",
-            help="open: by time stamp; closed: each request as long after what it waited for.",
-        ),
-    ] = Mode.closed,
-    format_: Annotated[
-        str | None,
-        typer.Option("--format", help="The format, if it is not to be found out by content."),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
-    ] = None,
-    skip_bad: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."
-        ),
-    ] = False,
-    wrap: Annotated[
-        bool,
-        typer.Option(
-            "--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."
-        ),
-    ] = False,
+    mode: ModeOption = Mode.closed,
+    format_: FormatOption = None,
+    device: DeviceOption = None,
+    skip_bad: SkipBadOption = False,
+    wrap: WrapOption = False,
     profile: ProfileOption = None,
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
@@ -380,34 +334,21 @@ def replay(
     ] = Output.table,
     to: ToOption = None,
     requests: RequestsOption = None,
+    plot: PlotOption = None,
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
-    from streamsched import tracefile
-
-    check_output(to, Kind.RESULTS, trace, *files_of(disk), profile)
-    check_requests(requests, trace, *files_of(disk), profile)
-    _check_apart(to, requests)
+    read = [trace, *files_of(disk), profile]
+    check_output(to, Kind.RESULTS, *read)
+    check_requests(requests, *read)
+    check_plot(plot, *read)
+    check_apart({"--to": to, "--requests": requests, "--plot": plot})
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     storage = storage_of(disk, array, queue_depth)
-    setups = [
-        dataclasses.replace(storage.apply(setup), wrap=wrap, closed=mode is Mode.closed)
-        for setup in setups_of(storage.disk, policy, owners, queue_depth, set_ or [], curve)
-    ]
+    setups = setups_of(storage.disk, policy, owners, queue_depth, set_ or [], curve)
     options = auto.Options(profile, goal, rule)
-    setups = auto.prepare(setups, options, nr_jobs(jobs), Console(stderr=True))
-    with tracefile.kept(trace, format_) as path:
-        opened = tracefile.open_trace(path, format_)
-        comparison = compare(
-            setups,
-            trace=Trace(path, opened.format, device, skip_bad),
-            jobs=nr_jobs(jobs),
-            requests=requests,
-        )
-    name = Path(trace).name
-    title = (
-        f"{name} ({opened.format}), {mode.value}: on {storage}, "
-        f"owners {owners.value}, queue depth {queue_depth}"
-    )
-    show(comparison, output, to, name, title)
+    with trace_work(Trace(trace, format_, device, skip_bad), storage, setups, mode, wrap) as work:
+        done = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
+    show(done.comparison, output, to, work.name, work.title)
+    _plot(done, plot)

@@ -45,6 +45,9 @@ PATIENCE_S = 1.0
 # What may end the command.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+# Given a file of rows (struct sim_log_row) of each run, which is gone afterwards.
+Look = Callable[[Sequence[Path]], object]
+
 _parts: Any = None  # in a worker: the shared array of how far each task is
 
 
@@ -361,20 +364,25 @@ def compare(
     jobs: int = 1,
     console: Console | None = None,
     requests: Path | None = None,
+    look: Look | None = None,
 ) -> Comparison:
     """Run the same work under each of @setups; with processes also alone rates.
 
-    @requests is written with a row for each request, when all runs are done.
+    @requests is written with a row for each request, when all runs are done; @look is given them
+    as the simulator has them.
     """
     if not setups:
         raise UsageError("no policy is given; name at least one")
-    if requests is None:
+    if requests is None and look is None:
         return _compare(setups, processes, trace, jobs, console, None)
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
         parts = [(s.policy, Path(folder) / f"{i}") for i, s in enumerate(setups)]
         comparison = _compare(setups, processes, trace, jobs, console, parts)
         if not comparison.interrupted:
-            write_requests(requests, parts, [process.name for process in processes])
+            if look:
+                look([part for _, part in parts])
+            if requests:
+                write_requests(requests, parts, [process.name for process in processes])
         return comparison
 
 

@@ -65,6 +65,7 @@ class Kind(enum.Enum):
     )
     # One that stands in the source tree; tables in it are written anew.
     CHAPTER = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
+    PAGE = ("a report of ours", rb"\A<!DOCTYPE html>\n<!-- streamsched's page -->")
     PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*" + PAINTER)
 
     def __init__(self, words: str, pattern: bytes) -> None:

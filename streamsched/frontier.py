@@ -14,8 +14,6 @@ scheduler tries the inner policy now and then, which switches otherwise.)
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -24,10 +22,10 @@ from rich.table import Table
 
 from streamsched.compare import Comparison, Task, run_tasks
 from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import Interrupted, StreamschedError
+from streamsched.errors import Interrupted
 from streamsched.experiment import PAPER_STREAM, STREAM
-from streamsched.files import Kind, picture_metadata, write_whole
 from streamsched.jobfile import Process, parse_jobs
+from streamsched.plotfile import new_figure, save
 from streamsched.results import plain_table
 from streamsched.simulate import Run, Setup
 
@@ -206,21 +204,10 @@ def table(points: Sequence[Point]) -> Table:
     return result
 
 
-def check_plot() -> None:
-    """Refuse a picture that could not be drawn in the end, before the work begins."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise StreamschedError("--plot needs matplotlib; install it with: pip install matplotlib")
-
-
 def plot(points: Sequence[Point], path: Path) -> None:
     """Efficiency against longest wait: stream, the frontier, and the paper's fixed slice."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "streamsched"
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(8, 5))
+    figure = new_figure(8, 5, "tight")
+    axes = figure.subplots()
     chosen = [p for p in points if p.case.direct and not p.case.think_us]
     for index, readers in enumerate(READERS):
         colour = f"C{index}"
@@ -256,8 +243,4 @@ def plot(points: Sequence[Point], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.set_ylim(0.0, 1.05)
     axes.legend(fontsize=7, ncols=2, loc="lower left")
-    figure.tight_layout()
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:], metadata=picture_metadata(path))
-    plt.close(figure)
-    write_whole(path, picture.getvalue(), Kind.PICTURE)
+    save(figure, path)

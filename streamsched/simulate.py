@@ -142,6 +142,7 @@ class Run:
     observed: tuple[Observation, Observation] | None = None  # after the last ramp, at the end
     choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
     histograms: dict[str, Buckets] = dataclasses.field(default_factory=dict)  # HISTOGRAMS
+    reasons: dict[str, int] = dataclasses.field(default_factory=dict)  # dispatches, by enum ss_why
 
     @property
     def bytes(self) -> int:
@@ -484,6 +485,11 @@ class Simulation:
             array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
             if self.setup.array
             else {},
+            reasons={
+                ffi.string(lib.ss_why_name[why]).decode(): raw.dispatched_by[why]
+                for why in range(lib.SS_WHYS)
+                if why not in (lib.SS_WHY_PAUSE, lib.SS_WHY_DRAIN)  # those only wait
+            },
             skipped=lib.trace_skipped(self.reader) if self.reader else 0,
         )
 

@@ -85,7 +85,7 @@ def senders(bios: Sequence[Bio]) -> list[Sender]:
     for bio in bios:
         by_pid.setdefault(POOL if bio.comm.startswith(POOLS) else bio.pid, []).append(bio)
     found: list[Sender] = []
-    for pid, own in by_pid.items():
+    for own in by_pid.values():
         parts = _streams(own)
         if len(parts) < 2 or not _overlap(parts):
             parts = [own]

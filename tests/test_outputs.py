@@ -43,6 +43,8 @@ OURS = {
     ),
     Kind.DOCUMENT: (LICENCE + b"# X\n\nWritten by `streamsched compare`; do not edit.\n",),
     Kind.CHAPTER: (LICENCE + b"# X\n",),
+    Kind.ADVICE: (b"<!-- streamsched's advice -->\n<html>",),
+    Kind.PAGE: (b"<!DOCTYPE html>\n<!-- streamsched's page -->\n<html>",),
     Kind.PICTURE: (
         b'<?xml version="1.0"?>\n<dc:title>streamsched\'s picture</dc:title>',
         b"\x89PNG\r\n\x1a\n....tEXtSoftware\0streamsched's picture",
@@ -61,6 +63,7 @@ FOREIGN = (
     b"Friday: on holiday, back on Monday, queue depth 1\nprecious\n",
     b"# X\n\nWritten by `streamsched compare`\n",
     b"\n" + RESULT,
+    b"<!DOCTYPE html>\n<html>my home page</html>\n",
 )
 
 

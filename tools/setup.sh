@@ -9,6 +9,8 @@
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh parquet  pyarrow in it
+#   tools/setup.sh report   plotly in it
+#   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh top      Textual in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
@@ -110,6 +112,13 @@ setup_package() {
 		fail "the package could not be built (the messages are above)"
 	(cd "$venv" && bin/python -c 'import streamsched._core') ||
 		fail "the extension module does not load (Python's message is above)"
+}
+
+# Some 360 MB: make test alone does not install it.
+setup_chromium() {
+	command -v chromium >/dev/null || apt_install chromium ||
+		say "without the Debian package chromium, tests of reports in a" \
+			"browser are skipped"
 }
 
 # Where there is none, the fuzz layer is skipped and says so.
@@ -297,7 +306,8 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | parquet | top) install_requirements "$1" ;;
+dev | plots | parquet | report | top) install_requirements "$1" ;;
+chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
 nbdkit) setup_nbdkit ;;
@@ -307,5 +317,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|top|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|top|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac
