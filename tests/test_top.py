@@ -345,6 +345,10 @@ def test_the_heads_path() -> None:
 # ---- the screen ----
 
 
+def need_textual() -> None:
+    pytest.importorskip("textual", reason="Textual is missing: tools/setup.sh top installs it")
+
+
 def on_screen(app_: object) -> list[str]:
     """The text on it, line by line."""
     from textual.app import App
@@ -354,6 +358,7 @@ def on_screen(app_: object) -> list[str]:
 
 
 def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
+    need_textual()
     from streamsched.top_screen import TopApp
 
     made.parties = [MadeParty(n, 10_000_000 * (n + 1), sent=100 + n) for n in range(64)]
@@ -409,6 +414,7 @@ def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
 
 
 def test_a_narrow_screen_is_no_crash(made: MadeDisk, trace: type[MadeTrace]) -> None:
+    need_textual()
     from streamsched.top_screen import TopApp
 
     screen = TopApp(top.sources_of([], made.root), interval_s=1000)
@@ -430,6 +436,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(
     made: MadeDisk, trace: type[MadeTrace], tmp_path: Path
 ) -> None:
     """On a terminal of its own, with the signals handled as the command does."""
+    need_textual()
     code = (
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
