@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import sys
 from collections.abc import Sequence
 
 from rich.segment import Segment
@@ -80,10 +83,16 @@ class TopApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Begin to look, until somebody quits or a signal ends it."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.end_by, number)
         self.look()
         self.set_interval(self._interval_s, self.look)
         self.query_one(Parties).focus()
+
+    def end_by(self, number: int) -> None:
+        """Leave the terminal as it was."""
+        self.exit(return_code=128 + number)
 
     def look(self) -> None:
         """At all disks, so that each has its figures when it is shown."""
@@ -141,8 +150,11 @@ class TopApp(App[None]):
 
 def run(sources: Sequence[Source], interval_s: float) -> None:
     """Until the user quits."""
+    app = TopApp(sources, interval_s)
     try:
-        TopApp(sources, interval_s).run()
+        app.run()
     finally:
         for source in sources:
             source.close()
+    if app.return_code:
+        sys.exit(app.return_code)

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import pty
 import shutil
+import signal
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -341,6 +345,10 @@ def test_the_heads_path() -> None:
 # ---- the screen ----
 
 
+def need_textual() -> None:
+    pytest.importorskip("textual", reason="Textual is missing: tools/setup.sh top installs it")
+
+
 def on_screen(app_: object) -> list[str]:
     """The text on it, line by line."""
     from textual.app import App
@@ -350,6 +358,7 @@ def on_screen(app_: object) -> list[str]:
 
 
 def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
+    need_textual()
     from streamsched.top_screen import TopApp
 
     made.parties = [MadeParty(n, 10_000_000 * (n + 1), sent=100 + n) for n in range(64)]
@@ -405,6 +414,7 @@ def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
 
 
 def test_a_narrow_screen_is_no_crash(made: MadeDisk, trace: type[MadeTrace]) -> None:
+    need_textual()
     from streamsched.top_screen import TopApp
 
     screen = TopApp(top.sources_of([], made.root), interval_s=1000)
@@ -420,6 +430,43 @@ def test_a_narrow_screen_is_no_crash(made: MadeDisk, trace: type[MadeTrace]) -> 
             assert len(on_screen(screen)) == 60
 
     asyncio.run(play())
+
+
+def test_a_signal_leaves_the_terminal_as_it_was(
+    made: MadeDisk, trace: type[MadeTrace], tmp_path: Path
+) -> None:
+    """On a terminal of its own, with the signals handled as the command does."""
+    need_textual()
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path\n"
+        "from streamsched import cli, observe, top\n"
+        "import watch_data\n"
+        "watch_data.MadeTrace.put = []\n"
+        "observe.Instance = watch_data.MadeTrace\n"
+        "real = top.sources_of\n"
+        f"top.sources_of = lambda names: real(names, Path({str(made.root)!r}))\n"
+        "sys.argv = ['streamsched', 'top']\n"
+        "cli.main()\n"
+    )
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ["TERM"] = "xterm"
+        os.execv(sys.executable, [sys.executable, "-P", "-c", code])
+    before, shown = termios.tcgetattr(terminal), b""
+    with contextlib.suppress(OSError):  # its end is an error here
+        while data := os.read(terminal, 1 << 16):
+            if b"looking" in data and b"looking" not in shown:
+                os.kill(pid, signal.SIGTERM)
+            shown += data
+            after = termios.tcgetattr(terminal)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == 143, shown[-3000:]
+    assert after == before, "modes of the terminal"
+    assert shown.rindex(b"\x1b[?1049l") > shown.rindex(b"\x1b[?1049h"), "the screen before"
+    assert b"Traceback" not in shown
+    os.close(terminal)
 
 
 def test_names_of_disks(made: MadeDisk) -> None:

@@ -126,7 +126,7 @@ def copy_tree() -> None:
 def set_up() -> None:
     """The copy, built, with what tests it."""
     copy_tree()
-    for step in ("tools", "package", "dev", "nbdkit"):
+    for step in ("tools", "package", "dev", "top", "nbdkit"):
         print(f"==> setting up the copy: {step}", flush=True)
         wrong = build(step)
         if wrong:
