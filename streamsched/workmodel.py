@@ -22,6 +22,8 @@ NS = 1_000_000_000
 AHEAD = 2048
 # A stream that is shorter is a few requests of the rest.
 LEAST = 8
+# So many streams of one process are known at a time; those that paused longest end.
+MOST_STREAMS = 64
 # Threads of the kernel of which any one does the next piece of work, whoever it is for.
 POOLS = ("kworker/", "nfsd", "iou-wrk-")
 POOL = -1
@@ -49,6 +51,7 @@ class Sender:
 def _streams(bios: Sequence[Bio]) -> list[list[Bio]]:
     """Those of one process by place: streams, and last what is in none."""
     ends: list[tuple[int, list[Bio]]] = []
+    ended: list[tuple[int, list[Bio]]] = []
     for bio in bios:
         for i, (end, members) in enumerate(ends):
             if 0 <= bio.sector - end <= AHEAD and members[-1].write == bio.write:
@@ -58,6 +61,9 @@ def _streams(bios: Sequence[Bio]) -> list[list[Bio]]:
                 break
         else:
             ends.insert(0, (bio.sector + bio.sectors, [bio]))
+            ended += ends[MOST_STREAMS:]
+            del ends[MOST_STREAMS:]
+    ends += ended
     long = [members for _, members in ends if len(members) >= LEAST]
     rest = [bio for _, members in ends if len(members) < LEAST for bio in members]
     rest.sort(key=lambda bio: bio.arrival_ns)
