@@ -35,7 +35,7 @@ LARGEST = 2560
 # Whose share is looked at: those that sent most.
 MOST_SENDERS = 16
 # Of a figure, whatever the model is found to be good for: throughput, 99th percentile.
-LEAST_RANGE = (0.05, 0.15)
+LEAST_RANGE = (0.05, 0.30)
 _ROW = struct.Struct("<7Q4I")
 
 

@@ -33,7 +33,7 @@ PAIRS = (
     ("stream", "mq-deadline"),
 )
 SCHEDULERS = ("none", "mq-deadline", "bfq", "stream")
-FIRST, JOBS = 6001, 25
+FIRST, JOBS = 7001, 25
 SECONDS = 12
 # What is asked of it: error of the median, and of nine in ten, of throughput and of the p99.
 WANTED = ((0.10, 0.25), (0.30, 0.60))
