@@ -11,19 +11,18 @@ import html
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamsched import tracefile
-from streamsched._core import ffi, lib
 from streamsched.autoservice import SYS, Device
 from streamsched.blocktrace import Bio, bios
 from streamsched.diskfile import KINDS, Disk, list_disks, load_disk
 from streamsched.errors import StreamschedError, UsageError
 from streamsched.predict import POLICIES, Forecast, Prediction, Range
+from streamsched.simulate import trace_requests
 from streamsched.tracing import Instance
 from streamsched.workmodel import Sender
 
@@ -37,6 +36,8 @@ LEAST_REQUESTS = 50
 MORE, FAIRER, HARDLY, SOONER = 1.05, 2.0, 0.95, 0.75
 # A model that is so far off foretells nothing.
 WRONG_MODEL = 0.5
+# Of struct trace_request: where no completion is known, and SS_SYNC.
+NO_TIME, SYNC = (1 << 64) - 1, 1
 FORMAT, VERSION = "streamsched-advice", 1
 MARK = "<!-- streamsched's advice -->"
 
@@ -72,29 +73,27 @@ def watched(
     return bios(lines)
 
 
-def traced(path: str, format_name: str | None, device: str | None) -> list[Bio]:
+def traced(path: str, device: str | None) -> list[Bio]:
     """What a block trace has, where it says when requests were done."""
-    request = ffi.new("struct trace_request *")
-    with tracefile.kept(path, format_name) as kept:
-        opened = tracefile.open_trace(kept, format_name)
-        reader = lib.trace_open(opened.format.encode(), False)
-        found: list[Bio] = []
+    with tracefile.kept(path) as kept:
+        opened = tracefile.open_trace(kept)
         try:
-            if device is not None:
-                lib.trace_select_device(reader, os.fsencode(device))
-            chunks = opened.chunks()
-            ended = False
-            while not ended:
-                chunk, _ = next(chunks, (b"", 1.0))
-                ended = not chunk
-                lib.trace_feed(reader, chunk, len(chunk), ended)
-                while (got := lib.trace_next(reader, request)) > 0:
-                    found += _bio_of(request)
-                if got < 0:
-                    why = bytes(ffi.string(lib.trace_why(reader))).decode(errors="backslashreplace")
-                    raise UsageError(f"{tracefile.shown(path)}: {why}")
-        finally:
-            lib.trace_close(reader)
+            found = [
+                Bio(
+                    request.sector,
+                    request.nr_sectors,
+                    request.direction == 1,
+                    bool(request.flags & SYNC),
+                    request.owner,
+                    "pid",
+                    request.arrival_ns,
+                    request.complete_ns,
+                )
+                for request in trace_requests(opened.format, opened.chunks(), device=device)
+                if request.complete_ns != NO_TIME
+            ]
+        except UsageError as error:
+            raise UsageError(f"{tracefile.shown(path)}: {error}") from None
     if not found:
         raise UsageError(
             f"{tracefile.shown(path)}: it does not say when requests were done; record it with "
@@ -102,26 +101,6 @@ def traced(path: str, format_name: str | None, device: str | None) -> list[Bio]:
         )
     found.sort(key=lambda bio: bio.arrival_ns)
     return found
-
-
-# trace_request.complete_ns where none is known: TRACE_NO_TIME.
-_NO_TIME = (1 << 64) - 1
-
-
-def _bio_of(request: object) -> Iterator[Bio]:
-    rq = request
-    if rq.complete_ns == _NO_TIME:  # type: ignore[attr-defined]
-        return
-    yield Bio(
-        rq.sector,  # type: ignore[attr-defined]
-        rq.nr_sectors,  # type: ignore[attr-defined]
-        rq.direction == 1,  # type: ignore[attr-defined]
-        bool(rq.flags & 1),  # type: ignore[attr-defined]
-        rq.owner,  # type: ignore[attr-defined]
-        "pid",
-        rq.arrival_ns,  # type: ignore[attr-defined]
-        rq.complete_ns,  # type: ignore[attr-defined]
-    )
 
 
 def description_of(capacity: int, model: str) -> Disk:
@@ -205,10 +184,13 @@ def lines(found: Advice) -> Iterator[str]:
     """The answer, for a terminal of 80 columns."""
     now, seen = found.forecast, found.forecast.observed
     yield (
-        f"{found.name}, {found.seconds:.0f} s under {now.scheduler}: "
-        f"{_many(len(now.senders), 'sender')}; its model is {found.disk.name}, which makes"
+        f"{found.name}: {_many(len(now.senders), 'sender')} in {found.seconds:.0f} s under "
+        f"{now.scheduler}."
     )
-    yield (f"{100 * now.error:+.0f} % MB/s and {100 * now.p99_error:+.0f} % p99 of what was seen.")
+    yield (
+        f"Its model, {found.disk.name}, makes {100 * now.error:+.0f} % MB/s and "
+        f"{100 * now.p99_error:+.0f} % p99 of what was seen."
+    )
     yield ""
     yield f"{'scheduler':<15} {'MB/s':<19} {'p99, ms':<21} {'seeks/s':>8} {'least share':>12}"
     yield (
@@ -330,8 +312,3 @@ def scheduler_known(name: str) -> str:
         f"--scheduler {name}: what was recorded under it cannot be played; known are "
         f"{', '.join(POLICIES)}"
     )
-
-
-def say(text: str) -> None:
-    """On standard error."""
-    print(f"streamsched: {text}", file=sys.stderr)

@@ -68,42 +68,49 @@ class BlockTrace:
     end_ns: int
 
 
-# By first sector, oldest first: length in sectors, and when it came.
-_Waiting = dict[int, list[tuple[int, int]]]
+# By first sector, oldest first: length in sectors, when it came, and who sent it.
+Sent = tuple[int, str, bool]  # pid, command, sync
+_Waiting = dict[int, list[tuple[int, int, Sent]]]
+NOBODY: Sent = (0, "?", False)
 
 
 class Arrivals:
-    """Bios that are not yet issued, by direction and first sector."""
+    """Bios that are not yet issued (or done), by direction and first sector."""
 
     def __init__(self) -> None:
         self.waiting: tuple[_Waiting, _Waiting] = ({}, {})
 
-    def add(self, write: bool, sector: int, sectors: int, ns: int) -> None:
-        self.waiting[write].setdefault(sector, []).append((sectors, ns))
+    def add(self, write: bool, sector: int, sectors: int, ns: int, sent: Sent = NOBODY) -> None:
+        """One is wanted at @ns."""
+        self.waiting[write].setdefault(sector, []).append((sectors, ns, sent))
 
-    def take(self, write: bool, sector: int, sectors: int, ns: int) -> int:
-        """The arrival of the earliest bio in the range; they are no longer waiting.
+    def parts(self, write: bool, sector: int, sectors: int) -> Iterator[tuple[int, int, int, Sent]]:
+        """First sector, length, arrival and sender of those in the range, waiting no longer.
 
         Of several for one place the latest is taken: an earlier one may have been refused, as one
         that would not sleep is where no request is free.
         """
         waiting = self.waiting[write]
-        at, end, first = sector, sector + sectors, ns
+        at, end = sector, sector + sectors
         while at < end:
             here = waiting.get(at)
             if here is None:
                 # Another request for this place has taken it.
                 at = min((begin for begin in waiting if at < begin < end), default=end)
                 continue
-            length, arrived = here.pop()
+            length, arrived, sent = here.pop()
             if not here:
                 del waiting[at]
-            first = min(first, arrived)
             # A part of a bio that was split begins where the one before ended.
             if at + length > end:
-                self.add(write, end, at + length - end, arrived)
+                self.add(write, end, at + length - end, arrived, sent)
+                length = end - at
+            yield at, length, arrived, sent
             at += length
-        return first
+
+    def take(self, write: bool, sector: int, sectors: int, ns: int) -> int:
+        """The arrival of the earliest bio in the range, @ns if there is none."""
+        return min((ns, *(arrived for _, _, arrived, _ in self.parts(write, sector, sectors))))
 
     def __bool__(self) -> bool:
         return bool(self.waiting[0]) or bool(self.waiting[1])
@@ -159,41 +166,21 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
     return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)
 
 
+def p99(values: Iterable[int]) -> int | None:
+    """The least value that 99 of 100 do not pass; None if there are none."""
+    ordered = sorted(values)
+    return ordered[(99 * len(ordered) + 99) // 100 - 1] if ordered else None
+
+
 _WHO = re.compile(r"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]")
 
 
-class _Wanted:
-    """Bios that wait for their completion, by direction and first sector."""
-
-    def __init__(self) -> None:
-        self.waiting: tuple[dict[int, list[Bio]], dict[int, list[Bio]]] = ({}, {})
-
-    def add(self, bio: Bio) -> None:
-        self.waiting[bio.write].setdefault(bio.sector, []).append(bio)
-
-    def take(self, write: bool, sector: int, sectors: int, ns: int) -> Iterator[Bio]:
-        """Those that lie in what was completed."""
-        waiting = self.waiting[write]
-        at, end = sector, sector + sectors
-        while at < end:
-            here = waiting.get(at)
-            if here is None:
-                at = min((begin for begin in waiting if at < begin < end), default=end)
-                continue
-            bio = here.pop(0)
-            if not here:
-                del waiting[at]
-            yield dataclasses.replace(bio, complete_ns=ns)
-            at += bio.sectors
-
-
 def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
-    """All that was wanted and done, in order of arrival.
+    """All that was wanted and done, in order of arrival; what was split as its parts.
 
-    @lines of block_bio_queue and block_rq_complete; @device "MAJOR,MINOR", None: the only one. What
-    was split counts as done with its first part.
+    @lines of block_bio_queue and block_rq_complete; @device "MAJOR,MINOR", None: the only one.
     """
-    wanted, done, lost = _Wanted(), list[Bio](), 0
+    arrivals, done, lost = Arrivals(), list[Bio](), 0
     for line in lines:
         if gone := LOST.search(line):
             lost += int(gone[1])
@@ -208,10 +195,11 @@ def bios(lines: Iterable[str], device: str | None = None) -> list[Bio]:
         write = "W" in rwbs
         if found["event"] == "block_bio_queue":
             who = _WHO.match(line)
-            pid, comm = (int(who["pid"]), who["comm"]) if who else (0, "?")
-            wanted.add(Bio(sector, sectors, write, "S" in rwbs, pid, comm, ns, ns))
+            sent = (int(who["pid"]), who["comm"], "S" in rwbs) if who else NOBODY
+            arrivals.add(write, sector, sectors, ns, sent)
         elif found["event"] == "block_rq_complete":
-            done += wanted.take(write, sector, sectors, ns)
+            for at, length, arrived, (pid, comm, sync) in arrivals.parts(write, sector, sectors):
+                done.append(Bio(at, length, write, sync, pid, comm, arrived, ns))
     if lost:
         raise StreamschedError(f"the kernel's trace buffer was too small, {lost} events are lost")
     done.sort(key=lambda bio: bio.arrival_ns)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,20 +11,34 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from streamsched.cli_options import DEPTH, files_of, path_option
+from streamsched.cli_options import DEPTH, Form, FormOption, files_of, path_option
+from streamsched.cli_work import note
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import UsageError, given
 from streamsched.files import Kind, check_output, write_whole
+from streamsched.simulate import check_depth
 
 MOST_DEPTH = 32
 
 
-class Form(enum.StrEnum):
-    table = "table"
-    json = "json"
+def _check_heeded(context: typer.Context, names: tuple[str, ...], without: str) -> None:
+    """Refuse options that would not be heeded."""
+    for name in names:
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT":
+            option = "--device" if name == "trace_device" else f"--{name}"
+            raise UsageError(f"{option}: {without}")
+
+
+def _depth(asked: int | None, disk: Disk, takes: int | None) -> int:
+    """Commands in the disk at once."""
+    if asked is None:
+        return min(takes or MOST_DEPTH, disk.queue_depth, MOST_DEPTH)
+    check_depth(asked, [disk], DEPTH)
+    return asked
 
 
 def advise(
+    context: typer.Context,
     device: Annotated[
         str | None,
         typer.Argument(
@@ -71,9 +84,7 @@ def advise(
             DEPTH, help="Commands in the disk at once.", show_default="the disk's, up to 32"
         ),
     ] = None,
-    output: Annotated[
-        Form, typer.Option("--output", metavar="<table|json>", help="How to print the answer.")
-    ] = Form.table,
+    output: FormOption = Form.table,
     to: Annotated[
         Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")
     ] = None,
@@ -89,23 +100,26 @@ def advise(
         )
     if not 1 <= seconds <= 3600:
         raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
+    if to is not None:
+        _check_heeded(context, ("output",), "not with --to, which writes HTML")
     check_output(to, Kind.ADVICE, trace, *(files_of(disk) if disk else ()))
     described: Disk | None = load_disk(disk) if disk else None
     if trace is not None:
+        _check_heeded(context, ("seconds",), "not with --trace, which is as long as it is")
         before = advising.scheduler_known(scheduler or "mq-deadline")
-        found = advising.traced(trace, None, trace_device)
+        found = advising.traced(trace, trace_device)
         name = Path(trace).name
         capacity = max(bio.sector + bio.sectors for bio in found)
-        model, takes = "", None
         if described and capacity > described.capacity_sectors:
             raise UsageError(
                 f"{name}: has requests up to sector {capacity}, and {described.name} has "
                 f"{described.capacity_sectors}; name the description of a larger disk"
             )
+        chosen = described or advising.description_of(capacity, "")
+        depth = _depth(queue_depth, chosen, None)
     else:
         assert device is not None
-        if scheduler is not None:
-            raise UsageError(f"--scheduler {scheduler}: only with --trace; a disk tells its own")
+        _check_heeded(context, ("scheduler", "trace_device"), "only with --trace")
         there = device_of(device)
         if described:
             check_size(there, described)
@@ -114,9 +128,10 @@ def advise(
             print(f"{name}: does not rotate: there are no seeks that a scheduler could save.")
             return
         before = advising.scheduler_known(there.in_use)
-        takes = there.queue_depth
         model_file = there.folder / "device" / "model"
         model = there.text(model_file) if model_file.exists() else ""
+        chosen = described or advising.description_of(capacity, model)
+        depth = _depth(queue_depth, chosen, there.queue_depth)
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"watching {name}", total=1.0)
             found = advising.watched(
@@ -128,15 +143,10 @@ def advise(
                 "watch it again"
             )
     advising.check_work(found, name)
-    chosen = described or advising.description_of(capacity, model)
     if described is None:
-        advising.say(
-            f"note: {chosen.name} stands for {name}; `streamsched calibrate` makes a description "
-            "of its own"
+        note(
+            f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description"
         )
-    depth = queue_depth or min(takes or MOST_DEPTH, chosen.queue_depth, MOST_DEPTH)
-    if not 1 <= depth <= chosen.queue_depth:
-        raise UsageError(f"{DEPTH} {depth}: {chosen.name} takes 1 to {chosen.queue_depth} at once")
     lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
     with Console(stderr=True).status("playing it under each scheduler"):
         said = forecast(found, chosen, before, depth)

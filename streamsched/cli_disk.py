@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,8 @@ from streamsched.cli_options import (
     DEPTH,
     FLAG,
     DepthOption,
+    Form,
+    FormOption,
     GoalOption,
     JobsOption,
     ProfileOption,
@@ -223,20 +224,11 @@ def profile_(
     console.print(f"{len(found.cells)} more workloads; all in {path}")
 
 
-class DoctorOutput(enum.StrEnum):
-    table = "table"
-    json = "json"
-
-
-def doctor_(
-    output: Annotated[
-        DoctorOutput, typer.Option("--output", help="How to print what was found.")
-    ] = DoctorOutput.table,
-) -> None:
+def doctor_(output: FormOption = Form.table) -> None:
     """Check whether this machine is fit for the kernel's scheduler stream; change nothing."""
     from streamsched import doctor
 
     report = doctor.examine()
-    print(doctor.as_json(report) if output == "json" else doctor.as_text(report), end="")
+    print(doctor.as_json(report) if output is Form.json else doctor.as_text(report), end="")
     if report.problems:
         raise typer.Exit(1)

@@ -54,6 +54,13 @@ class Output(enum.StrEnum):
     fio_json = "fio-json"
 
 
+class Form(enum.StrEnum):
+    """Of what is no result."""
+
+    table = "table"
+    json = "json"
+
+
 class By(enum.StrEnum):
     policy = "policy"
     process = "process"
@@ -176,6 +183,7 @@ RequestsOption = Annotated[
         "Write a row for each request that the disks served to this .csv or .parquet file.",
     ),
 ]
+FormOption = Annotated[Form, typer.Option("--output", help="How to print what was found.")]
 PlotOption = Annotated[
     Path | None,
     path_option(

@@ -3,26 +3,15 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from typing import Annotated
 
 import typer
 
-from streamsched.cli_options import FLAG
+from streamsched.cli_options import FLAG, Form, FormOption
 from streamsched.errors import UsageError, given
 
 EXTRA = "pip install 'streamsched[{0}]'"
-
-
-class WatchOutput(enum.StrEnum):
-    table = "table"
-    json = "json"
-
-
-WatchOutputOption = Annotated[
-    WatchOutput, typer.Option("--output", help="How to print what was found.")
-]
 
 
 def top_(
@@ -41,19 +30,19 @@ def top_(
         bool,
         typer.Option("--once", metavar=FLAG, help="Print what happens in one second, and end."),
     ] = False,
-    output: WatchOutputOption = WatchOutput.table,
+    output: FormOption = Form.table,
 ) -> None:
     """Show who uses a disk under stream, whose turn it is and what waiting has paid."""
     from streamsched import top
 
-    if output != WatchOutput.table and not once:
+    if output != Form.table and not once:
         raise UsageError(f"--output {output.value}: goes with --once")
     sources = top.sources_of(disks or [])
     if once:
         from streamsched.observe import as_json
 
         seen = top.once(sources)
-        print(as_json(seen) if output == WatchOutput.json else top.as_table(seen), end="")
+        print(as_json(seen) if output == Form.json else top.as_table(seen), end="")
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("top needs a terminal; with --once it prints what it sees, and ends")
@@ -109,7 +98,7 @@ def measure_(
         ),
     ],
     minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long, 4 or more.")] = 20,
-    output: WatchOutputOption = WatchOutput.table,
+    output: FormOption = Form.table,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -124,7 +113,7 @@ def measure_(
     from streamsched import measure
 
     found = measure.measure(disk, between, minutes, seed)
-    print(measure.as_json(found) if output == WatchOutput.json else measure.as_text(found), end="")
+    print(measure.as_json(found) if output == Form.json else measure.as_text(found), end="")
     if found.stopped:
         print("streamsched: stopped; what was measured is all there is", file=sys.stderr)
         raise typer.Exit(130)

@@ -28,11 +28,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched.autoservice import SYS, Device, device_of, until_stopped
-from streamsched.blocktrace import LINE, LOST, Arrivals
+from streamsched.blocktrace import LINE, LOST, Arrivals, p99
 from streamsched.errors import Interrupted, StreamschedError, UsageError
 from streamsched.measure_state import Spec, State, specs_of
 from streamsched.measure_stats import CONFIDENCE, LEAST_PAIRS, Difference, compare
-from streamsched.observe import p99
 from streamsched.tracing import TRACING, Instance
 from streamsched.watch import KernelDisk, Stat
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamsched.autoservice import STREAM, SYS
+from streamsched.blocktrace import p99
 from streamsched.errors import StreamschedError
 from streamsched.tracing import TRACING, Instance
 from streamsched.watch import USUAL_CLASS, Inside, KernelDisk, Party, Stat
@@ -99,12 +100,6 @@ def parts(numbers: Mapping[str, int]) -> dict[str, float]:
     total = sum(numbers.values())
     by_size = sorted(numbers.items(), key=lambda item: -item[1])
     return {name: round(number / total, 4) for name, number in by_size if number}
-
-
-def p99(values: Iterable[int]) -> int | None:
-    """The least value that 99 of 100 do not pass; None if there are none."""
-    ordered = sorted(values)
-    return ordered[(99 * len(ordered) + 99) // 100 - 1] if ordered else None
 
 
 class Chosen:

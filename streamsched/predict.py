@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from streamsched.blocktrace import Bio
+from streamsched.blocktrace import Bio, p99
 from streamsched.diskfile import Disk
 from streamsched.errors import StreamschedError
 from streamsched.simulate import Setup, run_trace
@@ -98,9 +98,11 @@ class Forecast:
         return self.model.p99_ms / self.observed.p99_ms - 1
 
 
-def _percentile(times: list[int]) -> float:
-    times.sort()
-    return times[(len(times) - 1) * 99 // 100] / 1e6
+def _p99_ms(times_ns: Iterable[int]) -> float:
+    """Of at least one."""
+    found = p99(times_ns)
+    assert found is not None
+    return found / 1e6
 
 
 def observed(bios: Sequence[Bio], those: Sequence[Sender]) -> Outcome:
@@ -115,8 +117,8 @@ def observed(bios: Sequence[Bio], those: Sequence[Sender]) -> Outcome:
     rates = {
         one.number: sum(bio.sectors for bio in one.bios) * 512 / 1e6 / seconds for one in those
     }
-    p99 = _percentile([bio.complete_ns - bio.arrival_ns for bio in bios])
-    return Outcome(moved / seconds, len(bios) / seconds, seeks / seconds, p99, rates)
+    p99_ms = _p99_ms(bio.complete_ns - bio.arrival_ns for bio in bios)
+    return Outcome(moved / seconds, len(bios) / seconds, seeks / seconds, p99_ms, rates)
 
 
 def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
@@ -145,9 +147,9 @@ def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns
     rates: dict[int, float] = {}
     for row in rows:
         rates[row[8]] = rates.get(row[8], 0.0) + row[7] * 512 / 1e6 / seconds
-    p99 = _percentile([row[3] - row[0] for row in rows])
+    p99_ms = _p99_ms(row[3] - row[0] for row in rows)
     return Outcome(
-        sum(rates.values()), len(rows) / seconds, run.counters["seeks"] / seconds, p99, rates
+        sum(rates.values()), len(rows) / seconds, run.counters["seeks"] / seconds, p99_ms, rates
     )
 
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -531,9 +533,35 @@ def run_jobs(
         return simulation.result([process.name for process in processes])
 
 
+def trace_requests(
+    format_name: str,
+    chunks: Iterable[tuple[bytes, float]],
+    *,
+    device: str | None = None,
+    skip_bad: bool = False,
+) -> Iterator[Any]:
+    """Each struct trace_request of a trace, which is the next one when that is asked for.
+
+    UsageError says what is wrong with the trace.
+    """
+    reader = lib.trace_open(format_name.encode(), skip_bad)
+    request = ffi.new("struct trace_request *")
+    try:
+        if device is not None:
+            lib.trace_select_device(reader, os.fsencode(device))
+        for chunk, _ in itertools.chain(chunks, [(b"", 1.0)]):
+            lib.trace_feed(reader, chunk, len(chunk), not chunk)
+            while (got := lib.trace_next(reader, request)) > 0:
+                yield request
+            if got < 0:
+                raise UsageError(_said(lib.trace_why(reader)))
+    finally:
+        lib.trace_close(reader)
+
+
 def trace_owners(
     format_name: str,
-    chunks: Iterator[tuple[bytes, float]],
+    chunks: Iterable[tuple[bytes, float]],
     limit: int,
     *,
     device: str | None = None,
@@ -543,23 +571,13 @@ def trace_owners(
 
     What is wrong with the trace is left to the replay to say.
     """
-    reader = lib.trace_open(format_name.encode(), skip_bad)
-    request = ffi.new("struct trace_request *")
     owners: dict[int, None] = {}
-    try:
-        if device is not None:
-            lib.trace_select_device(reader, os.fsencode(device))
-        for chunk, _ in chunks:
-            lib.trace_feed(reader, chunk, len(chunk), False)
-            while (got := lib.trace_next(reader, request)) > 0:
-                owners[request.owner] = None
-                if len(owners) > limit:
-                    return list(owners)
-            if got < 0:
+    with contextlib.suppress(UsageError):
+        for request in trace_requests(format_name, chunks, device=device, skip_bad=skip_bad):
+            owners[request.owner] = None
+            if len(owners) > limit:
                 break
-        return list(owners)
-    finally:
-        lib.trace_close(reader)
+    return list(owners)
 
 
 def run_trace(

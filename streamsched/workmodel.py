@@ -27,6 +27,12 @@ MOST_STREAMS = 64
 # Threads of the kernel of which any one does the next piece of work, whoever it is for.
 POOLS = ("kworker/", "nfsd", "iou-wrk-")
 POOL = -1
+# A sender is sequential if so many of its requests continue the one before.
+MOSTLY = 0.5
+# Streams of one process do not depend on each other if so many of its requests overlap.
+OVERLAPPING = 0.2
+# No disk serves a request faster than in so many ns, and so many more for each sector.
+FASTEST_NS, FASTEST_SECTOR_NS = 50_000, 1500
 
 
 @dataclasses.dataclass
@@ -45,7 +51,7 @@ class Sender:
             0 <= b.sector - (a.sector + a.sectors) <= AHEAD
             for a, b in itertools.pairwise(self.bios)
         )
-        return len(self.bios) > 1 and near >= 0.5 * (len(self.bios) - 1)
+        return len(self.bios) > 1 and near >= MOSTLY * (len(self.bios) - 1)
 
 
 def _streams(bios: Sequence[Bio]) -> list[list[Bio]]:
@@ -82,7 +88,7 @@ def _overlap(streams: Sequence[Sequence[Bio]]) -> bool:
         if arrival < latest[0] and index != latest[1]:
             overlapping += 1
         latest = max(latest, (complete, index))
-    return overlapping > 0.2 * len(events)
+    return overlapping > OVERLAPPING * len(events)
 
 
 def senders(bios: Sequence[Bio]) -> list[Sender]:
@@ -116,7 +122,7 @@ def _period(sender: Sender) -> tuple[int, int]:
 def _repeated(sender: Sender, capacity: int, least_ns: int, most: int) -> Iterator[Bio]:
     """Its requests again and again, until nothing could do them within @least_ns."""
     period, behind = _period(sender)
-    per_copy = sum(50_000 + bio.sectors * 1500 for bio in sender.bios)
+    per_copy = sum(FASTEST_NS + bio.sectors * FASTEST_SECTOR_NS for bio in sender.bios)
     copies = 1 + least_ns // max(per_copy, 1)
     sent = 0
     for copy in range(copies):

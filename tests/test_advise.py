@@ -158,6 +158,11 @@ def test_lost_events_are_counted() -> None:
         (["no-such-disk"], "no-such-disk: there is no such block device"),
         (["--trace", "TRACE", "--scheduler", "kyber"], "--scheduler kyber: what was recorded"),
         (["--trace", "TRACE", "--disk", "ide-20g", "--queue-depth", "1"], "a larger disk"),
+        (["--trace", "TRACE", "--queue-depth", "0"], "--queue-depth 0: "),
+        (["--trace", "TRACE", "--queue-depth", "33"], "takes 1 to 32 commands at once"),
+        (["--trace", "TRACE", "--seconds", "5"], "--seconds: not with --trace"),
+        (["sda", "--device", "8,0"], "--device: only with --trace"),
+        (["--trace", "TRACE", "--output", "json", "--to", "x.html"], "--output: not with --to"),
     ],
 )
 def test_what_a_person_can_get_wrong(arguments: list[str], sentence: str, tmp_path: Path) -> None:
