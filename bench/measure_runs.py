@@ -8,6 +8,7 @@ takes about a minute.
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 from streamsched import hddemu, rig
 from streamsched.diskfile import load_disk
+from streamsched.kernelsuites import positive
 from streamsched.measure import FIGURES
 
 MINUTES = 10
@@ -48,7 +50,9 @@ def one(between: str, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Print what was found how often."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    parser = argparse.ArgumentParser(prog="measure_runs", description=__doc__)
+    parser.add_argument("runs", nargs="?", type=positive, default=20)
+    runs = parser.parse_args().runs
     for between in ("mq-deadline,stream", "mq-deadline,mq-deadline"):
         figures = [one(between, seed) for seed in range(1, runs + 1)]
         print(f"{between}, {runs} runs of {MINUTES} minutes")

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamsched.errors import StreamschedError, exit_code_of
-from streamsched.files import Kind, write_whole
+from streamsched.files import Kind, check_output, write_whole
+from streamsched.kernelsuites import positive
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
 BASE = "mq-deadline"
@@ -178,10 +179,11 @@ def write(arguments: Sequence[str]) -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(prog="nullblk", description=__doc__)
     parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
-    parser.add_argument("--reads", type=int, default=10_000, help="of each load and scheduler")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--reads", type=positive, default=10_000, help="of each load and scheduler")
+    parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--suite", choices=("bookworm", "trixie", "sid"), default="sid")
     options = parser.parse_args(arguments)
+    check_output(options.to, Kind.DOCUMENT)
     text = table(options.suite, options.reads, options.rounds)
     if options.to:
         write_whole(options.to, text, Kind.DOCUMENT)

@@ -7,11 +7,12 @@
 #
 #   suites.sh SUITE SCHEDULER SECONDS LIMIT [FILES]
 #
-# SUITE is blktests or xfstests, which tests the file system FILES. /share has suite/ (a built checkout), tests (names, a line
-# each), stream-iosched.ko, hdd-emu.ko and emu0.sh, which makes the emulated
-# disk emu0. SECONDS is for tests that take as long as they may, LIMIT is the
-# longest that any test may take: the machine stops there, for nobody knows
-# what such a test has left behind.
+# SUITE is blktests or xfstests, which tests the file system FILES. /share has
+# suite/ (a built checkout), tests (names, a line each), stream-iosched.ko,
+# hdd-emu.ko and emu0.sh, which makes the emulated disk emu0. SECONDS is for
+# tests that take as long as they may, LIMIT is the longest that any test may
+# take: the machine stops there, for nobody knows what such a test has left
+# behind.
 #
 # /share/log has "begin TEST" for each test, and a line for each of its results,
 # TEST DEVICE STATUS REASON: separated by tabs, the status pass, fail or skip.
