@@ -144,9 +144,7 @@ def advise(
             )
     advising.check_work(found, name)
     if described is None:
-        note(
-            f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description"
-        )
+        note(f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description")
     lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
     with Console(stderr=True).status("playing it under each scheduler"):
         said = forecast(found, chosen, before, depth)
