@@ -17,6 +17,8 @@
 #
 #   UBUNTU_MIRROR=URL   where Ubuntu's suites come from
 set -eu -o pipefail
+# shellcheck source=tools/apt_sources.sh
+. "$(dirname "$(realpath "$0")")/../tools/apt_sources.sh"
 
 user=newcomer
 
@@ -32,16 +34,8 @@ usage() {
 
 # ---- make ----
 
-# The mirror of the label $1 (Debian, Debian-Security) that this machine uses.
-mirror() {
-	# shellcheck disable=SC2016 # apt's variables, not the shell's
-	apt-get indextargets --format '$(LABEL) $(REPO_URI)' \
-		'Created-By: Packages' 'Origin: Debian' |
-		sed -n "s/^$1 //p" | head -n 1
-}
-
 sources() {
-	local main security
+	local main
 
 	case $1 in
 	jammy | noble)
@@ -54,14 +48,7 @@ sources() {
 		return
 		;;
 	esac
-	main=$(mirror Debian)
-	security=$(mirror Debian-Security)
-	[ -n "$main" ] ||
-		fail "apt on this machine knows no mirror of Debian:" \
-			"add one to /etc/apt/sources.list and run apt-get update"
-	echo "deb $main $1 main"
-	echo "deb $main $1-updates main"
-	[ -z "$security" ] || echo "deb $security $1-security main"
+	debian_sources "$1"
 }
 
 make_root() {

@@ -73,10 +73,10 @@ def watched(
     return bios(lines)
 
 
-def traced(path: str, device: str | None) -> list[Bio]:
+def traced(path: str, format_name: str | None, device: str | None) -> list[Bio]:
     """What a block trace has, where it says when requests were done."""
-    with tracefile.kept(path) as kept:
-        opened = tracefile.open_trace(kept)
+    with tracefile.kept(path, format_name) as kept:
+        opened = tracefile.open_trace(kept, format_name)
         try:
             found = [
                 Bio(

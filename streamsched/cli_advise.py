@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from streamsched.cli_options import DEPTH, Form, FormOption, files_of, path_option
+from streamsched.cli_options import DEPTH, Form, FormatOption, FormOption, files_of, path_option
 from streamsched.cli_work import note
 from streamsched.diskfile import Disk, load_disk
 from streamsched.errors import UsageError, given
@@ -25,7 +25,7 @@ def _check_heeded(context: typer.Context, names: tuple[str, ...], without: str) 
     """Refuse options that would not be heeded."""
     for name in names:
         if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT":
-            option = "--device" if name == "trace_device" else f"--{name}"
+            option = f"--{name.removeprefix('trace_').rstrip('_')}"
             raise UsageError(f"{option}: {without}")
 
 
@@ -59,6 +59,7 @@ def advise(
     trace_device: Annotated[
         str | None, typer.Option("--device", help="Only this device's requests of the trace.")
     ] = None,
+    format_: FormatOption = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -107,7 +108,7 @@ def advise(
     if trace is not None:
         _check_heeded(context, ("seconds",), "not with --trace, which is as long as it is")
         before = advising.scheduler_known(scheduler or "mq-deadline")
-        found = advising.traced(trace, trace_device)
+        found = advising.traced(trace, format_, trace_device)
         name = Path(trace).name
         capacity = max(bio.sector + bio.sectors for bio in found)
         if described and capacity > described.capacity_sectors:
@@ -119,7 +120,7 @@ def advise(
         depth = _depth(queue_depth, chosen, None)
     else:
         assert device is not None
-        _check_heeded(context, ("scheduler", "trace_device"), "only with --trace")
+        _check_heeded(context, ("scheduler", "trace_device", "format_"), "only with --trace")
         there = device_of(device)
         if described:
             check_size(there, described)

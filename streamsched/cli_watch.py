@@ -24,7 +24,7 @@ def top_(
         ),
     ] = None,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")
+        float, typer.Option("--interval", help="Seconds between two looks, 0.1 to 3600.")
     ] = 2,
     once: Annotated[
         bool,
@@ -35,6 +35,8 @@ def top_(
     """Show who uses a disk under stream, whose turn it is and what waiting has paid."""
     from streamsched import top
 
+    if not 0.1 <= interval <= 3600:
+        raise UsageError(f"--interval {interval:g}: is not within 0.1 to 3600")
     if output != Form.table and not once:
         raise UsageError(f"--output {output.value}: goes with --once")
     sources = top.sources_of(disks or [])

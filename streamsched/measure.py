@@ -41,6 +41,7 @@ SETTLE_S = 5.0  # the part of each block that is left out
 LOOK_S = 5.0  # is there any work?
 STEP_S = 0.5
 LEAST_RATE = 1.0  # requests in a second: less is no work
+MOST_MINUTES = 7 * 24 * 60
 LEAST_MINUTES = 2 * LEAST_PAIRS * SHORTEST_S / 60
 FIGURES = {
     "mb_s": "MB/s",
@@ -113,6 +114,8 @@ def plan(minutes: float, seed: int) -> list[tuple[float, bool]]:
             f"--minutes {minutes:g}: is too short; {LEAST_PAIRS} pairs of blocks of "
             f"{SHORTEST_S:.0f} s take {LEAST_MINUTES:.0f}"
         )
+    if not minutes <= MOST_MINUTES:
+        raise UsageError(f"--minutes {minutes:g}: must be at most {MOST_MINUTES}, a week")
     drawn = random.Random(seed)
     seconds = 60 * minutes
     pairs = max(LEAST_PAIRS, round(seconds / 2 / MEAN_S))

@@ -68,6 +68,9 @@ def test_blocks_of_random_length_and_order() -> None:
     assert len({turned for _, turned in planned}) == 2
     assert planned == measure.plan(20, seed=1) != measure.plan(20, seed=2)
     assert [seconds for seconds, _ in measure.plan(4, 1)] == [pytest.approx(20)] * 6
+    for endless in (float("inf"), float("nan")):
+        with pytest.raises(UsageError, match=r"^--minutes (inf|nan): must be at most 10080"):
+            measure.plan(endless, 1)
     with pytest.raises(UsageError, match=r"^--minutes 3\.9: is too short; 6 pairs of blocks of 20"):
         measure.plan(3.9, 1)
 

@@ -234,6 +234,9 @@ def test_once_without_anything_to_see(made: MadeDisk, monkeypatch: pytest.Monkey
 def test_what_does_not_go_together() -> None:
     done = CliRunner().invoke(app, ["top", "--output", "json"])
     assert str(done.exception) == "--output json: goes with --once"
+    for interval in ("0", "nan", "inf"):
+        done = CliRunner().invoke(app, ["top", "--once", "--interval", interval])
+        assert f"--interval {interval}: is not within 0.1 to 3600" in str(done.exception)
 
 
 def test_without_textual_it_says_so(made: MadeDisk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ set -eu -o pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=/dev/null
 . "$here/common.sh"
+# shellcheck source=tools/apt_sources.sh
+. "$here/../../tools/apt_sources.sh"
 
 # kmod and udev load modules and apply rules as on any system; fio is what
 # tests load disks with.
@@ -41,29 +43,6 @@ SUITES="acl attr autoconf automake bc blktrace btrfs-progs cryptsetup-bin dmsetu
 INSTALLED="linux-headers-amd64 dkms pahole xz-utils zstd make dpkg-dev
 	debhelper dh-dkms"
 
-# The mirror of the label $1 (Debian, Debian-Security) that this machine uses.
-mirror() {
-	# shellcheck disable=SC2016 # apt's variables, not the shell's
-	apt-get indextargets --format '$(LABEL) $(REPO_URI)' \
-		'Created-By: Packages' 'Origin: Debian' |
-		sed -n "s/^$1 //p" | head -n 1
-}
-
-# The suite $1's lines for a list of sources.
-sources() {
-	local main security
-
-	main=$(mirror Debian)
-	security=$(mirror Debian-Security)
-	[ -n "$main" ] ||
-		fail "apt on this machine knows no mirror of Debian:" \
-			"add one to /etc/apt/sources.list and run apt-get update"
-	echo "deb $main $1 main"
-	[ "$1" = sid ] && return
-	echo "deb $main $1-updates main"
-	[ -z "$security" ] || echo "deb $security $1-security main"
-}
-
 # Run a long command, its output kept for when it fails.
 logged() {
 	"$@" >"$work/log" 2>&1 </dev/null ||
@@ -77,7 +56,7 @@ fetch_root() {
 	# may be.
 	eval "$(apt-config shell valid Acquire::Check-Valid-Until)"
 	say "fetching Debian's $suite with its kernel (some 300 MB, minutes)"
-	sources "$suite" >"$work/sources.list"
+	debian_sources "$suite" >"$work/sources.list"
 	# INITRD: no initial ram disk is made; boot.sh has its own.
 	INITRD=No logged mmdebstrap --mode=root --variant=minbase \
 		--skip=cleanup/apt/lists --include="${SYSTEM//[[:space:]]/ }" \
@@ -162,7 +141,7 @@ fetch_checkpatch() {
 	need xz xz-utils
 	say "fetching the kernel's checkpatch.pl (out of 140 MB of source)"
 	mkdir -p "$lists/partial" "$work/archives/partial"
-	sources bookworm >"$work/sources.list"
+	debian_sources bookworm >"$work/sources.list"
 	options=(-o "Dir::Etc::SourceList=$work/sources.list"
 		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$lists"
 		-o "Dir::Cache=$work" -o Dir::State::status=/dev/null)
