@@ -850,6 +850,34 @@ def test_closed_owners_do_not_wait_for_each_other() -> None:
     assert [row.arrival_ns for row in rows] == [0, 5 * MS]
 
 
+def test_closed_keeps_the_order_of_an_owner() -> None:
+    """What is due before an older request of its owner follows that at once, but apart from it."""
+    requests = [
+        Traced(0, A, done_ns=10 * MS),
+        Traced(1 * MS, B, done_ns=2 * MS),
+        Traced(3 * MS, C, done_ns=4 * MS),
+        Traced(11 * MS, C + 8, done_ns=12 * MS),
+    ]
+    rows = replayed(requests, closed=True)
+    assert [row.sector for row in rows] == [A, B, C, C + 8]
+    assert rows[2].arrival_ns == rows[1].complete_ns + 1 * MS > rows[0].complete_ns + 1 * MS
+    assert rows[3].arrival_ns == rows[2].arrival_ns + 50 * US
+
+
+def test_closed_those_done_together_are_waited_for_by_one_each() -> None:
+    """As who reads two windows ahead sends one for each that is done."""
+    requests = [
+        Traced(0, A, done_ns=5 * MS),
+        Traced(20 * US, B, done_ns=5 * MS),
+        Traced(6 * MS, C, done_ns=8 * MS),
+        Traced(6 * MS + 20 * US, C + 8_000, done_ns=9 * MS),
+    ]
+    rows = replayed(requests, closed=True)
+    assert rows[0].complete_ns < rows[1].complete_ns
+    assert rows[2].arrival_ns == rows[0].complete_ns + 1 * MS
+    assert rows[3].arrival_ns == rows[1].complete_ns + 1 * MS + 20 * US
+
+
 def test_closed_without_completions_takes_the_curve() -> None:
     """No completion is recorded: it is estimated, and never later than the next arrival."""
     rows = replayed([Traced(0, A), Traced(100 * MS, B)], closed=True)
