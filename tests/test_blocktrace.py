@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
-from streamsched.blocktrace import parse
+from streamsched.blocktrace import BlockTrace, parse
 
 
-def waits(*events: tuple[int, str, int, int]) -> list[int]:
-    """The waits of requests in ms, in order of issue; @events: ms, what, first sector, sectors."""
+def traced(*events: tuple[int, str, int, int]) -> BlockTrace:
+    """What is read of a trace; @events: ms, what, first sector, sectors."""
     size = {"bio_queue": "", "rq_issue": "4096 () ", "rq_complete": "() "}
     text = [
         f" fio-1 [000] ..... {ms // 1000}.{ms % 1000:03d}000: block_{what}: 8,0 R {size[what]}"
         f"{sector} + {sectors} [fio]"
         for ms, what, sector, sectors in events
     ]
-    return [request.wait_ns // 1_000_000 for request in parse(text).requests]
+    return parse(text)
+
+
+def waits(*events: tuple[int, str, int, int]) -> list[int]:
+    """The waits of requests in ms, in order of issue."""
+    return [request.wait_ns // 1_000_000 for request in traced(*events).requests]
 
 
 def served(ms: int, sector: int, sectors: int) -> list[tuple[int, str, int, int]]:
@@ -31,11 +36,12 @@ def test_a_bio_may_be_split() -> None:
 
 
 def test_a_place_wanted_twice_leaves_nothing_behind() -> None:
-    """The same place read again a second later has not waited since."""
+    """The same place read again a second later has not waited since, nor was the disk idle."""
     twice = [(10, "bio_queue", 108, 8), (12, "bio_queue", 108, 8), (12, "bio_queue", 116, 8)]
     first = [*twice, *served(13, 108, 8), *served(15, 100, 24)]
     again = [(1000, "bio_queue", 116, 8), *served(1001, 116, 8)]
-    assert waits(*first, *again)[2] == 1
+    assert waits(*first, *again) == [1, 5, 1]
+    assert traced(*first, *again).idle_ns < 10_000_000
 
 
 def test_a_bio_that_was_refused_is_none() -> None:
