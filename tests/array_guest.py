@@ -18,11 +18,11 @@ from typing import Any
 from hdd_emu_guest import Emu, error_of, expect, fio, main, refused, small, write_once
 from stream_guest import POINTS, VERIFY, check, command, iosched, leaks, settled
 
-from streamsched import kernelarray
 from streamsched._core import ffi, lib
-from streamsched.array import Array
-from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import kernelarray
+from streamsched.sim.array import Array
+from streamsched.sim.diskfile import load_disk
 
 MD = "/dev/md0"
 CONFIGFS = kernelarray.CONFIGFS

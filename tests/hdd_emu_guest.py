@@ -25,9 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from streamsched import hddemu
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import hddemu
+from streamsched.sim.diskfile import Disk, load_disk
 
 SECTOR = 512
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F
@@ -1017,7 +1017,7 @@ def unloading() -> None:
 
 
 def python() -> None:
-    module = [sys.executable, "-m", "streamsched.hddemu"]
+    module = [sys.executable, "-m", "streamsched.hosts.hddemu"]
 
     def call(*arguments: str) -> tuple[int, str]:
         run = subprocess.run([*module, *arguments], capture_output=True, text=True)

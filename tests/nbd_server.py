@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from streamsched.errors import StreamschedError
-from streamsched.nbdhost import find_plugin
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts.nbdhost import find_plugin
 
 START_S = 60.0
 STOP_S = 60.0

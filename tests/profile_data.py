@@ -7,9 +7,9 @@ import functools
 
 from rich.console import Console
 
-from streamsched.diskfile import load_disk
-from streamsched.profile import Profile
-from streamsched.profile_measure import Part, measure
+from streamsched.auto.profile import Profile
+from streamsched.auto.profile_measure import Part, measure
+from streamsched.sim.diskfile import load_disk
 
 POLICIES = ("noop", "cscan", "deadline", "stream:deadline", "stream:linus")
 GRID = [

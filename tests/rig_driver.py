@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from streamsched import rig
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import rig
 
 ROOT = Path(__file__).resolve().parents[1]
 VARIANT = os.environ.get("RIG_VARIANT", "base")

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from streamsched import advise, workmodel
-from streamsched.blocktrace import Bio, bios
-from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError
-from streamsched.predict import forecast
+from streamsched.base.errors import StreamschedError
+from streamsched.sim.diskfile import load_disk
+from streamsched.watch import advise
+from streamsched.watch.predict import forecast
+from streamsched.work import model as workmodel
+from streamsched.work.blocktrace import Bio, bios
 
 COMMAND = Path(sys.executable).parent / "streamsched"
 MS = 1_000_000

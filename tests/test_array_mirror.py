@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from test_property_sim import KIB, MIB, RANDOM, READ, disk_of, process
 
-from streamsched.array import Array
-from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.sim.array import Array
+from streamsched.sim.simulate import Run, Setup, run_jobs
 
 Core = tuple[Any, Any]
 

@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 from profile_data import GRID, small_profile
 
-from streamsched import auto, autoservice, cli_disk, profile_measure
-from streamsched.autoservice import (
+from streamsched.auto import profile_measure
+from streamsched.auto import service as autoservice
+from streamsched.auto import setting as auto
+from streamsched.auto.choose import Selection
+from streamsched.auto.service import (
     Device,
     Places,
     Service,
@@ -28,11 +31,11 @@ from streamsched.autoservice import (
     open_places,
     scheduler_of,
 )
-from streamsched.choose import Selection
-from streamsched.cli import app
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.looks import SAMPLE_S
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.cli import disk as cli_disk
+from streamsched.cli.main import app
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.work.looks import SAMPLE_S
 
 ROOT = Path(__file__).parents[1]
 DISK = load_disk("wd5000aaks")
@@ -276,7 +279,7 @@ def test_no_permission_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("streamsched.autoservice.os.open", denied)
+    monkeypatch.setattr("streamsched.auto.service.os.open", denied)
     with pytest.raises(UsageError, match=r"^no permission to change .*; run this as root$"):
         real.set_scheduler("none", None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
 
 PROGRAM = Path(__file__).resolve().parents[1] / "bench" / "nullblk.py"
 _spec = importlib.util.spec_from_file_location("nullblk", PROGRAM)

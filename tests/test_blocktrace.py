@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from streamsched.blocktrace import BlockTrace, parse
+from streamsched.work.blocktrace import BlockTrace, parse
 
 
 def traced(*events: tuple[int, str, int, int]) -> BlockTrace:

@@ -156,6 +156,10 @@ BAD_FILES = {
     "core/j.c": ("// SPDX-License-Identifier: GPL-2.0-only\nint x; \n", "blank"),
     "core/k.c": (f"// SPDX-License-Identifier: GPL-2.0-only\nint {'x' * 80};\n", "80 columns"),
     "tools/a.py": ("x = 1\n", "SPDX"),
+    "streamsched/sim/a.py": (
+        "# SPDX-License-Identifier: GPL-2.0-only\n    from streamsched.cli import run\n",
+        "streamsched/sim/ may not import from cli/",
+    ),
 }
 
 

@@ -24,13 +24,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rig_driver import need_rig
 
-from streamsched import calibrate, rig
-from streamsched import calibrate_device as devices
-from streamsched import calibrate_file as files
-from streamsched import calibrate_measure as measure
-from streamsched.diskfile import Disk, load_disk, parse_disk
-from streamsched.errors import Interrupted, StreamschedError, UsageError
-from streamsched.simulate import disk_params, measured_curve
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.calibrate import description as calibrate
+from streamsched.calibrate import device as devices
+from streamsched.calibrate import file as files
+from streamsched.calibrate import measure
+from streamsched.hosts import rig
+from streamsched.sim.diskfile import Disk, load_disk, parse_disk
+from streamsched.sim.simulate import disk_params, measured_curve
 
 BIN = Path(sys.executable).parent
 TODAY = datetime.date(2026, 11, 20)
@@ -781,7 +782,7 @@ def test_what_is_no_disk_is_refused(path: str, said: str) -> None:
 
 
 DISK = "hdd0"
-MAKE = f"{sys.executable} -B -m streamsched.hddemu create {DISK}"
+MAKE = f"{sys.executable} -B -m streamsched.hosts.hddemu create {DISK}"
 CALIBRATE = f"{BIN}/streamsched calibrate"
 
 
@@ -986,7 +987,7 @@ try {CALIBRATE} /dev/loop0
 losetup -d /dev/loop0
 as_nobody() {{
     setpriv --reuid 65534 --regid 65534 --clear-groups venv/bin/python -P -B \\
-        -c 'from streamsched.cli import main; raise SystemExit(main())' "$@"
+        -c 'from streamsched.cli.main import main; raise SystemExit(main())' "$@"
 }}
 # The checkout may be below a folder that only its owner may enter.
 mkdir venv; mount --bind {sys.prefix} venv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The rule that chooses a scheduler (streamsched/choose.py), on made-up profiles."""
+"""The rule that chooses a scheduler (streamsched/auto/choose.py), on made-up profiles."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from streamsched.choose import BANNED_S, PROBATION_S, Choice, Chooser, Selection
-from streamsched.looks import SAMPLE_S, Looks, Observation, between
-from streamsched.profile import Known, Outcome, Profile
+from streamsched.auto.choose import BANNED_S, PROBATION_S, Choice, Chooser, Selection
+from streamsched.auto.profile import Known, Outcome, Profile
+from streamsched.work.looks import SAMPLE_S, Looks, Observation, between
 
 KIB = 1 << 10
 POLICIES = ("noop", "cscan", "stream:noop")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from policy_driver import Driver
 
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.simulate import Setup, run_jobs
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup, run_jobs
+from streamsched.work.jobfile import parse_jobs
 
 Core = tuple[Any, Any]
 

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsched import diskfile
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import UsageError
+from streamsched.base.errors import UsageError
+from streamsched.sim import diskfile
+from streamsched.sim.diskfile import Disk, load_disk
 
 READ, WRITE, FLUSH = 0, 1, 2
 NEVER = (1 << 64) - 1

@@ -26,10 +26,10 @@ import pytest
 import typer
 from profile_data import small_profile
 
-from streamsched import requestlog
-from streamsched.cli import app
-from streamsched.policies import all_policies
-from streamsched.profile import as_text
+from streamsched.auto.profile import as_text
+from streamsched.cli.main import app
+from streamsched.sim import requestlog
+from streamsched.sim.policies import all_policies
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent

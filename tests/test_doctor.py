@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from streamsched import doctor
-from streamsched.cli import app
-from streamsched.doctor_boot import lines_for, parse_rules
-from streamsched.doctor_disks import disks_of, size_text
-from streamsched.doctor_kernel import DKMS_KEY, LOCKDOWN, SECURE_BOOT
-from streamsched.doctor_machine import MOST_BYTES, Done, Finding, Level, Machine, run_program
+from streamsched.cli.main import app
+from streamsched.hosts import doctor
+from streamsched.hosts.doctor_boot import lines_for, parse_rules
+from streamsched.hosts.doctor_disks import disks_of, size_text
+from streamsched.hosts.doctor_kernel import DKMS_KEY, LOCKDOWN, SECURE_BOOT
+from streamsched.hosts.doctor_machine import MOST_BYTES, Done, Finding, Level, Machine, run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASE = "6.1.0-37-amd64"
@@ -373,7 +373,7 @@ def test_what_only_root_can_see(host: Made, monkeypatch: pytest.MonkeyPatch) -> 
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, flags, *args)
 
-    monkeypatch.setattr("streamsched.doctor_machine.os.open", refuse)
+    monkeypatch.setattr("streamsched.hosts.doctor_machine.os.open", refuse)
     assert host.problems == []
     assert host.found("only root can see whether Secure Boot is on").level is Level.note
     assert host.found("only root can read").level is Level.note
@@ -919,7 +919,7 @@ def test_json(host: Made) -> None:
 def test_the_exit_status(
     host: Made, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
-    monkeypatch.setattr("streamsched.doctor.Machine", lambda: host.machine)
+    monkeypatch.setattr("streamsched.hosts.doctor.Machine", lambda: host.machine)
     assert CliRunner().invoke(app, words).exit_code == code
     host.write("/proc/sys/kernel/osrelease", "5.4.0\n")
     assert CliRunner().invoke(app, words).exit_code == 1
@@ -1064,7 +1064,7 @@ def test_programs(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsched.doctor_machine.SECONDS", 0.1)
+    monkeypatch.setattr("streamsched.hosts.doctor_machine.SECONDS", 0.1)
     done = run_program(["sleep", "9"])
     assert done and done.code and "no answer" in done.complaint
 

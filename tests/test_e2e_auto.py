@@ -17,12 +17,13 @@ from profile_data import small_profile
 from rich.console import Console
 from test_e2e_cli import COMMAND, streamsched, why_refused
 
-from streamsched import autocheck, profile
-from streamsched.autocheck import JOBS, SEQUENCE
-from streamsched.diskfile import load_disk
-from streamsched.policies import AUTO
-from streamsched.simulate import Setup, run_jobs
-from streamsched.workloads import WORKLOADS, shipped_jobs
+from streamsched.auto import check as autocheck
+from streamsched.auto import profile
+from streamsched.auto.check import JOBS, SEQUENCE
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.policies import AUTO
+from streamsched.sim.simulate import Setup, run_jobs
+from streamsched.sim.workloads import WORKLOADS, shipped_jobs
 
 ROOT = Path(__file__).parent.parent
 DISK = load_disk("wd5000aaks")

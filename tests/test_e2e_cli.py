@@ -1172,16 +1172,16 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
 # A busy machine may let a worker do nothing for a while when it has just begun.
 SLOWLY = """
 import time
-import streamsched.compare
+import streamsched.sim.compare
 from streamsched.cli import main
 
-begin = streamsched.compare._begin_worker
+begin = streamsched.sim.compare._begin_worker
 
 def slowly(parts):
     time.sleep(1)
     begin(parts)
 
-streamsched.compare._begin_worker = slowly
+streamsched.sim.compare._begin_worker = slowly
 main()
 """
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streamsched import comparison
-from streamsched.comparison import Cell
-from streamsched.experiment import STREAM
+from streamsched.papers import comparison
+from streamsched.papers.comparison import Cell
+from streamsched.sim.experiment import STREAM
 
 COMMAND = [str(Path(sys.executable).with_name("streamsched")), "compare"]
 # Small, and of each kind: a job file, an owner per VM, new processes, another disk and memory.

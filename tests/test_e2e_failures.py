@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from streamsched import auto, cli
-from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
+from streamsched.auto import setting as auto
+from streamsched.base.errors import UsageError
+from streamsched.cli import main as cli
+from streamsched.sim.diskfile import load_disk
 
 COMMAND = Path(sys.executable).parent / "streamsched"
 ROOT = Path(__file__).parent.parent
@@ -217,7 +218,7 @@ import signal, sys
 
 class Watch:
     def find_spec(self, name, path, target=None):
-        if name == "streamsched.cli":
+        if name == "streamsched.cli.main":
             print(signal.getsignal(signal.SIGINT) is signal.SIG_DFL)
 
 sys.meta_path.insert(0, Watch())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streamsched import frontier, reproduce
+from streamsched.papers import frontier, reproduce
 
 JOBS = os.cpu_count() or 1
 COMMAND = [str(Path(sys.executable).with_name("streamsched"))]

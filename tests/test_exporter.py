@@ -22,9 +22,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from watch_data import MadeDisk, made
 
-from streamsched import exporter
-from streamsched.cli import app
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.cli.main import app
+from streamsched.watch import exporter
 
 ROOT = Path(__file__).parents[1]
 __all__ = ["made"]
@@ -215,8 +215,8 @@ def test_it_serves_until_it_is_stopped(
 
 
 def test_without_prometheus_client_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "streamsched.exporter")
-    monkeypatch.delattr("streamsched.exporter")
+    monkeypatch.delitem(sys.modules, "streamsched.watch.exporter")
+    monkeypatch.delattr("streamsched.watch.exporter")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(UsageError, match=r"^the exporter needs prometheus_client: pip install 'st"):
         app(["exporter"], standalone_mode=False)

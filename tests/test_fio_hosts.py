@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from streamsched.blocktrace import parse
-from streamsched.diskfile import load_disk
-from streamsched.fio_options import IGNORED, OPTIONS
-from streamsched.fio_write import OTHERWISE, Place, alone_text, job_text
-from streamsched.fiorun import FioJob, fio_run, ramp_of_all
-from streamsched.jobfile import JobFile, Process, parse_job_file
-from streamsched.simulate import Setup
+from streamsched.hosts.fiorun import FioJob, fio_run, ramp_of_all
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup
+from streamsched.work.blocktrace import parse
+from streamsched.work.fio_options import IGNORED, OPTIONS
+from streamsched.work.fio_write import OTHERWISE, Place, alone_text, job_text
+from streamsched.work.jobfile import JobFile, Process, parse_job_file
 
 S, MS, M = 10**9, 10**6, 1024**2
 DISK = 100 * M

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What auto chooses on one fixed workload, when, and why, byte for byte.
 
-Its rule is not of the core (streamsched/choose.py), so it has a log of its own: of each rule and
-goal a line with the time in seconds, the policy and the reason. A change of the rule, of what
+Its rule is not of the core (streamsched/auto/choose.py), so it has a log of its own: of each rule
+and goal a line with the time in seconds, the policy and the reason. A change of the rule, of what
 workloads look like, or of a policy in the profile changes it: UPDATE_GOLDEN=1 pytest
 tests/test_golden_auto.py writes it anew, and the difference is part of the change.
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from profile_data import small_profile
 
-from streamsched.choose import Selection
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.profile import OWNERS
-from streamsched.simulate import Setup, run_jobs
+from streamsched.auto.choose import Selection
+from streamsched.auto.profile import OWNERS
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup, run_jobs
+from streamsched.work.jobfile import parse_jobs
 
 GOLDEN = Path(__file__).parent / "golden" / "auto.txt"
 DISK = load_disk("wd5000aaks")

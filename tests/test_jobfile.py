@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsched import fio_options, fio_values, units
-from streamsched.errors import UsageError
-from streamsched.jobfile import Process, load_jobs, options_markdown, parse_jobs
-from streamsched.units import Unit, format_tunable, parse_tunable
+from streamsched.base import units
+from streamsched.base.errors import UsageError
+from streamsched.base.units import Unit, format_tunable, parse_tunable
+from streamsched.work import fio_options, fio_values
+from streamsched.work.jobfile import Process, load_jobs, options_markdown, parse_jobs
 
 K, M, G = 1024, 1024**2, 1024**3
 DISK = 100 * M

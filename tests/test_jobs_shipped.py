@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsched import yardsticks
-from streamsched.jobfile import Process, load_jobs
+from streamsched.papers import yardsticks
+from streamsched.work.jobfile import Process, load_jobs
 
 FIO = shutil.which("fio")
 needs_fio = pytest.mark.skipif(FIO is None, reason="fio is not installed")

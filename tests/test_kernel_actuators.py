@@ -8,7 +8,7 @@ import re
 import pytest
 from test_kernel_stream import fio_output, guest
 
-from streamsched.diskfile import load_disk
+from streamsched.sim.diskfile import load_disk
 
 pytestmark = pytest.mark.e2e
 

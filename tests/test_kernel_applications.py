@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Real programs in the rig's real kernel (streamsched/applications.py, docs/APPLICATIONS.md).
+"""Real programs in the rig's real kernel (streamsched/hosts/applications.py, docs/APPLICATIONS.md).
 
 Two of them are run, with little data; a program that is not installed skips its test with the
 name of its Debian package.
@@ -17,11 +17,12 @@ import pytest
 from rich.console import Console
 from rig_driver import need_rig
 
-from streamsched import applications, paper_programs
-from streamsched.applications import APPLICATIONS, Application, Need
-from streamsched.errors import StreamschedError
-from streamsched.experiment import Row, figure_table
-from streamsched.kerneltable import Cell, marks
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import applications
+from streamsched.hosts.applications import APPLICATIONS, Application, Need
+from streamsched.hosts.kerneltable import Cell, marks
+from streamsched.papers import programs as paper_programs
+from streamsched.sim.experiment import Row, figure_table
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs" / "APPLICATIONS.md"

@@ -14,8 +14,8 @@ import array_guest
 import pytest
 from rig_driver import VARIANT, in_rig
 
-from streamsched import arraytable, kernelarray
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts import arraytable, kernelarray
 
 pytestmark = pytest.mark.e2e
 

@@ -11,8 +11,9 @@ import pytest
 from profile_data import small_profile
 from rig_driver import ROOT, VARIANT, need_rig
 
-from streamsched import hddemu, profile, rig
-from streamsched.diskfile import load_disk
+from streamsched.auto import profile
+from streamsched.hosts import hddemu, rig
+from streamsched.sim.diskfile import load_disk
 
 pytestmark = pytest.mark.e2e
 

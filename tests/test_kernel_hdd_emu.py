@@ -19,10 +19,10 @@ import pytest
 from hdd_emu_guest import OTHERS, RANGES, READ_ONLY, U32, U64, small
 from rig_driver import ROOT, VARIANT, in_rig
 
-from streamsched import hddemu
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.simulate import drive_memory
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts import hddemu
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.simulate import drive_memory
 
 pytestmark = pytest.mark.e2e
 

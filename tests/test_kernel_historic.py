@@ -12,10 +12,10 @@ import historic_guest
 import pytest
 from rig_driver import VARIANT, in_rig, need_rig
 
-from streamsched.compare import Comparison
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import load_job_file
-from streamsched.kernelhost import HISTORIC, compare_on_kernel, parse_policies
+from streamsched.hosts.kernelhost import HISTORIC, compare_on_kernel, parse_policies
+from streamsched.sim.compare import Comparison
+from streamsched.sim.diskfile import load_disk
+from streamsched.work.jobfile import load_job_file
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from test_kernel_stream import fio_output, guest
 
-from streamsched import rig
+from streamsched.hosts import rig
 
 pytestmark = pytest.mark.e2e
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from rig_driver import VARIANT, need_rig
 
-from streamsched import rig
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_job_file
-from streamsched.kernelhost import compare_on_kernel, parse_policies
+from streamsched.hosts import rig
+from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
+from streamsched.sim.diskfile import load_disk
+from streamsched.work.jobfile import parse_job_file
 
 pytestmark = pytest.mark.e2e
 

@@ -630,7 +630,7 @@ def emulated_disk(folder: Path, name: str, queues: int = 1) -> None:
     """A script that makes the disk @name, in @folder."""
     script = subprocess.check_output(
         [
-            *[sys.executable, "-m", "streamsched.hddemu", "script", name, "wd5000aaks"],
+            *[sys.executable, "-m", "streamsched.hosts.hddemu", "script", name, "wd5000aaks"],
             *["--set", "size_sectors=131072", "--set", f"hardware_queues={queues}"],
         ]
     )

@@ -23,14 +23,14 @@ import pytest
 import stream_guest
 from rig_driver import VARIANT, in_rig, need_rig
 
-from streamsched import hddemu, kerneltable, rig
-from streamsched.compare import compare
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import UsageError
-from streamsched.jobfile import load_job_file
-from streamsched.kernelhost import compare_on_kernel, parse_policies
-from streamsched.policies import USES_OWNER, WORK_CONSERVING, all_policies
-from streamsched.simulate import Setup
+from streamsched.base.errors import UsageError
+from streamsched.hosts import hddemu, kerneltable, rig
+from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
+from streamsched.sim.compare import compare
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.policies import USES_OWNER, WORK_CONSERVING, all_policies
+from streamsched.sim.simulate import Setup
+from streamsched.work.jobfile import load_job_file
 
 pytestmark = pytest.mark.e2e
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from rig_driver import VARIANT, need_rig
 
-from streamsched import kernelsuites, rig
-from streamsched.errors import UsageError
-from streamsched.kernelsuites import Log, Result, Table
+from streamsched.base.errors import UsageError
+from streamsched.hosts import kernelsuites, rig
+from streamsched.hosts.kernelsuites import Log, Result, Table
 
 PASS, FAIL, SKIP = Result("pass"), Result("fail", "dmesg"), Result("skip", "no null_blk")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamsched import arraytable, kerneltable
-from streamsched.errors import UsageError, named
-from streamsched.fio_write import Place, alone_text
-from streamsched.rig import source_root
+from streamsched.base.errors import UsageError, named
+from streamsched.hosts import arraytable, kerneltable
+from streamsched.hosts.rig import source_root
+from streamsched.work.fio_write import Place, alone_text
 
 GIB = 1 << 30
 

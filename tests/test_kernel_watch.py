@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rig_driver import ROOT, VARIANT, need_rig
 
-from streamsched import hddemu, rig
-from streamsched.diskfile import load_disk
+from streamsched.hosts import hddemu, rig
+from streamsched.sim.diskfile import load_disk
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,7 @@ import pytest
 from rig_driver import VARIANT
 from test_kernel_stream import DISK, fio_output, guest
 
-from streamsched import hddemu, rig
+from streamsched.hosts import hddemu, rig
 
 pytestmark = pytest.mark.e2e
 

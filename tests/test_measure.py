@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from watch_data import MadeDisk, made
 
-from streamsched import measure
-from streamsched.autoservice import Device, device_of
-from streamsched.blocktrace import Arrivals
-from streamsched.errors import Interrupted, StreamschedError, UsageError
-from streamsched.measure_state import State, specs_of
-from streamsched.measure_stats import LEAST_PAIRS, compare
+from streamsched.auto.service import Device, device_of
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.watch import measure
+from streamsched.watch.measure_state import State, specs_of
+from streamsched.watch.measure_stats import LEAST_PAIRS, compare
+from streamsched.work.blocktrace import Arrivals
 
 __all__ = ["made"]
 

@@ -604,7 +604,7 @@ def test_metrics_are_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_the_log_replays(tmp_path: Path) -> None:
-    from streamsched import tracefile
+    from streamsched.work import tracefile
 
     log = tmp_path / "log"
     with (

@@ -16,8 +16,8 @@ import pytest
 from nbd_server import LONG_FORM, Server, image, needs_plugin
 from rig_driver import need_rig
 
-from streamsched import rig
-from streamsched.nbdhost import find_plugin
+from streamsched.hosts import rig
+from streamsched.hosts.nbdhost import find_plugin
 
 pytestmark = needs_plugin
 

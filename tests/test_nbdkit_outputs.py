@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from nbd_server import Server, connected, detach, image, needs_plugin, refused, wait_until
 
-from streamsched.diskfile import parse_disk
-from streamsched.nbdhost import find_plugin
+from streamsched.hosts.nbdhost import find_plugin
+from streamsched.sim.diskfile import parse_disk
 
 pytestmark = needs_plugin
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from nbd_server import Server, connected, detach, image, nbd, needs_plugin
 
-from streamsched.nbdhost import find_plugin
+from streamsched.hosts.nbdhost import find_plugin
 
 pytestmark = needs_plugin
 

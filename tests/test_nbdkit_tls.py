@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from nbd_server import Server, image, nbd, needs_plugin, wait_until
 
-from streamsched.nbdhost import find_plugin
+from streamsched.hosts.nbdhost import find_plugin
 
 pytestmark = [
     needs_plugin,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsched.errors import UsageError
-from streamsched.files import Kind, check_output, output, picture_metadata, write_whole
+from streamsched.base.errors import UsageError
+from streamsched.base.files import Kind, check_output, output, picture_metadata, write_whole
 
 NOBODY = 65534
 RESULT = b'{\n  "format": "streamsched-results"'

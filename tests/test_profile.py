@@ -15,12 +15,10 @@ import pytest
 from profile_data import GRID, POLICIES, small_profile
 from rich.console import Console
 
-from streamsched import auto
-from streamsched import profile as profiles
-from streamsched.choose import Selection, relative_merits
-from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
-from streamsched.profile_measure import (
+from streamsched.auto import profile as profiles
+from streamsched.auto import setting as auto
+from streamsched.auto.choose import Selection, relative_merits
+from streamsched.auto.profile_measure import (
     AGED_S,
     RUN_S,
     SIZES_KIB,
@@ -32,7 +30,9 @@ from streamsched.profile_measure import (
     processes_of,
     table,
 )
-from streamsched.simulate import Setup, run_jobs
+from streamsched.base.errors import UsageError
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup, run_jobs
 
 DISK = load_disk("wd5000aaks")
 GIB = 1 << 30
@@ -287,7 +287,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return small_profile()
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("streamsched.profile_measure.measure", small)
+    monkeypatch.setattr("streamsched.auto.profile_measure.measure", small)
     return measured
 
 

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from test_property_sim import disk_of, workload
 
-from streamsched.choose import Selection
-from streamsched.profile_measure import measure
-from streamsched.simulate import Setup, run_jobs
+from streamsched.auto.choose import Selection
+from streamsched.auto.profile_measure import measure
+from streamsched.sim.simulate import Setup, run_jobs
 
 DISK = "wd5000aaks"
 SEEDS = range(8000, 8120)

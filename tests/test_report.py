@@ -18,21 +18,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from streamsched import cli_report
-from streamsched.cli import app
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.resultfile import load_result
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.cli import report as cli_report
+from streamsched.cli.main import app
+from streamsched.sim.resultfile import load_result
 
 np = pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
 
-from streamsched.report_panels import (  # noqa: E402
+from streamsched.report.panels import (  # noqa: E402
     Section,
     cumulative,
     figures_of_merit,
     panels,
 )
-from streamsched.series import MOST, extremes, thinned  # noqa: E402
+from streamsched.sim.series import MOST, extremes, thinned  # noqa: E402
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[1]

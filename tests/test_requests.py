@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from streamsched.requestlog import COLUMNS
+from streamsched.sim.requestlog import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent

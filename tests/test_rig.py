@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 from rig_driver import need_rig
 
-from streamsched import rig
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts import rig
 
 BIN = Path(sys.executable).parent
 
@@ -257,7 +257,7 @@ def test_it_ends_when_its_caller_is_killed(kernel: Path) -> None:
     marker = f"marker={uuid.uuid4()}"
     script = "echo started; while :; do :; done"
     call = f"rig.run_in_rig({script!r}, modules=False, live=True, parameters=[{marker!r}])"
-    command = [sys.executable, "-P", "-c", f"from streamsched import rig; {call}"]
+    command = [sys.executable, "-P", "-c", f"from streamsched.hosts import rig; {call}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as caller:
         assert caller.stdout
         assert caller.stdout.readline() == "started\n"

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import pytest
 
-from streamsched.compare import compare
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.sim.compare import compare
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.work.jobfile import parse_jobs
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 K, M = 1024, 1024**2
@@ -186,7 +186,7 @@ def test_a_rate_begins_anew_after_the_ramp() -> None:
 
 def test_what_is_under_way_at_the_ramps_end_counts_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever somebody asks: the disk was never busy for less than nothing."""
-    monkeypatch.setattr("streamsched.simulate.EVENTS_PER_CALL", 1)
+    monkeypatch.setattr("streamsched.sim.simulate.EVENTS_PER_CALL", 1)
     text = "[a]\ndirect=1\nrw=randread\nbs=4k\nsize=100m\nruntime=1\nramp_time=35ms\n"
     (process,) = parse_jobs(text, capacity_bytes=S, environ={})
     with Simulation(Setup(disk=PAPERS, policy="noop")) as simulation:

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from streamsched import fio_places
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.simulate import Setup, Simulation
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup, Simulation
+from streamsched.work import fio_places
+from streamsched.work.jobfile import parse_jobs
 
 SSD = load_disk("ssd")
 BLOCKS = 16384  # of 64 MiB

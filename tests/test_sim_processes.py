@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamsched import simulate
 from streamsched._core import ffi, lib
-from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
-from streamsched.jobfile import Process, parse_jobs
-from streamsched.policies import parse_weights
-from streamsched.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.base.errors import UsageError
+from streamsched.sim import simulate
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.policies import parse_weights
+from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.work.jobfile import Process, parse_jobs
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -705,7 +705,7 @@ def test_other_policies_do_not_look_at_owners(policy: str) -> None:
 def test_a_lone_process_has_efficiency_one(kind: str, disk: Any) -> None:
     from rich.console import Console
 
-    from streamsched.compare import compare
+    from streamsched.sim.compare import compare
 
     processes = jobs(f"[r]\n{kind}\nbs=64k\nsize=8m\n", disk)
     setups = [Setup(disk, policy) for policy in ("noop", "deadline", "stream:deadline")]

@@ -10,11 +10,11 @@ import pytest
 from test_property_sim import KIB, MIB, RANDOM, READ, WRITE, process
 
 from streamsched._core import ffi, lib
-from streamsched.array import parse_array
-from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
-from streamsched.jobfile import Process
-from streamsched.simulate import Run, Setup, Simulation, measured_curve
+from streamsched.base.errors import UsageError
+from streamsched.sim.array import parse_array
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Run, Setup, Simulation, measured_curve
+from streamsched.work.jobfile import Process
 
 DISK = load_disk("wd5000aaks")
 MS = 1_000_000

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from streamsched import compare
-from streamsched.array import parse_array
-from streamsched.diskfile import load_disk
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.jobfile import Process, parse_jobs
-from streamsched.simulate import WAKE_NS, Run, Setup, Simulation, check_depth, run_jobs
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.sim import compare
+from streamsched.sim.array import parse_array
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation, check_depth, run_jobs
+from streamsched.work.jobfile import Process, parse_jobs
 
 MS, S = 1_000_000, 1_000_000_000
 KIB, MIB = 1 << 10, 1 << 20

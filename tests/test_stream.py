@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from policy_driver import FAR, Driver
 from test_invariants import PLAIN, POINTS, STREAMS, Host, Step, steps, tunables
 
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import load_jobs, parse_jobs
-from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.work.jobfile import load_jobs, parse_jobs
 
 Core = tuple[Any, Any]
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from streamsched.diskfile import load_disk
-from streamsched.errors import UsageError
-from streamsched.jobfile import parse_jobs
-from streamsched.policies import parse_weights
-from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.base.errors import UsageError
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.policies import parse_weights
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.work.jobfile import parse_jobs
 
 SPEC = "stream:deadline"
 TARGET_MS = 500

@@ -20,10 +20,11 @@ import pytest
 from typer.testing import CliRunner
 from watch_data import MadeDisk, MadeParty, MadeTrace, made, trace
 
-from streamsched import observe, observe_nbd, top, watch
-from streamsched.cli import app
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.observe import KernelSource, Observation
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.cli.main import app
+from streamsched.watch import observe, observe_nbd, top
+from streamsched.watch import parties as watch
+from streamsched.watch.observe import KernelSource, Observation
 
 __all__ = ["made", "trace"]
 
@@ -243,8 +244,8 @@ def test_without_textual_it_says_so(made: MadeDisk, monkeypatch: pytest.MonkeyPa
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(top, "sources_of", lambda _names: [])
-    monkeypatch.delitem(sys.modules, "streamsched.top_screen", raising=False)
-    monkeypatch.delattr("streamsched.top_screen", raising=False)
+    monkeypatch.delitem(sys.modules, "streamsched.watch.top_screen", raising=False)
+    monkeypatch.delattr("streamsched.watch.top_screen", raising=False)
     monkeypatch.setitem(sys.modules, "textual.app", None)
     with pytest.raises(
         UsageError, match=r"^top's screen needs Textual: pip install 'streamsched\["
@@ -362,7 +363,7 @@ def on_screen(app_: object) -> list[str]:
 
 def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
     need_textual()
-    from streamsched.top_screen import TopApp
+    from streamsched.watch.top_screen import TopApp
 
     made.parties = [MadeParty(n, 10_000_000 * (n + 1), sent=100 + n) for n in range(64)]
     made.flush()
@@ -418,7 +419,7 @@ def test_the_screen(made: MadeDisk, trace: type[MadeTrace]) -> None:
 
 def test_a_narrow_screen_is_no_crash(made: MadeDisk, trace: type[MadeTrace]) -> None:
     need_textual()
-    from streamsched.top_screen import TopApp
+    from streamsched.watch.top_screen import TopApp
 
     screen = TopApp(top.sources_of([], made.root), interval_s=1000)
 
@@ -444,7 +445,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from pathlib import Path\n"
-        "from streamsched import cli, observe, top\n"
+        "from streamsched.cli import main as cli\nfrom streamsched.watch import observe, top\n"
         "import watch_data\n"
         "watch_data.MadeTrace.put = []\n"
         "observe.Instance = watch_data.MadeTrace\n"

@@ -22,9 +22,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsched import tracefile
 from streamsched._core import ffi, lib
-from streamsched.errors import UsageError
+from streamsched.base.errors import UsageError
+from streamsched.work import tracefile
 
 DATA = Path(__file__).parent / "data" / "traces"
 SYNC, META = 0x01, 0x02

@@ -21,7 +21,7 @@ import upstream_check  # noqa: E402
 import upstream_edit  # noqa: E402
 import upstream_tree  # noqa: E402
 
-from streamsched.errors import UsageError  # noqa: E402
+from streamsched.base.errors import UsageError  # noqa: E402
 
 
 def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:

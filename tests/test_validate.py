@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsched import validate
-from streamsched.diskfile import load_disk, parse_disk
-from streamsched.errors import UsageError
+from streamsched.base.errors import UsageError
+from streamsched.calibrate import validate
+from streamsched.sim.diskfile import load_disk, parse_disk
 
 COMMAND = Path(sys.executable).parent / "streamsched"
 ROOT = Path(__file__).resolve().parent.parent

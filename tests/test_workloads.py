@@ -8,10 +8,10 @@ import itertools
 
 import pytest
 
-from streamsched.diskfile import load_disk
-from streamsched.jobfile import Process
-from streamsched.simulate import READAHEAD_PAGES, Setup
-from streamsched.workloads import FFSB, POOL_THREADS, TREE, WORKLOADS
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import READAHEAD_PAGES, Setup
+from streamsched.sim.workloads import FFSB, POOL_THREADS, TREE, WORKLOADS
+from streamsched.work.jobfile import Process
 
 MIB, GIB = 1 << 20, 1 << 30
 

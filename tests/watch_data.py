@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamsched import observe
+from streamsched.watch import observe
 
 SECTORS = 976_773_168  # 500 GB
 COUNTERS = (
