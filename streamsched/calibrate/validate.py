@@ -244,7 +244,7 @@ def paper() -> list[str]:
         "",
         "The jobs of `jobs/kernel/` in the simulator and on the rig's kernel, on the same disk,",
         "depths 1 and 32, noop (none), deadline (mq-deadline) and stream:",
-        "`tests/test_kernel_stream.py` asserts that throughput differs",
+        "`tests/kernel/test_kernel_stream.py` asserts that throughput differs",
         "by less than 5 %, with the page cache, without it, with think time and at random.",
         "At depth 1, none is not compared: without a scheduler the kernel has as many requests",
         "as the disk has commands, so readahead waits for the only one and nothing is merged",
