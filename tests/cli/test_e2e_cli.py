@@ -1173,7 +1173,7 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
 SLOWLY = """
 import time
 import streamsched.sim.compare
-from streamsched.cli import main
+from streamsched.cli.main import main
 
 begin = streamsched.sim.compare._begin_worker
 
