@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from streamsched.api import DEPTH, files_of
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, write_whole
-from streamsched.cli.options import DEPTH, Form, FormatOption, FormOption, files_of, path_option
+from streamsched.cli.options import Form, FormatOption, FormOption, path_option
 from streamsched.cli.work import note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth

@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamsched.api import DEPTH, files_of, specs_of
 from streamsched.auto import setting as auto
 from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
 from streamsched.auto.setting import Goal, Rule
+from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, is_stdout, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import (
-    DEPTH,
     FLAG,
     DepthOption,
     Form,
@@ -26,11 +27,8 @@ from streamsched.cli.options import (
     JobsOption,
     ProfileOption,
     RuleOption,
-    files_of,
     path_option,
-    specs_of,
 )
-from streamsched.cli.output import wide_console
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO
 from streamsched.sim.simulate import check_depth
@@ -117,8 +115,8 @@ def auto_(
     queue_depth: Annotated[
         int | None,
         typer.Option(
-            DEPTH,
-            help="Of the profile: refuse one of another depth; without --profile, which to take.",
+            help="Of the profile: refuse one of another depth; without --profile, which to "
+            "take.",
             show_default="the profile's, or the disk's, up to 32",
         ),
     ] = None,
@@ -176,7 +174,7 @@ def profile_(
             show_default="all that run can choose among",
         ),
     ] = None,
-    queue_depth: DepthOption = 1,
+    queue_depth: DepthOption = None,
     to: Annotated[
         Path | None,
         path_option(
@@ -199,8 +197,9 @@ def profile_(
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
     check_output(to, Kind.PROFILE, *files_of(disk))
     described = load_disk(disk)
-    _check_profile_depth(queue_depth, described)
-    path = to or auto.default_path(described, queue_depth)
+    depth = min(described.queue_depth, auto.MAX_DEPTH) if queue_depth is None else queue_depth
+    _check_profile_depth(depth, described)
+    path = to or auto.default_path(described, depth)
     if to is None:  # before the work, as --to
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,14 +211,14 @@ def profile_(
     found = profile_measure.measure(
         described,
         specs,
-        queue_depth=queue_depth,
+        queue_depth=depth,
         jobs=nr_jobs(jobs),
         console=Console(stderr=True),
     )
     auto.keep(found, path)
     if is_stdout(to):
         return
-    console = wide_console()
+    console = trimmed()
     console.print(profile_measure.table(found))
     console.print(f"{len(found.cells)} more workloads; all in {path}")
 

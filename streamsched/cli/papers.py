@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import JobsOption, PlotOption, ToOption
-from streamsched.cli.output import wide_console
 from streamsched.sim.policies import AUTO
 
 # Figures 3 and 5 by real programs.
@@ -45,19 +45,19 @@ def reproduce(
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
 
-        if not reproduce_programs(nr_jobs(jobs), wide_console()):
+        if not reproduce_programs(nr_jobs(jobs), trimmed()):
             raise typer.Exit(1)
     elif figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
 
-        if not reproduce_auto(nr_jobs(jobs), wide_console()):
+        if not reproduce_auto(nr_jobs(jobs), trimmed()):
             raise typer.Exit(1)
     elif to:
         papers.chosen(figures or ["all"])
         check_output(to, Kind.DOCUMENT)
         found = papers.measure(figures or ["all"], nr_jobs(jobs))
         write_whole(to, papers.document(found), Kind.DOCUMENT)
-    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), wide_console()):
+    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), trimmed()):
         raise typer.Exit(1)
 
 
@@ -98,7 +98,7 @@ def frontier(
         cases += limits.fixed_cases()
     points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
     auto = [point for point in points if point.case.target_ms]
-    console = wide_console()
+    console = trimmed()
     console.print(limits.table(auto))
     good = sum(point.reaches and point.in_time for point in auto)
     console.print(

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from streamsched.base.plotfile import new_figure, save
+from streamsched.base.plotfile import new_figure
 from streamsched.report.figures import Section, colour
 from streamsched.sim.series import Series
 
@@ -49,8 +47,8 @@ def _positions(section: Section, one: Series, axes: Axes, senders: list[int]) ->
     axes.set_ylabel("GB")
 
 
-def draw(section: Section, path: Path) -> None:
-    """The picture of @section, which has series, in @path."""
+def picture(section: Section) -> Figure:
+    """Of @section, which has series."""
     series = section.series or ()
     runs = section.runs
     senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
@@ -79,4 +77,4 @@ def draw(section: Section, path: Path) -> None:
     if first and 1 < len(senders) <= LEGEND:
         first.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), markerscale=5)
     figure.suptitle(section.title, fontsize=10)
-    save(figure, path)
+    return figure

@@ -376,7 +376,7 @@ def compare(
     if requests is None and look is None:
         return _compare(setups, processes, trace, jobs, console, None)
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
-        parts = [(s.policy, Path(folder) / f"{i}") for i, s in enumerate(setups)]
+        parts = [(s.shown, Path(folder) / f"{i}") for i, s in enumerate(setups)]
         comparison = _compare(setups, processes, trace, jobs, console, parts)
         if not comparison.interrupted:
             if look:
@@ -397,7 +397,7 @@ def _compare(
     console = console or Console(stderr=True)
     files = [str(part) for _, part in parts] if parts else [None] * len(setups)
     work = [
-        Task(s.policy, s, tuple(processes), trace, file)
+        Task(s.shown, s, tuple(processes), trace, file)
         for s, file in zip(setups, files, strict=True)
     ]
     alone = alone_tasks(processes, setups[0]) if processes else {}

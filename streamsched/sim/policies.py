@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ def check_spec(spec: str) -> list[Policy]:
 
 def names_in(policies: str, example: str) -> list[str]:
     """What --policy names, comma-separated; @example is what a message may show."""
-    names = [name.strip() for name in policies.split(",")]
+    names = [name.strip() for name in re.split(r",(?![^\[]*\])", policies)]
     if not any(names):
         raise UsageError(f"--policy is empty; name at least one, as in {example}")
     if not all(names):
@@ -264,3 +265,35 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
             message = str(error)
             raise UsageError(message if name in message else f"{name}: {message}") from None
     return values
+
+
+def spec_of(name: str) -> tuple[str, list[str]]:
+    """Of stream:deadline[wait_target=1s] the policy, and its own settings."""
+    match = re.fullmatch(r"([^\[\]]*)(?:\[([^\[\]]*)\])?", name)
+    if not match or match[2] == "":
+        raise UsageError(
+            f"--policy {name}: write settings in one pair of brackets, "
+            "as in stream:deadline[wait_target=1s]"
+        )
+    return match[1], match[2].split(",") if match[2] else []
+
+
+def with_settings(
+    names: Sequence[str], settings: list[str]
+) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
+    """Of each of @names the policy and its tunables: @settings are for all that have them.
+
+    What a policy has in its own brackets goes before.
+    """
+    found = [spec_of(name) for name in names]
+    for spec, _ in found:
+        check_spec(spec)
+    common = parse_settings(settings, [spec for spec, _ in found])
+    result = []
+    for name, (spec, own) in zip(names, found, strict=True):
+        try:
+            values = {**common, **parse_settings(own, [spec])}
+        except UsageError as error:
+            raise UsageError(f"--policy {name}: {str(error).removeprefix('--set ')}") from None
+        result.append((spec, tuple(sorted(values.items()))))
+    return result

@@ -113,7 +113,7 @@ def _lumps(part: Path) -> Iterator[dict[str, list[Any]]]:
             }
 
 
-def _tables(
+def tables(
     parts: Sequence[tuple[str, Path]], names: Sequence[str]
 ) -> Iterator[dict[str, list[Any]]]:
     """Lumps of the whole table. The owner in a trace has no name but its number."""
@@ -146,4 +146,4 @@ def write_requests(path: Path, parts: Sequence[tuple[str, Path]], names: Sequenc
     """Write @parts (a policy and its rows' file each) to @path; @names are the processes'."""
     write = _as_csv if path.suffix == ".csv" else _as_parquet
     with output(path, Kind.REQUESTS) as file:
-        write(file, _tables(parts, names))
+        write(file, tables(parts, names))

@@ -64,6 +64,12 @@ class Setup:
     stop_ns: int = 0  # end then at the latest; 0: no limit
     path: str | None = None  # on the real kernel: the layers above the disk
     selection: Selection | None = None  # with the policy auto: how it is chosen
+    label: str = ""  # the policy with settings of its own, if it has any
+
+    @property
+    def shown(self) -> str:
+        """What it is called in results."""
+        return self.label or self.policy
 
     @property
     def members(self) -> tuple[Disk, ...]:
