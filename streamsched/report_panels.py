@@ -165,9 +165,9 @@ def _latencies(section: Section) -> Iterator[Panel]:
 def _reasons(section: Section) -> Iterator[Panel]:
     runs = section.runs
 
-    def stacked(parts: dict[str, list[int]], title: str) -> Figure:
+    def stacked(parts: dict[str, list[Any]], title: str) -> Figure:
         shown = {name: counts for name, counts in parts.items() if any(counts)}
-        data = [
+        data: list[dict[str, Any]] = [
             {
                 "type": "bar",
                 "orientation": "h",
@@ -189,6 +189,18 @@ def _reasons(section: Section) -> Iterator[Panel]:
         yield Panel(title, (stacked(parts, "dispatches"),))
     else:
         yield Panel(title, note="The result has no reasons: only this version's simulator counts.")
+    title = "Waits of requests by reason"
+    if all("reason_waits_s" in run for run in runs):
+        waits = {n: [run["reason_waits_s"].get(n, 0) for run in runs] for n in parts}
+        # In the colours that they have above.
+        drawn = stacked({n: waits[n] for n, counts in parts.items() if any(counts)}, "waited, s")
+        for one in drawn["data"]:
+            one["customdata"] = parts[one["name"]]
+            one["hovertemplate"] = "%{x:.3f} s, by %{customdata} dispatches"
+        note = "From arrival to dispatch, the sum of the requests dispatched for each reason."
+        yield Panel(title, (drawn,), note)
+    else:
+        yield Panel(title, note="The result has no waits by reason: --requests lists them.")
     title = "Waits of the head, with requests pending, by their ends"
     counters = [run["counters"] for run in runs]
     ends = {name: [one[name] for one in counters] for name in ("hits", "timeouts")}
