@@ -152,7 +152,14 @@ def as_csv(comparison: Comparison) -> str:
     for run in comparison.runs:
         row: dict[str, Any] = {}
         for key, value in run_dict(comparison, run).items():
-            if key in ("jobs", "counters", "reasons", "reason_waits_s", "array_counters", "choices"):
+            if key in (
+                "jobs",
+                "counters",
+                "reasons",
+                "reason_waits_s",
+                "array_counters",
+                "choices",
+            ):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
