@@ -112,6 +112,8 @@ def positions(section: Section, series: Sequence[Series]) -> Panel:
     nr, whole = sum(len(one.rows) for one in series), sum(one.all_rows for one in series)
     note = "Each point is a request, where and when the disk began it. Colours are"
     note += " parties, or processes where the policy has no parties."
+    if sum(own[0].of_party for own in drawn_points if own) > 1:
+        note += " Streams are numbered under each policy on its own."
     if nr < whole:
         note += (
             f" Of {whole:,} requests {nr:,} are drawn: of each process and disk, in equal intervals"

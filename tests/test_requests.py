@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,47 @@ def test_a_row_for_each_request(job: Path, tmp_path: Path, array: list[str]) -> 
         assert {row["process"] for row in of} == {"scan", "direct"}
         assert {row["number"] for row in of} == {"0", "1", "2"}
         assert {row["disk"] for row in of} == ({"0", "1"} if array else {"0"})
+
+
+@pytest.mark.parametrize("more", [[], ["--array", "raid0:2:64k"], ["--disk", "exos-2x18"]])
+def test_reasons_and_parties(job: Path, tmp_path: Path, more: list[str]) -> None:
+    document = ran(job, "--requests", tmp_path / "r.csv", *more)
+    found = rows(tmp_path / "r.csv")
+    for run in document["runs"]:
+        of = [row for row in found if row["policy"] == run["policy"]]
+        number = Counter(row["reason"] for row in of)
+        waited: Counter[str] = Counter()
+        for row in of:
+            waited[row["reason"]] += int(row["dispatch_ns"]) - int(row["arrival_ns"])
+        assert {name: number[name] for name in run["reasons"]} == run["reasons"]
+        assert {name: waited[name] / 1e9 for name in run["reasons"]} == run["reason_waits_s"]
+        parties = {row["party"] for row in of}
+        if run["policy"] == "noop":
+            assert parties == {""}
+            continue
+        streams = [party for party in parties if party.isdigit()]
+        assert parties <= {"rest", "write-back", *streams} and "rest" in parties
+        assert sorted(map(int, streams)) == list(range(1, len(streams) + 1))
+        assert all(row["party"].isdigit() for row in of if row["reason"] == "own")
+        for stream in streams:
+            own = {(row["disk"], int(row["sector"]) >> 23) for row in of if row["party"] == stream}
+            assert len(own) == 1  # all within 4 GiB
+        assert "scan" in {row["process"] for row in of if row["party"].isdigit()}
+
+
+def test_each_stream_has_a_number_of_its_own(tmp_path: Path) -> None:
+    """Of more one after the other than the scheduler remembers at once."""
+    path, to = tmp_path / "zones.fio", tmp_path / "r.csv"
+    path.write_text(
+        "[scan]\nrw=read\nbs=64k\nzonemode=strided\nzonesize=2m\nzonerange=1g\n"
+        "size=300g\nio_size=300m\nnumjobs=2\noffset_increment=250g\nfilename=disk\n"
+    )
+    streamsched("run", path, "--policy", "stream:noop", "--owners", "none", "--requests", to)
+    zones: dict[str, set[int]] = {}
+    for row in rows(to):
+        if row["party"].isdigit():
+            zones.setdefault(row["party"], set()).add(int(row["sector"]) >> 21)
+    assert len(zones) > 200 and all(len(own) == 1 for own in zones.values())
 
 
 def test_parquet_has_the_same(job: Path, tmp_path: Path) -> None:
