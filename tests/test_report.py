@@ -267,6 +267,7 @@ def test_shares_latencies_and_reasons(made: Path) -> None:
             assert line["x"] == [run["reason_waits_s"][line["name"]] for run in runs]
             assert line["customdata"] == counted["x"]
             assert line["marker"] == counted["marker"]
+        assert waited["layout"]["barmode"] == "stack"
         (waits, *_) = panels["Waits of the head, with requests pending, by their ends"]
         totals = [sum(line["x"][number] for line in waits["data"]) for number in range(len(runs))]
         assert totals == [run["counters"]["waits"] for run in runs]

@@ -103,8 +103,20 @@ def test_a_row_for_each_request(job: Path, tmp_path: Path, array: list[str]) -> 
         assert {row["disk"] for row in of} == ({"0", "1"} if array else {"0"})
 
 
-@pytest.mark.parametrize("more", [[], ["--array", "raid0:2:64k"], ["--disk", "exos-2x18"]])
-def test_reasons_and_parties(job: Path, tmp_path: Path, more: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("was", "now", "more"),
+    [
+        ("", "", []),
+        ("", "", ["--array", "raid0:2:64k"]),
+        # A scheduler for each half of the disk.
+        ("=20g", "=9500g", ["--disk", "exos-2x18"]),
+        # More than a scheduler takes: the others wait before it.
+        ("io_size=256k\niodepth=4", "size=1g\nio_size=4m\niodepth=400", []),
+    ],
+)
+def test_reasons_and_parties(tmp_path: Path, was: str, now: str, more: list[str]) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text(JOB.replace(was, now))
     document = ran(job, "--requests", tmp_path / "r.csv", *more)
     found = rows(tmp_path / "r.csv")
     for run in document["runs"]:
