@@ -115,8 +115,7 @@ def auto_(
     queue_depth: Annotated[
         int | None,
         typer.Option(
-            help="Of the profile: refuse one of another depth; without --profile, which to "
-            "take.",
+            help="Of the profile: refuse one of another depth; without --profile, which to take.",
             show_default="the profile's, or the disk's, up to 32",
         ),
     ] = None,

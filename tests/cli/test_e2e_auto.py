@@ -30,6 +30,8 @@ DISK = load_disk("wd5000aaks")
 READERS = ROOT / "jobs/direct-readers.fio"
 RANDOM = ROOT / "jobs/random-disk.fio"
 TRACE = ROOT / "traces/pg-scan.blktrace.zst"
+# What small_profile() was measured on.
+MEASURED = ("--disk", "wd5000aaks", "--queue-depth", "1")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def document(*arguments: object) -> dict[str, Any]:
 def test_auto_is_as_good_as_the_best(small: Path) -> None:
     """Begins with the wrong one where stream is left out of the profile's beginning."""
     found = document(
-        *("run", READERS, "--owners", "none", "--profile", small),
+        *("run", READERS, *MEASURED, "--owners", "none", "--profile", small),
         *("--policy", "noop,stream:linus,auto"),
     )
     noop, stream, auto = found["runs"]
@@ -67,18 +69,28 @@ def test_auto_is_as_good_as_the_best(small: Path) -> None:
 
 
 def test_the_table_says_what_was_chosen_and_why(small: Path) -> None:
-    done = streamsched("run", RANDOM, "--profile", small, "--policy", "auto", "--rule", "size")
+    done = streamsched(
+        *("run", RANDOM, *MEASURED, "--profile", small, "--policy", "auto", "--rule", "size")
+    )
     assert done.returncode == 0
     assert "auto, 0.00 s: " in done.stdout and "(nothing is known yet)" in done.stdout
 
 
 def test_the_same_twice(small: Path) -> None:
-    command = ("run", ROOT / "jobs/mixed.fio", "--profile", small, "--policy", "auto,noop")
+    command = (
+        "run",
+        ROOT / "jobs/mixed.fio",
+        *MEASURED,
+        "--profile",
+        small,
+        "--policy",
+        "auto,noop",
+    )
     assert document(*command, "--jobs", "1") == document(*command, "--jobs", "2")
 
 
 def test_replay_takes_it_too(small: Path) -> None:
-    found = document("replay", TRACE, "--profile", small, "--policy", "noop,auto")
+    found = document("replay", TRACE, *MEASURED, "--profile", small, "--policy", "noop,auto")
     noop, auto = found["runs"]
     assert auto["bytes_read"] == noop["bytes_read"] > 0
     assert auto["choices"]
@@ -94,7 +106,9 @@ def test_it_is_listed() -> None:
 
 def test_a_profile_is_written_and_shown(tmp_path: Path) -> None:
     path = tmp_path / "two.json"
-    done = streamsched("profile", "wd5000aaks", "--policy", "noop,cscan", "--to", path)
+    done = streamsched(
+        "profile", "wd5000aaks", "--policy", "noop,cscan", *MEASURED[2:], "--to", path
+    )
     assert done.returncode == 0, done.stderr
     assert str(path) in done.stdout and "noop" in done.stdout
     written, _ = profile.read(path)
@@ -157,7 +171,7 @@ def test_a_profile_of_another_disk(small: Path) -> None:
     assert why_refused("run", READERS, *with_auto, "--disk", "exos-x18") == (
         f"{small}: is a profile of wd5000aaks, not of exos-x18"
     )
-    assert why_refused("run", READERS, *with_auto, "--queue-depth", "8") == (
+    assert why_refused("run", READERS, *with_auto, *MEASURED[:2], "--queue-depth", "8") == (
         f"{small}: was measured with queue depth 1, not 8"
     )
     assert why_refused("replay", TRACE, *with_auto, "--disk", "ssd").endswith("not of ssd")
@@ -167,7 +181,9 @@ def test_a_profile_without_these_owners(tmp_path: Path) -> None:
     cells = tuple(cell for cell in small_profile().cells if cell.owners == "none")
     path = tmp_path / "hidden.json"
     path.write_text(profile.as_text(dataclasses.replace(small_profile(), cells=cells)))
-    assert why_refused("run", READERS, "--policy", "auto", "--profile", path) == (
+    assert why_refused(
+        *("run", READERS, *MEASURED, "--owners", "process", "--policy", "auto", "--profile", path)
+    ) == (
         f"{path}: was not measured with --owners process; "
         "measure it again with `streamsched profile`"
     )

@@ -106,6 +106,10 @@ setTimeout(() => {
 """
 
 
+# One command in the disk, senders seen: what is served in which order follows from the dispatches.
+PAPERS = ("--disk", "wd5000aaks", "--owners", "process", "--queue-depth", "1")
+
+
 def streamsched(*words: object, fails: bool = False) -> str:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "streamsched"), *map(str, words)],
@@ -153,9 +157,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = folder / "job.fio"
     job.write_text(JOB)
     words = ["--policy", POLICIES, "--requests", folder / "rows.csv"]
-    streamsched("run", job, *words, "--output", "json+", "--to", folder / "plus.json")
-    streamsched("run", job, "--policy", POLICIES, "--output", "json", "--to", folder / "plain.json")
-    streamsched("report", job, "--policy", POLICIES, "--to", folder / "job.html")
+    streamsched("run", job, *PAPERS, *words, "--output", "json+", "--to", folder / "plus.json")
+    words = [*PAPERS, "--policy", POLICIES]
+    streamsched("run", job, *words, "--output", "json", "--to", folder / "plain.json")
+    streamsched("report", job, *words, "--to", folder / "job.html")
     streamsched("report", folder / "plain.json", folder / "plus.json", "--to", folder / "json.html")
     return folder
 
@@ -454,7 +459,7 @@ def test_a_trace_and_a_result_below_each_other(made: Path, tmp_path: Path) -> No
     streamsched("report", TRACE, made / "plain.json", *words)
     text = page.read_text()
     assert re.findall("<h2>(.*)</h2>", text) == [
-        "grep-twice.blktrace.zst (blktrace), closed: on wd5000aaks, owners process, queue depth 1",
+        "grep-twice.blktrace.zst (blktrace), closed: on exos-x18, owners none, queue depth 32",
         "job.fio: on wd5000aaks, owners process, queue depth 1",
     ]
     assert "A trace has no processes." in text
@@ -622,7 +627,7 @@ def test_without_the_library_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 def test_plots(made: Path, tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is missing")
     first, second = tmp_path / f"1{suffix}", tmp_path / f"2{suffix}"
-    words = ["--policy", POLICIES, "--output", "json"]
+    words = [*PAPERS, "--policy", POLICIES, "--output", "json"]
     with_plot = streamsched("run", made / "job.fio", *words, "--plot", first)
     assert with_plot == (made / "plain.json").read_text()
     streamsched("run", made / "job.fio", *words, "--plot", second)

@@ -64,8 +64,8 @@ def ran(job: Path, *words: str | Path) -> dict[str, Any]:
         ",".join(POLICIES),
         "--output",
         "json+",
-        "--queue-depth",
-        "4",
+        *("--queue-depth", "4", "--owners", "process"),
+        *([] if "--disk" in words else ["--disk", "wd5000aaks"]),
         *words,
     )
     document: dict[str, Any] = json.loads(text)
@@ -148,7 +148,8 @@ def test_each_stream_has_a_number_of_its_own(tmp_path: Path) -> None:
         "[scan]\nrw=read\nbs=64k\nzonemode=strided\nzonesize=2m\nzonerange=1g\n"
         "size=300g\nio_size=300m\nnumjobs=2\noffset_increment=250g\nfilename=disk\n"
     )
-    streamsched("run", path, "--policy", "stream:noop", "--owners", "none", "--requests", to)
+    words = ["--disk", "wd5000aaks", "--queue-depth", "1", "--policy", "stream:noop"]
+    streamsched("run", path, *words, "--requests", to)
     zones: dict[str, set[int]] = {}
     for row in rows(to):
         if row["party"].isdigit():
