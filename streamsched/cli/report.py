@@ -182,7 +182,10 @@ def report(
         ]
         for one in found:
             if isinstance(one, Work):
-                section = one.run(options, nr_jobs(jobs), drawn=True).section
+                done = one.run(options, nr_jobs(jobs), drawn=True)
+                if done.comparison.failed:
+                    raise done.comparison.failed[0]
+                section = done.section
                 if section is None:
                     print("streamsched: interrupted; no page is written", file=sys.stderr)
                     raise typer.Exit(130)
