@@ -4,10 +4,8 @@
 #include "internal.h"
 
 struct foreign_state {
-	const struct sim_foreign *foreign;
+	struct sim_foreign *foreign;
 	struct sim *sim;
-	bool failed;
-	u64 held_until_ns; /* the idle disk is held until then; 0: it is not */
 };
 
 static u64 number_of(const struct ss_request *rq)
@@ -15,11 +13,9 @@ static u64 number_of(const struct ss_request *rq)
 	return (u64)(uintptr_t)rq;
 }
 
-static void check(struct foreign_state *state, int status)
+static void failed(struct foreign_state *state)
 {
-	if (status >= 0 && !state->failed)
-		return;
-	state->failed = true;
+	state->foreign->failed = true;
 	if (state->sim && !state->sim->failed)
 		sim_fail(state->sim, "the policy failed");
 }
@@ -29,9 +25,9 @@ static void check(struct foreign_state *state, int status)
 	do {                                                                   \
 		const struct sim_foreign *to_ = (state)->foreign;              \
                                                                                \
-		if (!(state)->failed && to_->event)                            \
-			check(state,                                           \
-			      -!!to_->event(to_->context, __VA_ARGS__));       \
+		if (!to_->failed && to_->event &&                              \
+		    to_->event(to_->context, __VA_ARGS__))                     \
+			failed(state);                                         \
 	} while (0)
 
 static void foreign_init(struct ss_policy *policy)
@@ -54,35 +50,43 @@ static struct ss_decision foreign_choose(const struct ss_policy *policy,
 					 const struct ss_request *skip)
 {
 	struct foreign_state *state = policy->state;
-	const struct sim_foreign *foreign = state->foreign;
+	struct sim_foreign *foreign = state->foreign;
 	u64 answer = SS_FOREVER;
 	int verdict;
 
 	(void)skip; /* only for what is wrapped */
-	if (state->failed)
+	if (foreign->failed)
 		return ss_wait(SS_FOREVER);
 	verdict = foreign->choose(foreign->context, now_ns,
 				  policy->sched->head_sector, &answer);
 	if (verdict == SS_DISPATCH)
 		return ss_dispatch((struct ss_request *)(uintptr_t)answer);
-	check(state, verdict);
-	if (verdict == SS_WAIT && !policy->sched->nr_in_flight)
-		state->held_until_ns = answer;
+	if (verdict < 0)
+		failed(state);
+	if (!policy->sched->nr_in_flight) {
+		if (!foreign->held_from_ns)
+			foreign->held_from_ns = now_ns + 1;
+		foreign->held_until_ns = answer;
+	}
 	return ss_wait(answer);
 }
 
-/* Whom a foreign policy has waited for it does not say: any request is a hit. */
-static void end_wait(const struct ss_policy *policy, u64 now_ns)
+/* Whom it has waited for is not said: a hit is any request that came since. */
+static void end_wait(const struct ss_policy *policy,
+		     const struct ss_request *rq, u64 now_ns)
 {
-	struct foreign_state *state = policy->state;
+	const struct foreign_state *state = policy->state;
+	struct sim_foreign *foreign = state->foreign;
 	struct ss_counters *counters = &policy->sched->counters;
 
-	if (!state->held_until_ns)
+	if (!foreign->held_from_ns)
 		return;
 	counters->waits++;
-	counters->timeouts += now_ns >= state->held_until_ns;
-	counters->hits += now_ns < state->held_until_ns;
-	state->held_until_ns = 0;
+	if (rq->arrival_ns >= foreign->held_from_ns)
+		counters->hits++;
+	else if (now_ns >= foreign->held_until_ns)
+		counters->timeouts++;
+	foreign->held_from_ns = 0;
 }
 
 static void foreign_dispatched(struct ss_policy *policy, struct ss_request *rq,
@@ -90,7 +94,7 @@ static void foreign_dispatched(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct foreign_state *state = policy->state;
 
-	end_wait(policy, now_ns);
+	end_wait(policy, rq, now_ns);
 	tell(state, dispatched, number_of(rq), now_ns);
 }
 
@@ -141,8 +145,8 @@ static const struct ss_policy_ops foreign_ops = {
 	.removed = foreign_removed,
 };
 
-void sim_foreign_begin(struct ss_sched *sched,
-		       const struct sim_foreign *foreign, struct sim *sim)
+void sim_foreign_begin(struct ss_sched *sched, struct sim_foreign *foreign,
+		       struct sim *sim)
 {
 	struct ss_policy *policy = &sched->policy[0];
 	struct foreign_state *state = policy->state;
@@ -151,8 +155,7 @@ void sim_foreign_begin(struct ss_sched *sched,
 	*state = (struct foreign_state){ .foreign = foreign, .sim = sim };
 }
 
-void sim_set_foreign(struct sim *sim, u32 disk,
-		     const struct sim_foreign *foreign)
+void sim_set_foreign(struct sim *sim, u32 disk, struct sim_foreign *foreign)
 {
 	sim_foreign_begin(&sim->disk[disk].sched[0], foreign, sim);
 }

@@ -34,6 +34,11 @@ struct sim_foreign {
 	/* @rq is as old as @arrival_ns now; @next is removed next. */
 	int (*joins)(void *context, u64 rq, u64 next, u64 arrival_ns);
 	int (*removed)(void *context, u64 rq, u64 now_ns);
+
+	/* foreign.c's own: a scheduler's memory changes with events only. */
+	bool failed;
+	u64 held_from_ns; /* the idle disk waits since then, plus 1; 0: no */
+	u64 held_until_ns;
 };
 
 /*
@@ -41,10 +46,9 @@ struct sim_foreign {
  * told of nothing, has this one instead. What @foreign points to must last as
  * long. @sim, if not NULL, fails when a call does.
  */
-void sim_foreign_begin(struct ss_sched *sched,
-		       const struct sim_foreign *foreign, struct sim *sim);
+void sim_foreign_begin(struct ss_sched *sched, struct sim_foreign *foreign,
+		       struct sim *sim);
 /* The same, of the scheduler of disk @disk. */
-void sim_set_foreign(struct sim *sim, u32 disk,
-		     const struct sim_foreign *foreign);
+void sim_set_foreign(struct sim *sim, u32 disk, struct sim_foreign *foreign);
 
 #endif

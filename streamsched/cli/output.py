@@ -34,7 +34,7 @@ def show(
     title: str,
     by_process: bool = False,
 ) -> None:
-    """Print the results, or write them to the file @to; exit with an error if they are not whole."""
+    """Print the results, or write them to the file @to; an error if they are not whole."""
     if not comparison.runs:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
         raise typer.Exit(130)

@@ -10,8 +10,8 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
-from streamsched.sim import pythonpolicy
 from streamsched.base.units import Range, format_tunable, parse_tunable, whole_number
+from streamsched.sim import pythonpolicy
 from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.jobfile import Process
 

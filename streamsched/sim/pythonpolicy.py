@@ -131,7 +131,7 @@ def _raised(error: BaseException) -> str:
 
 
 def _load(path: str) -> types.ModuleType:
-    """The module in the file @path, which is run once in a process. Nothing is written beside it."""
+    """The module in the file @path, run once in a process; nothing is written beside it."""
     if path in _modules:
         return _modules[path]
     try:
@@ -291,7 +291,7 @@ class _TooSlowError(BaseException):
 
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
-    """Have a call of a policy end after LIMIT_S. In other threads than the first there is no limit."""
+    """Have a call of a policy end after LIMIT_S, if this is the first thread: signals are its."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -323,7 +323,7 @@ def _failed(_: object, error: BaseException, trace: types.TracebackType) -> None
     """Keep what a call has raised; C is told -1."""
     frame = trace.tb_frame
     host: AtDisk = ffi.from_handle(frame.f_locals["context"])
-    host.error = error
+    host.error = error.with_traceback(trace)
     host.call = frame.f_code.co_name.removeprefix("foreign_")
 
 
