@@ -16,7 +16,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
@@ -170,9 +170,12 @@ def find(spec: str) -> Maker:
     if spec.endswith(".py"):
         raise UsageError(f'policy "{spec}": name its class too, as in {spec}:Lifo')
     module = _load(path)
-    there = {key: value for key, value in vars(module).items() if inspect.isclass(value)}
+    there: dict[str, Any] = {
+        key: value for key, value in vars(module).items() if inspect.isclass(value)
+    }
     if name in there:
-        return there[name]
+        maker: Maker = there[name]
+        return maker
     own = [key for key, value in there.items() if value.__module__ == module.__name__]
     if not own:
         raise UsageError(f"{path}: has no class; write one, as docs/POLICY-IN-PYTHON.md has it")
@@ -187,7 +190,8 @@ def begin(spec: str) -> AtDisk:
     try:
         policy = maker()
     except (Exception, SystemExit) as error:
-        file, line = _line_in(error, file)
+        if error.__traceback__ and error.__traceback__.tb_next:
+            file, line = _line_in(error, file)
         raise PolicyError(
             f"{file}: line {line}: {name}() {_raised(error)}; it must be made without arguments"
         ) from error
@@ -208,21 +212,18 @@ def begin(spec: str) -> AtDisk:
         except TypeError:
             file, line = _place(method, spec)
             raise PolicyError(
-                f"{file}: line {line}: {name}.{call}{signature} must take {written}"
+                f"{file}: line {line}: {name}.{call}{signature} must take ({', '.join(arguments)})"
             ) from None
     return AtDisk(spec, name, policy)
 
 
 def _place(thing: Any, spec: str) -> tuple[str, int]:
-    """The file and the line where a class or a method begins."""
-    code = getattr(thing, "__code__", None)
-    if code:
-        return code.co_filename, code.co_firstlineno
-    methods = (getattr(thing, call, None) for call in CALLS)
-    codes = [one.__code__ for one in methods if hasattr(one, "__code__")]
-    if codes:
-        return codes[0].co_filename, min(one.co_firstlineno for one in codes)
-    return spec.rpartition(":")[0] or spec, 1
+    """The file and the line where a class or a method begins; what is typed has none."""
+    try:
+        return inspect.getsourcefile(thing) or spec, inspect.getsourcelines(thing)[1]
+    except (OSError, TypeError):
+        code = getattr(thing, "__code__", None)
+        return (code.co_filename, code.co_firstlineno) if code else (spec, 1)
 
 
 # ---- at work ----
@@ -276,7 +277,7 @@ class AtDisk:
             return
         if isinstance(error, KeyboardInterrupt | PolicyError):
             raise error
-        file, line = _line_in(error, _place(self.policy.choose, self.spec)[0])
+        file, line = _line_in(error, _place(getattr(self.policy, self.call), self.spec)[0])
         where = f"{file}: line {line}: {self.name}.{self.call}()"
         if isinstance(error, _TooSlowError):
             raise PolicyError(
@@ -318,6 +319,11 @@ def watched() -> Iterator[None]:
 
 # ---- what C calls ----
 
+_Call = TypeVar("_Call", bound=Callable[..., int])
+_DISPATCH: int = lib.SS_DISPATCH
+_WAIT: int = lib.SS_WAIT
+_FOREVER: int = lib.SS_FOREVER
+
 
 def _failed(_: object, error: BaseException, trace: types.TracebackType) -> None:
     """Keep what a call has raised; C is told -1."""
@@ -327,7 +333,7 @@ def _failed(_: object, error: BaseException, trace: types.TracebackType) -> None
     host.call = frame.f_code.co_name.removeprefix("foreign_")
 
 
-_called = ffi.def_extern(error=-1, onerror=_failed)
+_called: Callable[[_Call], _Call] = ffi.def_extern(error=-1, onerror=_failed)
 
 
 @_called
@@ -418,5 +424,4 @@ def foreign_removed(context: Any, number: int, now_ns: int) -> int:
     return 0
 
 
-_DISPATCH, _WAIT, _FOREVER = lib.SS_DISPATCH, lib.SS_WAIT, lib.SS_FOREVER
 _CODES = {globals()[f"foreign_{call}"].__code__ for call in CALLS}

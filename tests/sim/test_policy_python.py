@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -329,10 +330,8 @@ def test_a_call_that_loops_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     class Loops(Fifo):
         def arrived(self, request: Request, now_ns: int) -> None:
             while True:
-                try:
+                with contextlib.suppress(Exception):
                     time.sleep(0.01)
-                except Exception:
-                    pass
 
     monkeypatch.setattr(pythonpolicy, "LIMIT_S", 2)
     began = time.monotonic()
