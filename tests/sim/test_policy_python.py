@@ -8,6 +8,7 @@ import dataclasses
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -338,6 +339,16 @@ def test_a_call_that_loops_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(PolicyError, match=r"Loops.arrived\(\) was not done after 2 s; a call must"):
         run_class(Loops, tmp_path)
     assert 1.9 < time.monotonic() - began < 20
+
+
+def test_an_interrupt_in_a_call_is_one(tmp_path: Path) -> None:
+    class Interrupts(Fifo):
+        def choose(self, now_ns: int, head_sector: int) -> Any:
+            signal.raise_signal(signal.SIGINT)
+            return self.pending[0]
+
+    with pytest.raises(KeyboardInterrupt):
+        run_class(Interrupts, tmp_path)
 
 
 def test_many_short_calls_are_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
