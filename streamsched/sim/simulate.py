@@ -17,6 +17,7 @@ from streamsched.sim import pythonpolicy
 from streamsched.sim.array import Array
 from streamsched.sim.chooser import Choice, Chooser, Selection
 from streamsched.sim.diskfile import Disk
+from streamsched.sim.requestlog import REASONS
 from streamsched.work.jobfile import Process
 from streamsched.work.looks import SAMPLE_S, Observation
 
@@ -146,6 +147,7 @@ class Run:
     choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
     histograms: dict[str, Buckets] = dataclasses.field(default_factory=dict)  # HISTOGRAMS
     reasons: dict[str, int] = dataclasses.field(default_factory=dict)  # dispatches, by enum ss_why
+    reason_waits: dict[str, int] = dataclasses.field(default_factory=dict)  # of those, sum
 
     @property
     def bytes(self) -> int:
@@ -498,13 +500,16 @@ class Simulation:
             array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
             if self.setup.array
             else {},
-            reasons={
-                ffi.string(lib.ss_why_name[why]).decode(): raw.dispatched_by[why]
-                for why in range(lib.SS_WHYS)
-                if why not in (lib.SS_WHY_PAUSE, lib.SS_WHY_DRAIN)  # those only wait
-            },
+            reasons=_by_reason(raw.dispatched_by),
+            reason_waits=_by_reason(raw.waited_ns_by),
             skipped=lib.trace_skipped(self.reader) if self.reader else 0,
         )
+
+
+def _by_reason(values: Any) -> dict[str, int]:
+    """Those of enum ss_why for which requests are dispatched, not those that only wait."""
+    waits = (lib.SS_WHY_PAUSE, lib.SS_WHY_DRAIN)
+    return {name: values[why] for why, name in enumerate(REASONS) if why not in waits}
 
 
 def _raw_times(times: Any) -> dict[str, int]:
