@@ -23,10 +23,9 @@ static void failed(struct foreign_state *state)
 /* Call it, unless an earlier call has failed. */
 #define tell(state, event, ...)                                                \
 	do {                                                                   \
-		const struct sim_foreign *to_ = (state)->foreign;              \
-                                                                               \
-		if (!to_->failed && to_->event &&                              \
-		    to_->event(to_->context, __VA_ARGS__))                     \
+		if (!(state)->foreign->failed && (state)->foreign->event &&    \
+		    (state)->foreign->event((state)->foreign->context,         \
+					    __VA_ARGS__))                      \
 			failed(state);                                         \
 	} while (0)
 
