@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stream scheduling for rotating disks, and the simulator that shows what it does."""
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
 
+try:
+    __version__ = version("streamsched")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+source"
+
+TYPE_CHECKING = False  # typing's, whose import takes longer than all the rest here
 if TYPE_CHECKING:
     from streamsched.api import (
         Disk,
@@ -14,20 +17,25 @@ if TYPE_CHECKING:
         StreamschedError,
         Trace,
         UsageError,
+        register_policy,
         simulate,
     )
 
-try:
-    __version__ = version("streamsched")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+source"
-
 # What is documented for users (docs/PYTHON.md). It is imported when it is asked for: the command
 # line is to answer at once.
-__all__ = ["Disk", "Job", "Result", "StreamschedError", "Trace", "UsageError", "simulate"]
+__all__ = [
+    "Disk",
+    "Job",
+    "Result",
+    "StreamschedError",
+    "Trace",
+    "UsageError",
+    "register_policy",
+    "simulate",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'streamsched' has no attribute {name!r}")
     from streamsched import api

@@ -32,6 +32,7 @@ from streamsched.sim.policies import (
     names_in,
     parse_weights,
     refuse_twice,
+    register_policy,
     spec_of,
     with_settings,
 )
@@ -48,7 +49,25 @@ if TYPE_CHECKING:
     from streamsched.report.figures import Section
     from streamsched.sim.series import Series
 
-__all__ = ["Disk", "Job", "Result", "StreamschedError", "Trace", "UsageError", "simulate"]
+__all__ = [
+    "Disk",
+    "Job",
+    "Result",
+    "StreamschedError",
+    "Trace",
+    "UsageError",
+    "register_policy",
+    "simulate",
+]
+    "Disk",
+    "Job",
+    "Result",
+    "StreamschedError",
+    "Trace",
+    "UsageError",
+    "register_policy",
+    "simulate",
+]
 
 # A disk as shared machines have it now, with as many commands in it as it takes.
 DEFAULT_DISK = "exos-x18"
@@ -375,7 +394,7 @@ class Result:
     work: str
     title: str
     origin: Mapping[str, Any]
-    _section: Section | None = None
+    drawn: Section | None = None
     _again: tuple[Work, auto.Options, int] | None = None
 
     @property
@@ -471,13 +490,15 @@ class Result:
 
     def section(self) -> Section:
         """What a report draws."""
-        if self._section is not None:
-            return self._section
+        if self.comparison.failed:
+            raise self.comparison.failed[0]
+        if self.drawn is not None:
+            return self.drawn
         work, options, jobs = self._repeatable("a picture")
-        section = work.run(options, jobs, drawn=True)._section
-        if section is None:
+        result = work.run(options, jobs, drawn=True)
+        if result.drawn is None:
             raise KeyboardInterrupt
-        return section
+        return result.drawn
 
     def _repeatable(self, what: str) -> tuple[Work, auto.Options, int]:
         if self._again is None:
@@ -601,6 +622,8 @@ def _simulate(
 
 
 def _whole(result: Result) -> Result:
+    if result.comparison.failed:
+        raise result.comparison.failed[0]
     if result.comparison.interrupted:
         raise KeyboardInterrupt
     return result

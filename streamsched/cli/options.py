@@ -12,6 +12,7 @@ import typer
 from streamsched.api import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
+from streamsched.sim.pythonpolicy import is_python
 
 FOLDER = "a folder"
 
@@ -105,7 +106,8 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         help="Policies, comma-separated, each with settings of its own in brackets, "
-        "as in stream:deadline[wait_target=1s]; see `streamsched policies`.",
+        "as in stream:deadline[wait_target=1s]; see `streamsched policies`. "
+        "One in Python is FILE.py:CLASS.",
     ),
 ]
 OwnersOption = Annotated[
@@ -217,3 +219,19 @@ SeedOption = Annotated[
 JobsOption = Annotated[
     int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
 ]
+
+
+def policy_files(policy: str | None) -> list[str]:
+    """The files of policies in Python that --policy names."""
+    specs = [spec.strip() for spec in (policy or "").split(",")]
+    return [spec.rpartition(":")[0] for spec in specs if is_python(spec)]
+
+
+def refuse_python(policy: str | None, where: str) -> None:
+    """Refuse policies in Python, which only the simulator has."""
+    for spec in (policy or "").split(","):
+        if is_python(spec.strip()):
+            raise UsageError(
+                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
+                "(and report) have policies in Python"
+            )

@@ -10,13 +10,13 @@ import typer
 
 from streamsched.api import Result
 from streamsched.base.console import trimmed
-from streamsched.base.errors import printable
+from streamsched.base.errors import printable, said
 from streamsched.base.files import Kind, write_whole
 from streamsched.sim import results
 
 
 def show(result: Result, output: str, to: Path | None, by_process: bool = False) -> None:
-    """Print the results, or write them to the file @to; exit with 130 if they are not whole."""
+    """Print the results, or write them to the file @to; an error if they are not whole."""
     comparison = result.comparison
     if not comparison.runs:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
@@ -37,3 +37,7 @@ def show(result: Result, output: str, to: Path | None, by_process: bool = False)
     if comparison.interrupted:
         print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)
+    for error in comparison.failed[:-1]:
+        print(f"streamsched: {said(error)}", file=sys.stderr)
+    if comparison.failed:
+        raise comparison.failed[-1]

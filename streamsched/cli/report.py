@@ -51,6 +51,7 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
+    policy_files,
 )
 from streamsched.cli.work import say
 from streamsched.sim.compare import Trace
@@ -159,7 +160,7 @@ def report(
     from streamsched.sim.resultfile import load_result
 
     read = [one for one in inputs if one not in WORKLOADS]
-    check_output(to, Kind.PAGE, *read, *files_of(disk), profile)
+    check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
     check_seed(seed)

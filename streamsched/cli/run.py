@@ -28,7 +28,7 @@ from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output
-from streamsched.base.plotfile import check_plot
+from streamsched.base.plotfile import check_plot, save
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import (
     ArrayOption,
@@ -61,6 +61,8 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
+    policy_files,
+    refuse_python,
 )
 from streamsched.cli.output import show
 from streamsched.cli.work import check_apart, note, say
@@ -86,7 +88,8 @@ def run(
         str | None,
         typer.Option(
             "--policy",
-            help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
+            help="Policies, comma-separated; see `streamsched policies`. "
+            "One in Python is FILE.py:CLASS. On the kernel: "
             "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
             "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
             show_default=DEFAULT_POLICIES,
@@ -130,7 +133,7 @@ def run(
     workload = WORKLOADS.get(job)
     if workload is None:
         job = job_of(job)
-    read = [None if workload else job, *files_of(disk), profile]
+    read = [None if workload else job, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)
@@ -148,6 +151,7 @@ def run(
         raise UsageError(f"--weight: not with --on {on.value}")
     options = auto.Options(profile, goal, rule)
     if on is not Host.sim:
+        refuse_python(policy, f"--on {on.value}")
         options.refuse()
         for name, file in (("--requests", requests), ("--plot", plot)):
             if file is not None:
@@ -164,14 +168,16 @@ def run(
         work = job_work(Job(job), storage, setups, weight or [], seed)
         say(work.notes)
         result = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
-    show(result, output, to, by is By.process)
     _plot(result, plot)
+    show(result, output, to, by is By.process)
 
 
 def _plot(result: Result, path: Path | None) -> None:
-    """Draw what came of it, if that was asked for."""
-    if path:
-        result.plot(path)
+    """Draw what was finished, if that was asked for."""
+    if path and result.drawn:
+        from streamsched.report.plot import picture
+
+        save(picture(result.drawn), path)
 
 
 def _check_by(by: By, output: Output) -> None:
@@ -327,7 +333,7 @@ def replay(
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
-    read = [trace, *files_of(disk), profile]
+    read = [trace, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)
@@ -341,5 +347,5 @@ def replay(
     the_trace = Trace(trace, format_, device, skip_bad)
     with trace_work(the_trace, storage, setups, mode is Mode.closed, wrap) as work:
         result = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
-    show(result, output, to)
     _plot(result, plot)
+    show(result, output, to)

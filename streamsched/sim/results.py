@@ -126,7 +126,7 @@ def comparison_dict(
         "version": JSON_VERSION,
         **origin,
         "work": work,
-        "complete": not comparison.interrupted,
+        "complete": not (comparison.interrupted or comparison.failed),
         "setup": None
         if setup is None
         else {
