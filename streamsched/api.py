@@ -59,15 +59,6 @@ __all__ = [
     "register_policy",
     "simulate",
 ]
-    "Disk",
-    "Job",
-    "Result",
-    "StreamschedError",
-    "Trace",
-    "UsageError",
-    "register_policy",
-    "simulate",
-]
 
 # A disk as shared machines have it now, with as many commands in it as it takes.
 DEFAULT_DISK = "exos-x18"
