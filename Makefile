@@ -37,7 +37,7 @@ help:
 	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
-	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
+	@echo "make kernel-table  docs/results/kernel.md, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
