@@ -67,7 +67,8 @@ def reproduce(
         printed = io.StringIO() if to else None
         held = reproduce_auto(nr_jobs(jobs), wide_console(printed))
         if to and printed:
-            write_whole(to, AUTO_DOCUMENT.format(printed.getvalue().strip()), Kind.DOCUMENT)
+            lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
+            write_whole(to, AUTO_DOCUMENT.format("\n".join(lines)), Kind.DOCUMENT)
         elif not held:
             raise typer.Exit(1)
     elif to:

@@ -130,13 +130,17 @@ def test_the_readers_paths_have_three_pages_each() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     index = (ROOT / "docs" / "README.md").read_text()
     for reader in ("I run disks", "I review the kernel part", "I do research"):
-        listed = re.findall(r"- (\w+\.md)$", navigation.partition(f"- {reader}:\n")[2], re.MULTILINE)
+        listed = re.findall(
+            r"- (\w+\.md)$", navigation.partition(f"- {reader}:\n")[2], re.MULTILINE
+        )
         part = index.partition(f"\n## {reader}\n")[2].partition("\n## ")[0]
         assert re.findall(r"^\d\. \[[^]]*\]\((\w+\.md)\): .*", part, re.MULTILINE) == listed[:3]
 
 
 def test_mkdocs_is_pinned() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert any(line.startswith("mkdocs-material==") for line in extras["site"])
 
 
