@@ -24,8 +24,8 @@ AUTO_DOCUMENT = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # auto beside the best fixed policy
 
-Written by `streamsched reproduce auto --to docs/results/auto.md`; do not edit. What the rows are, and
-why some fail: [AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
+Written by `streamsched reproduce auto --to docs/results/auto.md`; do not edit. What the rows are,
+and why some fail: [AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
 
 ```text
 {}

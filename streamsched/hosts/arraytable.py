@@ -205,7 +205,7 @@ def write_into(document: Path, found: Sequence[Cell]) -> None:
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Measure what is named (workloads, levels, schedulers; nothing: all) into docs/results/kernel-arrays.md."""
+    """Measure what is named (workloads, levels, schedulers; nothing: all) into docs/results/."""
     workloads, levels, schedulers = named(
         arguments,
         ("job or program", [*FIO_JOBS, *PROGRAMS]),

@@ -422,7 +422,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/results/kernel.md."""
+    """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/results/."""
     every = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
     workloads, paths, schedulers = named(
         arguments,

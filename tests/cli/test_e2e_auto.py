@@ -7,7 +7,6 @@ import dataclasses
 import importlib.util
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -275,7 +274,7 @@ def test_no_workload_is_left_out() -> None:
 
 @pytest.mark.long
 def test_the_document_has_what_reproduce_auto_prints(tmp_path: Path) -> None:
-    """Virtual time: the same each time. A change that is meant writes it anew (its head says how)."""
+    """Virtual time: the same each time. A change that is meant writes it anew."""
     done = subprocess.run(
         [str(COMMAND), "reproduce", AUTO],
         capture_output=True,
