@@ -61,6 +61,7 @@ def _job_dict(comparison: Comparison, run: Run, number: int, bins: bool) -> dict
 
 def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, Any]:
     """One entry of runs[]; @bins: with histograms."""
+    waits = {name: round(ns / 1e9, 9) for name, ns in run.reason_waits.items()}
     return {
         "policy": run.setup.policy,
         "throughput_mb_s": round(run.mb_s, 6),
@@ -80,7 +81,7 @@ def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, 
         "hits": run.counters["hits"],
         "timeouts": run.counters["timeouts"],
         "counters": run.counters,
-        **({"reasons": run.reasons} if run.reasons else {}),
+        **({"reasons": run.reasons, "reason_waits_s": waits} if run.reasons else {}),
         **({"array_counters": run.array_counters} if run.setup.array else {}),
         **({"choices": [dataclasses.asdict(one) for one in run.choices]} if run.choices else {}),
         "skipped_records": run.skipped,
@@ -115,7 +116,7 @@ def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> di
         "format": "streamsched-results",
         "version": JSON_VERSION,
         "work": work,
-        "complete": not comparison.interrupted,
+        "complete": not (comparison.interrupted or comparison.failed),
         "setup": None
         if setup is None
         else {
@@ -151,7 +152,14 @@ def as_csv(comparison: Comparison) -> str:
     for run in comparison.runs:
         row: dict[str, Any] = {}
         for key, value in run_dict(comparison, run).items():
-            if key in ("jobs", "counters", "reasons", "array_counters", "choices"):
+            if key in (
+                "jobs",
+                "counters",
+                "reasons",
+                "reason_waits_s",
+                "array_counters",
+                "choices",
+            ):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
