@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Refuse commit subjects of more than 72 characters.
 
-Only commits after the one that added this file count. Exit code 77 where there is no
-history to look at.
+Only commits that were made upon the one that added this file count. Exit code 77 where
+there is no history to look at.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def main() -> int:
     if not added or git("rev-parse", "--is-shallow-repository").strip() != "false":
         print("there is no git history")
         return 77
-    log = git("log", "--no-merges", "--format=%h %s", f"{added[-1]}^..HEAD")
+    upon = ("--no-merges", "--ancestry-path", f"{added[-1]}..HEAD")
+    log = git("log", "--format=%h %s", *upon)
     long = [line for line in log.splitlines() if len(line.split(" ", 1)[1]) > COLUMNS]
     for line in long:
         commit, subject = line.split(" ", 1)
