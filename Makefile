@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
+	@echo "make site     the documents as web pages, in build/site/, with search and without the network (10 s)"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
 	@echo "make blktests BLKTESTS=DIR  the kernel's block layer tests under mq-deadline and stream, on a stock kernel (hours)"
@@ -36,7 +37,7 @@ help:
 	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
-	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
+	@echo "make kernel-table  docs/results/kernel.md, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
@@ -84,6 +85,11 @@ format: $(STAMP)-dev
 
 bench: $(STAMP)-package
 	@$(BIN)/python bench/bench.py
+
+site: $(STAMP)-tools
+	@tools/setup.sh site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
 
 kernel-table: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.hosts.kerneltable
@@ -141,6 +147,7 @@ $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh parquet
 	@tools/setup.sh report
 	@tools/setup.sh top
+	@tools/setup.sh site
 	@tools/setup.sh fuzz
 	@touch $@
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -19,6 +20,17 @@ from streamsched.sim.policies import AUTO
 
 # Figures 3 and 5 by real programs.
 PROGRAMS = "programs"
+AUTO_DOCUMENT = """\
+<!-- SPDX-License-Identifier: GPL-2.0-only -->
+# auto beside the best fixed policy
+
+Written by `streamsched reproduce auto --to docs/results/auto.md`; do not edit. What the rows are,
+and why some fail: [AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
+
+```text
+{}
+```
+"""
 
 
 def reproduce(
@@ -40,8 +52,8 @@ def reproduce(
         raise UsageError("auto: is no figure of a paper; name it by itself")
     if figures and PROGRAMS in figures and len(figures) > 1:
         raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
-    if to and figures and {AUTO, PROGRAMS} & set(figures):
-        raise UsageError(f"--to {to}: only figures of the papers in the simulator are written")
+    if to and figures and PROGRAMS in figures:
+        raise UsageError(f"--to {to}: only what the simulator reproduces is written")
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
 
@@ -50,7 +62,14 @@ def reproduce(
     elif figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
 
-        if not reproduce_auto(nr_jobs(jobs), trimmed()):
+        if to:
+            check_output(to, Kind.DOCUMENT)
+        printed = io.StringIO() if to else None
+        held = reproduce_auto(nr_jobs(jobs), trimmed(printed))
+        if to and printed:
+            lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
+            write_whole(to, AUTO_DOCUMENT.format("\n".join(lines)), Kind.DOCUMENT)
+        elif not held:
             raise typer.Exit(1)
     elif to:
         papers.chosen(figures or ["all"])
