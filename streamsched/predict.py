@@ -121,8 +121,19 @@ def observed(bios: Sequence[Bio], those: Sequence[Sender]) -> Outcome:
     return Outcome(moved / seconds, len(bios) / seconds, seeks / seconds, p99_ms, rates)
 
 
-def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
-    """@those on the model of @disk under a policy, for @length_ns."""
+def replay(
+    those: Sequence[Sender],
+    disk: Disk,
+    policy: str,
+    depth: int,
+    length_ns: int,
+    most: int = 200_000,
+) -> tuple[list[tuple[int, ...]], int]:
+    """Rows of what @disk served, and its seeks; @most: requests of each sender.
+
+    In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender,
+    disk, direction.
+    """
     setup = Setup(
         disk,
         policy,
@@ -137,20 +148,23 @@ def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns
     run = run_trace(
         setup,
         "blkparse",
-        ((text, 0.0) for text in endless(those, disk.capacity_sectors, length_ns)),
+        ((text, 0.0) for text in endless(those, disk.capacity_sectors, length_ns, most)),
         requests=lambda part: rows.extend(_ROW.iter_unpack(part)),
     )
     if not rows:
         raise StreamschedError("the recording has too little in it to be played")
-    # In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender.
+    return rows, run.counters["seeks"]
+
+
+def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
+    """@those on the model of @disk under a policy, for @length_ns."""
+    rows, seeks = replay(those, disk, policy, depth, length_ns)
     seconds = max(row[3] for row in rows) / NS
     rates: dict[int, float] = {}
     for row in rows:
         rates[row[8]] = rates.get(row[8], 0.0) + row[7] * 512 / 1e6 / seconds
     p99_ms = _p99_ms(row[3] - row[0] for row in rows)
-    return Outcome(
-        sum(rates.values()), len(rows) / seconds, run.counters["seeks"] / seconds, p99_ms, rates
-    )
+    return Outcome(sum(rates.values()), len(rows) / seconds, seeks / seconds, p99_ms, rates)
 
 
 def _range(value: float, halves: Sequence[float], error: float, least: float) -> Range:

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A description of a disk whose model is not known, from what a trace says of it.
+
+Each shipped mechanical disk, scaled to the disk's capacity, serves the trace's senders under the
+scheduler that was there. The same figures are taken of the trace and of the replay, so what the
+queue does to them is in both. Two factors bring a replay nearer: that of the transfer rate and
+that of the seek times. The disk whose adjusted replay is nearest is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+from streamsched.blocktrace import Bio
+from streamsched.diskfile import Disk
+from streamsched.predict import POLICIES, replay
+from streamsched.workmodel import NS, Sender
+
+# Fewer requests that jump, or go on, say nothing of a factor.
+LEAST = 20
+LENGTH_NS = 4 * NS
+# How often the factors are corrected, and what they are kept within.
+ROUNDS = 3
+BOUNDS = (0.25, 4.0)
+# Of each sender, in a replay.
+MOST = 8000
+# How much less a disk of another capacity is believed, by the logarithm of the ratio.
+UNLIKE = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Served:
+    """A request as the disk served it."""
+
+    sector: int
+    sectors: int
+    write: bool
+    arrival_ns: int
+    complete_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Signs:
+    """What served requests say of the disk. None: too few of that kind."""
+
+    mb_s: float
+    going_on: float | None  # ns per sector of requests that begin where the one before ended
+    jumps: tuple[float, ...] | None  # ns: mean and quartiles of requests that begin elsewhere
+    responses: tuple[float, ...]  # ns, quartiles
+
+    def distance(self, other: Signs) -> float:
+        """How far apart: the mean of the factors between their figures, as logarithms."""
+        pairs = [(self.mb_s, other.mb_s), *zip(self.responses, other.responses, strict=True)]
+        if self.going_on and other.going_on:
+            pairs.append((self.going_on, other.going_on))
+        if self.jumps and other.jumps:
+            pairs += zip(self.jumps, other.jumps, strict=True)
+        return statistics.fmean(abs(math.log(max(a, 1) / max(b, 1))) for a, b in pairs)
+
+
+def joined(bios: Sequence[Bio]) -> list[Served]:
+    """Requests as the disk had them: what was done at one moment and is adjacent was one."""
+    found: list[Served] = []
+    for bio in sorted(bios, key=lambda bio: (bio.complete_ns, bio.sector)):
+        last = found[-1] if found else None
+        if (
+            last
+            and (last.complete_ns, last.write) == (bio.complete_ns, bio.write)
+            and last.sector + last.sectors == bio.sector
+        ):
+            found[-1] = dataclasses.replace(
+                last,
+                sectors=last.sectors + bio.sectors,
+                arrival_ns=min(last.arrival_ns, bio.arrival_ns),
+            )
+        else:
+            found.append(
+                Served(bio.sector, bio.sectors, bio.write, bio.arrival_ns, bio.complete_ns)
+            )
+    return found
+
+
+def signs(served: Sequence[Served]) -> Signs:
+    """Of requests in order of completion; at least two."""
+    seconds = (served[-1].complete_ns - min(one.arrival_ns for one in served)) / NS
+    going_ns = going_sectors = going = 0
+    jumps = []
+    for before, one in itertools.pairwise(served):
+        took = one.complete_ns - max(one.arrival_ns, before.complete_ns)
+        if one.write:
+            continue
+        if one.sector == before.sector + before.sectors:
+            going_ns, going_sectors, going = going_ns + took, going_sectors + one.sectors, going + 1
+        elif took:
+            jumps.append(took)
+    responses = [one.complete_ns - one.arrival_ns for one in served]
+    return Signs(
+        sum(one.sectors for one in served) * 512 / 1e6 / seconds,
+        going_ns / going_sectors if going >= LEAST else None,
+        (statistics.fmean(jumps), *statistics.quantiles(jumps)) if len(jumps) >= LEAST else None,
+        tuple(statistics.quantiles(responses)),
+    )
+
+
+def scaled(disk: Disk, capacity: int, rate: float = 1.0, seeks: float = 1.0) -> Disk:
+    """@disk with another capacity, and so many times its transfer rate and seek times.
+
+    The track-to-track seek stays, for the skews are made for it.
+    """
+    capacity += -capacity % 16 if disk.actuators > 1 else 0
+    tracks = [max(8, min(65535, round(rate * n))) for n in disk.zone_sectors_per_track]
+    wanted = capacity // disk.actuators + disk.media_sectors
+    zones = list(zip(disk.zone_cylinders, tracks, strict=True))
+    have = sum(cylinders * disk.surfaces * track for cylinders, track in zones)
+    stretch = wanted / have
+    made, at, sectors = [], 0, 0
+    for end, track in zip(itertools.accumulate(disk.zone_cylinders), tracks, strict=True):
+        cylinders = min(
+            math.ceil(end * stretch) - at, -(-(wanted - sectors) // (disk.surfaces * track))
+        )
+        if cylinders > 0:
+            made.append((cylinders, track))
+            at, sectors = at + cylinders, sectors + cylinders * disk.surfaces * track
+    if sectors < wanted:
+        cylinders, track = made[-1]
+        made[-1] = (cylinders - (sectors - wanted) // (disk.surfaces * track), track)
+    distances = [1]
+    for distance in disk.seek_cylinders[1:]:
+        distances.append(max(distances[-1] + 1, round(distance * stretch)))
+    distances[-1] = max(distances[-1], sum(cylinders for cylinders, _ in made))
+    first = disk.seek_ns[0]
+    return dataclasses.replace(
+        disk,
+        capacity_sectors=capacity,
+        nr_zones=len(made),
+        zone_cylinders=tuple(cylinders for cylinders, _ in made),
+        zone_sectors_per_track=tuple(track for _, track in made),
+        seek_cylinders=tuple(distances),
+        seek_ns=tuple(first + max(0, round(seeks * (ns - first))) for ns in disk.seek_ns),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """A description, and where it came from."""
+
+    disk: Disk
+    base: str
+    rate: float
+    seeks: float
+    distance: float  # of its replay from the trace, and of the disk from its base
+
+
+def _within(factor: float) -> float:
+    return max(BOUNDS[0], min(BOUNDS[1], factor))
+
+
+def _next(tried: Sequence[tuple[float, float]], wanted: float, turn: float) -> float:
+    """Seek times with which a jump takes @wanted ns; @tried: factors, and what jumps took."""
+    seeks, took = tried[-1]
+    if len(tried) > 1:
+        before, then = tried[-2]
+        slope = (took - then) / (seeks - before) if seeks != before else 0.0
+    else:
+        # A part of each jump is rotation, which stays.
+        slope = max(took - turn, took / 4) / seeks
+    if slope <= 0:
+        return _within(seeks * wanted / took)
+    return _within(seeks + (wanted - took) / slope)
+
+
+def adjusted(
+    base: Disk,
+    those: Sequence[Sender],
+    seen: Signs,
+    capacity: int,
+    scheduler: str,
+    depth: int,
+    rounds: int = ROUNDS,
+) -> Learned:
+    """@base with the factors that bring its replay nearest to what was seen."""
+    rate = seeks = 1.0
+    far = UNLIKE * abs(math.log(capacity / base.capacity_sectors))
+    tried: list[tuple[float, float]] = []
+    best: Learned | None = None
+    for _ in range(rounds + 1):
+        disk = scaled(base, capacity, rate, seeks)
+        policy = POLICIES[scheduler][0]
+        rows, _ = replay(those, disk, policy, min(depth, disk.queue_depth), LENGTH_NS, MOST)
+        made = signs(
+            sorted(
+                (Served(row[5], row[7], bool(row[10]), row[0], row[3]) for row in rows),
+                key=lambda one: one.complete_ns,
+            )
+        )
+        found = Learned(disk, base.name, rate, seeks, made.distance(seen) + far)
+        if best is None or found.distance < best.distance:
+            best = found
+        if seen.going_on and made.going_on:
+            rate = _within(rate * made.going_on / seen.going_on)
+        if seen.jumps and made.jumps:
+            tried.append((seeks, made.jumps[0]))
+            seeks = _next(tried, seen.jumps[0], disk.rotation_ns / 2)
+    assert best
+    return best
+
+
+def learned(
+    bios: Sequence[Bio],
+    those: Sequence[Sender],
+    bases: Sequence[Disk],
+    capacity: int,
+    scheduler: str,
+    depth: int,
+    rounds: int = ROUNDS,
+) -> Learned:
+    """The one of @bases that is nearest when it is adjusted."""
+    seen = signs(joined(bios))
+    return min(
+        (adjusted(base, those, seen, capacity, scheduler, depth, rounds) for base in bases),
+        key=lambda one: one.distance,
+    )
