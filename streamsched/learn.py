@@ -22,14 +22,21 @@ from streamsched.workmodel import NS, Sender
 
 # Fewer requests that jump, or go on, say nothing of a factor.
 LEAST = 20
-LENGTH_NS = 4 * NS
+# By how many standard errors larger requests must take longer.
+CERTAIN = 4
+# What larger requests take longer by less, as part of it, may come from where they are.
+MUCH = 0.5
+LENGTH_NS = 3 * NS
 # How often the factors are corrected, and what they are kept within.
 ROUNDS = 3
 BOUNDS = (0.25, 4.0)
 # Of each sender, in a replay.
-MOST = 8000
-# How much less a disk of another capacity is believed, by the logarithm of the ratio.
-UNLIKE = 0.05
+MOST = 4000
+# How much less a disk of another capacity is believed, by the logarithm of the ratio. If nothing
+# goes on in the trace, the capacity alone tells the transfer rate.
+UNLIKE, UNLIKE_RATE = 0.05, 0.2
+# Disks that differ by more in capacity are not looked at.
+LIKE = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,16 +57,18 @@ class Signs:
     mb_s: float
     going_on: float | None  # ns per sector of requests that begin where the one before ended
     jumps: tuple[float, ...] | None  # ns: mean and quartiles of requests that begin elsewhere
+    growth: float | None  # ns per sector by which larger ones that begin elsewhere take longer
     responses: tuple[float, ...]  # ns, quartiles
 
     def distance(self, other: Signs) -> float:
-        """How far apart: the mean of the factors between their figures, as logarithms."""
-        pairs = [(self.mb_s, other.mb_s), *zip(self.responses, other.responses, strict=True)]
+        """How far apart, in logarithms: throughput, and the mean of the other figures."""
+        pairs = list(zip(self.responses, other.responses, strict=True))
         if self.going_on and other.going_on:
             pairs.append((self.going_on, other.going_on))
         if self.jumps and other.jumps:
             pairs += zip(self.jumps, other.jumps, strict=True)
-        return statistics.fmean(abs(math.log(max(a, 1) / max(b, 1))) for a, b in pairs)
+        rest = statistics.fmean(abs(math.log(max(a, 1) / max(b, 1))) for a, b in pairs)
+        return abs(math.log(self.mb_s / other.mb_s)) + rest
 
 
 def joined(bios: Sequence[Bio]) -> list[Served]:
@@ -84,24 +93,41 @@ def joined(bios: Sequence[Bio]) -> list[Served]:
     return found
 
 
+def _growth(jumps: Sequence[tuple[int, int]]) -> float | None:
+    """ns per sector between the smaller and the larger ones; None: it may be chance, or the place.
+
+    @jumps: sectors, and ns that they took.
+    """
+    middle = statistics.fmean(sectors for sectors, _ in jumps)
+    halves = [[j for j in jumps if (j[0] > middle) == large] for large in (False, True)]
+    if min(map(len, halves)) < LEAST:
+        return None
+    small, large = ([statistics.fmean(column) for column in zip(*half)] for half in halves)
+    chance = math.sqrt(sum(statistics.variance(j[1] for j in half) / len(half) for half in halves))
+    longer = large[1] - small[1]
+    return longer / (large[0] - small[0]) if longer > max(CERTAIN * chance, MUCH * small[1]) else None
+
+
 def signs(served: Sequence[Served]) -> Signs:
     """Of requests in order of completion; at least two."""
     seconds = (served[-1].complete_ns - min(one.arrival_ns for one in served)) / NS
     going_ns = going_sectors = going = 0
-    jumps = []
+    jumps: list[tuple[int, int]] = []
     for before, one in itertools.pairwise(served):
-        took = one.complete_ns - max(one.arrival_ns, before.complete_ns)
+        lasted = one.complete_ns - max(one.arrival_ns, before.complete_ns)
         if one.write:
             continue
         if one.sector == before.sector + before.sectors:
-            going_ns, going_sectors, going = going_ns + took, going_sectors + one.sectors, going + 1
-        elif took:
-            jumps.append(took)
+            going_ns, going_sectors, going = going_ns + lasted, going_sectors + one.sectors, going + 1
+        elif lasted:
+            jumps.append((one.sectors, lasted))
+    took = [ns for _, ns in jumps]
     responses = [one.complete_ns - one.arrival_ns for one in served]
     return Signs(
         sum(one.sectors for one in served) * 512 / 1e6 / seconds,
         going_ns / going_sectors if going >= LEAST else None,
-        (statistics.fmean(jumps), *statistics.quantiles(jumps)) if len(jumps) >= LEAST else None,
+        (statistics.fmean(took), *statistics.quantiles(took)) if len(took) >= LEAST else None,
+        _growth(jumps) if len(jumps) >= LEAST else None,
         tuple(statistics.quantiles(responses)),
     )
 
@@ -184,7 +210,8 @@ def adjusted(
 ) -> Learned:
     """@base with the factors that bring its replay nearest to what was seen."""
     rate = seeks = 1.0
-    far = UNLIKE * abs(math.log(capacity / base.capacity_sectors))
+    unlike = UNLIKE if seen.going_on or seen.growth else UNLIKE_RATE
+    far = unlike * abs(math.log(capacity / base.capacity_sectors))
     tried: list[tuple[float, float]] = []
     best: Learned | None = None
     for _ in range(rounds + 1):
@@ -202,6 +229,8 @@ def adjusted(
             best = found
         if seen.going_on and made.going_on:
             rate = _within(rate * made.going_on / seen.going_on)
+        elif seen.growth and made.growth:
+            rate = _within(rate * made.growth / seen.growth)
         if seen.jumps and made.jumps:
             tried.append((seeks, made.jumps[0]))
             seeks = _next(tried, seen.jumps[0], disk.rotation_ns / 2)
@@ -220,7 +249,10 @@ def learned(
 ) -> Learned:
     """The one of @bases that is nearest when it is adjusted."""
     seen = signs(joined(bios))
+    like = [
+        base for base in bases if 1 / LIKE <= base.capacity_sectors / capacity <= LIKE
+    ]
     return min(
-        (adjusted(base, those, seen, capacity, scheduler, depth, rounds) for base in bases),
+        (adjusted(base, those, seen, capacity, scheduler, depth, rounds) for base in like),
         key=lambda one: one.distance,
     )
