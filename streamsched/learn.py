@@ -12,16 +12,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 
 from streamsched.blocktrace import Bio
 from streamsched.diskfile import Disk
 from streamsched.predict import POLICIES, replay
-from streamsched.workmodel import NS, Sender
+from streamsched.workmodel import NS, Sender, senders
 
 # Fewer requests that jump, or go on, say nothing of a factor.
 LEAST = 20
+# Too short to learn from.
+LEAST_SERVED = 200
+# How much wider the range is than with the disk's own description: bench/advise_learning.py.
+WIDER = 0.25
 # By how many standard errors larger requests must take longer.
 CERTAIN = 4
 # What larger requests take longer by less, as part of it, may come from where they are.
@@ -37,17 +42,8 @@ MOST = 4000
 UNLIKE, UNLIKE_RATE = 0.05, 0.2
 # Disks that differ by more in capacity are not looked at.
 LIKE = 24
-
-
-@dataclasses.dataclass(frozen=True)
-class Served:
-    """A request as the disk served it."""
-
-    sector: int
-    sectors: int
-    write: bool
-    arrival_ns: int
-    complete_ns: int
+# Of a zone, in the model.
+MOST_CYLINDERS = 900_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +67,9 @@ class Signs:
         return abs(math.log(self.mb_s / other.mb_s)) + rest
 
 
-def joined(bios: Sequence[Bio]) -> list[Served]:
+def joined(bios: Sequence[Bio]) -> list[Bio]:
     """Requests as the disk had them: what was done at one moment and is adjacent was one."""
-    found: list[Served] = []
+    found: list[Bio] = []
     for bio in sorted(bios, key=lambda bio: (bio.complete_ns, bio.sector)):
         last = found[-1] if found else None
         if (
@@ -87,9 +83,7 @@ def joined(bios: Sequence[Bio]) -> list[Served]:
                 arrival_ns=min(last.arrival_ns, bio.arrival_ns),
             )
         else:
-            found.append(
-                Served(bio.sector, bio.sectors, bio.write, bio.arrival_ns, bio.complete_ns)
-            )
+            found.append(bio)
     return found
 
 
@@ -105,10 +99,12 @@ def _growth(jumps: Sequence[tuple[int, int]]) -> float | None:
     small, large = ([statistics.fmean(column) for column in zip(*half)] for half in halves)
     chance = math.sqrt(sum(statistics.variance(j[1] for j in half) / len(half) for half in halves))
     longer = large[1] - small[1]
-    return longer / (large[0] - small[0]) if longer > max(CERTAIN * chance, MUCH * small[1]) else None
+    return (
+        longer / (large[0] - small[0]) if longer > max(CERTAIN * chance, MUCH * small[1]) else None
+    )
 
 
-def signs(served: Sequence[Served]) -> Signs:
+def signs(served: Sequence[Bio]) -> Signs:
     """Of requests in order of completion; at least two."""
     seconds = (served[-1].complete_ns - min(one.arrival_ns for one in served)) / NS
     going_ns = going_sectors = going = 0
@@ -118,7 +114,11 @@ def signs(served: Sequence[Served]) -> Signs:
         if one.write:
             continue
         if one.sector == before.sector + before.sectors:
-            going_ns, going_sectors, going = going_ns + lasted, going_sectors + one.sectors, going + 1
+            going_ns, going_sectors, going = (
+                going_ns + lasted,
+                going_sectors + one.sectors,
+                going + 1,
+            )
         elif lasted:
             jumps.append((one.sectors, lasted))
     took = [ns for _, ns in jumps]
@@ -140,20 +140,22 @@ def scaled(disk: Disk, capacity: int, rate: float = 1.0, seeks: float = 1.0) -> 
     capacity += -capacity % 16 if disk.actuators > 1 else 0
     tracks = [max(8, min(65535, round(rate * n))) for n in disk.zone_sectors_per_track]
     wanted = capacity // disk.actuators + disk.media_sectors
-    zones = list(zip(disk.zone_cylinders, tracks, strict=True))
-    have = sum(cylinders * disk.surfaces * track for cylinders, track in zones)
-    stretch = wanted / have
+    have = sum(map(operator.mul, disk.zone_cylinders, tracks))
+    # More surfaces, where the model takes no more cylinders.
+    least = wanted / have * max(disk.zone_cylinders) / MOST_CYLINDERS
+    surfaces = max(disk.surfaces, math.ceil(least))
+    stretch = wanted / have / surfaces
     made, at, sectors = [], 0, 0
     for end, track in zip(itertools.accumulate(disk.zone_cylinders), tracks, strict=True):
         cylinders = min(
-            math.ceil(end * stretch) - at, -(-(wanted - sectors) // (disk.surfaces * track))
+            math.ceil(end * stretch) - at, -(-(wanted - sectors) // (surfaces * track))
         )
         if cylinders > 0:
             made.append((cylinders, track))
-            at, sectors = at + cylinders, sectors + cylinders * disk.surfaces * track
+            at, sectors = at + cylinders, sectors + cylinders * surfaces * track
     if sectors < wanted:
         cylinders, track = made[-1]
-        made[-1] = (cylinders - (sectors - wanted) // (disk.surfaces * track), track)
+        made[-1] = (cylinders - (sectors - wanted) // (surfaces * track), track)
     distances = [1]
     for distance in disk.seek_cylinders[1:]:
         distances.append(max(distances[-1] + 1, round(distance * stretch)))
@@ -162,6 +164,7 @@ def scaled(disk: Disk, capacity: int, rate: float = 1.0, seeks: float = 1.0) -> 
     return dataclasses.replace(
         disk,
         capacity_sectors=capacity,
+        surfaces=surfaces,
         nr_zones=len(made),
         zone_cylinders=tuple(cylinders for cylinders, _ in made),
         zone_sectors_per_track=tuple(track for _, track in made),
@@ -174,8 +177,7 @@ def scaled(disk: Disk, capacity: int, rate: float = 1.0, seeks: float = 1.0) -> 
 class Learned:
     """A description, and where it came from."""
 
-    disk: Disk
-    base: str
+    disk: Disk  # with the name of the one that it was made of
     rate: float
     seeks: float
     distance: float  # of its replay from the trace, and of the disk from its base
@@ -206,7 +208,6 @@ def adjusted(
     capacity: int,
     scheduler: str,
     depth: int,
-    rounds: int = ROUNDS,
 ) -> Learned:
     """@base with the factors that bring its replay nearest to what was seen."""
     rate = seeks = 1.0
@@ -214,17 +215,13 @@ def adjusted(
     far = unlike * abs(math.log(capacity / base.capacity_sectors))
     tried: list[tuple[float, float]] = []
     best: Learned | None = None
-    for _ in range(rounds + 1):
+    for _ in range(ROUNDS + 1):
         disk = scaled(base, capacity, rate, seeks)
         policy = POLICIES[scheduler][0]
         rows, _ = replay(those, disk, policy, min(depth, disk.queue_depth), LENGTH_NS, MOST)
-        made = signs(
-            sorted(
-                (Served(row[5], row[7], bool(row[10]), row[0], row[3]) for row in rows),
-                key=lambda one: one.complete_ns,
-            )
-        )
-        found = Learned(disk, base.name, rate, seeks, made.distance(seen) + far)
+        served = [Bio(row[5], row[7], bool(row[10]), True, 0, "", row[0], row[3]) for row in rows]
+        made = signs(sorted(served, key=lambda one: one.complete_ns))
+        found = Learned(disk, rate, seeks, made.distance(seen) + far)
         if best is None or found.distance < best.distance:
             best = found
         if seen.going_on and made.going_on:
@@ -240,19 +237,37 @@ def adjusted(
 
 def learned(
     bios: Sequence[Bio],
-    those: Sequence[Sender],
-    bases: Sequence[Disk],
     capacity: int,
     scheduler: str,
     depth: int,
-    rounds: int = ROUNDS,
-) -> Learned:
-    """The one of @bases that is nearest when it is adjusted."""
-    seen = signs(joined(bios))
-    like = [
-        base for base in bases if 1 / LIKE <= base.capacity_sectors / capacity <= LIKE
-    ]
+    bases: Sequence[Disk],
+    *,
+    whole: bool = True,
+) -> Learned | None:
+    """The one of @bases that is nearest when it is adjusted; None: @bios say too little.
+
+    @whole: @capacity is the disk's. Otherwise it is only how far its requests go, and no base is
+    made smaller.
+    """
+    served = joined(bios)
+    like = [base for base in bases if 1 / LIKE <= base.capacity_sectors / capacity <= LIKE]
+    if len(served) < LEAST_SERVED or not like:
+        return None
+    seen = signs(served)
+    if not seen.going_on and not seen.jumps:
+        return None
+    those = senders(bios)
     return min(
-        (adjusted(base, those, seen, capacity, scheduler, depth, rounds) for base in like),
+        (
+            adjusted(
+                base,
+                those,
+                seen,
+                capacity if whole else max(capacity, base.capacity_sectors),
+                scheduler,
+                depth,
+            )
+            for base in like
+        ),
         key=lambda one: one.distance,
     )

@@ -181,10 +181,12 @@ def forecast(
     depth: int,
     others: Sequence[str] = FORETOLD,
     length_ns: int = MODEL_NS,
+    wider: float = 0.0,
 ) -> Forecast:
     """What @others than @scheduler, under which @bios were recorded, would make of such work.
 
-    @bios in order of arrival, @depth: commands in the disk at once.
+    @bios in order of arrival, @depth: commands in the disk at once; @wider: of the ranges, for a
+    description that is not the disk's own.
     """
     if len(bios) < 2:
         raise StreamschedError(
@@ -213,6 +215,7 @@ def forecast(
         if len(one.bios) >= len(bios) / 1000
     }
     error, p99_error = model.mb_s / seen.mb_s - 1, model.p99_ms / seen.p99_ms - 1
+    least = [one + wider for one in LEAST_RANGE]
     found = []
     for other in others:
         if other == scheduler:
@@ -224,8 +227,8 @@ def forecast(
             Prediction(
                 other,
                 whole,
-                _range(whole.mb_s, [part.mb_s for part in parts], error, LEAST_RANGE[0]),
-                _range(whole.p99_ms, [part.p99_ms for part in parts], p99_error, LEAST_RANGE[1]),
+                _range(whole.mb_s, [part.mb_s for part in parts], error, least[0]),
+                _range(whole.p99_ms, [part.p99_ms for part in parts], p99_error, least[1]),
                 whole.least_share(alone),
             )
         )
