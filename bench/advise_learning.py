@@ -44,8 +44,10 @@ def job_of(kind: str, seed: int, capacity: int) -> str:
     for index, place in enumerate(dice.sample(range(12), dice.choice((2, 2, 3, 4, 6)))):
         one = kind
         if kind == "mixed":
-            one = ("sequential", "random")[index] if index < 2 else dice.choice(
-                ("sequential", "random", "write", "think")
+            one = (
+                ("sequential", "random")[index]
+                if index < 2
+                else dice.choice(("sequential", "random", "write", "think"))
             )
         lines += [f"[p{index}]", f"offset={place * slot}m"]
         if one in ("sequential", "think"):
@@ -67,7 +69,10 @@ def recorded(kind: str, seed: int, disk: Disk, scheduler: str, depth: int) -> li
     work = parse_jobs(job_of(kind, seed, capacity), "job", capacity_bytes=capacity)
     rows: list[tuple[int, ...]] = []
     setup = Setup(
-        disk, POLICIES[scheduler][0], queue_depth=depth, max_request_sectors=LARGEST,
+        disk,
+        POLICIES[scheduler][0],
+        queue_depth=depth,
+        max_request_sectors=LARGEST,
         cache_bytes=256 << 20,
     )
     run_jobs(setup, list(work), requests=lambda part: rows.extend(ROW.iter_unpack(part)))
@@ -103,16 +108,25 @@ def rows_of(task: tuple[str, str, int, int]) -> list[tuple[object, ...]]:
             if larger
             else max(bases, key=lambda d: d.capacity_sectors)
         )
-        single = min(
-            (d for d in larger or bases if d.actuators == 1),
-            key=lambda d: abs(d.capacity_sectors - capacity),
-        ) if any(d.actuators == 1 for d in larger or bases) else today
+        single = (
+            min(
+                (d for d in larger or bases if d.actuators == 1),
+                key=lambda d: abs(d.capacity_sectors - capacity),
+            )
+            if any(d.actuators == 1 for d in larger or bases)
+            else today
+        )
         began = time.monotonic()
         found = learn.learned(bios, those, bases, capacity, before, depth, rounds)
         took = time.monotonic() - began
         came = observed(lives[after], senders(lives[after])).mb_s
         was = observed(bios, those).mb_s
-        for rule, one in (("today", today), ("one arm", single), ("learned", found.disk), ("true", disk)):
+        for rule, one in (
+            ("today", today),
+            ("one arm", single),
+            ("learned", found.disk),
+            ("true", disk),
+        ):
             at = min(depth, one.queue_depth)
             said = play(those, one, POLICIES[after][0], at, MODEL_NS).mb_s
             model = play(those, one, POLICIES[before][0], at, MODEL_NS).mb_s
@@ -120,7 +134,18 @@ def rows_of(task: tuple[str, str, int, int]) -> list[tuple[object, ...]]:
             if rule == "learned":
                 what += f" rate {found.rate:.2f} seeks {found.seeks:.2f} off {found.distance:.2f} {took:.0f}s"
             rows.append(
-                (name, kind, seed, before, after, rule, said / came - 1, what, model / was - 1, came)
+                (
+                    name,
+                    kind,
+                    seed,
+                    before,
+                    after,
+                    rule,
+                    said / came - 1,
+                    what,
+                    model / was - 1,
+                    came,
+                )
             )
     return rows
 
@@ -153,15 +178,24 @@ def main(arguments: Sequence[str]) -> int:
         for part in pool.map(rows_of, tasks):
             rows += part
             for row in part:
-                print(*row[:6], f"{100 * row[6]:+.0f} % now {100 * row[8]:+.0f} % of {row[9]:.1f}", row[7], flush=True)
-    for title, of in (("all", lambda r: True),
+                print(
+                    *row[:6],
+                    f"{100 * row[6]:+.0f} % now {100 * row[8]:+.0f} % of {row[9]:.1f}",
+                    row[7],
+                    flush=True,
+                )
+    for title, of in (
+        ("all", lambda r: True),
         *((f"to {a}", lambda r, a=a: r[4] == a) for a in ("stream", "mq-deadline")),
         *((k, lambda r, k=k: r[1] == k) for k in KINDS_OF_WORK),
-        *((d, lambda r, d=d: r[0] == d) for d in disks)):
+        *((d, lambda r, d=d: r[0] == d) for d in disks),
+    ):
         cells = []
         for rule in ("today", "one arm", "learned", "true"):
             errors = [row[6] for row in rows if row[5] == rule and of(row)]
-            cells.append(f"{rule} {100 * statistics.median(map(abs, errors)):.1f} {100 * within(errors, 0.9):.0f}")
+            cells.append(
+                f"{rule} {100 * statistics.median(map(abs, errors)):.1f} {100 * within(errors, 0.9):.0f}"
+            )
         print(f"{title}: {'; '.join(cells)} ({len(errors)})")
     for rule in ("today", "one arm", "learned", "true"):
         refused = [row for row in rows if row[5] == rule and abs(row[8]) > advise.WRONG_MODEL]
@@ -169,8 +203,10 @@ def main(arguments: Sequence[str]) -> int:
         kept = [row for row in rows if row[5] == rule and row not in refused]
         held = sum(abs(1 - 1 / (1 + row[6])) <= wide + abs(row[8]) for row in kept)
         errors = [row[6] for row in kept]
-        print(f"{rule}: refused {len(refused)} of {len(refused) + len(kept)}; of the others held {held}, "
-            f"errors {100 * statistics.median(map(abs, errors)):.1f} {100 * within(errors, 0.9):.0f}")
+        print(
+            f"{rule}: refused {len(refused)} of {len(refused) + len(kept)}; of the others held {held}, "
+            f"errors {100 * statistics.median(map(abs, errors)):.1f} {100 * within(errors, 0.9):.0f}"
+        )
     return 0
 
 

@@ -147,9 +147,7 @@ def scaled(disk: Disk, capacity: int, rate: float = 1.0, seeks: float = 1.0) -> 
     stretch = wanted / have / surfaces
     made, at, sectors = [], 0, 0
     for end, track in zip(itertools.accumulate(disk.zone_cylinders), tracks, strict=True):
-        cylinders = min(
-            math.ceil(end * stretch) - at, -(-(wanted - sectors) // (surfaces * track))
-        )
+        cylinders = min(math.ceil(end * stretch) - at, -(-(wanted - sectors) // (surfaces * track)))
         if cylinders > 0:
             made.append((cylinders, track))
             at, sectors = at + cylinders, sectors + cylinders * surfaces * track
