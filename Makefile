@@ -86,26 +86,26 @@ bench: $(STAMP)-package
 	@$(BIN)/python bench/bench.py
 
 kernel-table: $(STAMP)-package
-	@$(BIN)/python -P -m streamsched.kerneltable
+	@$(BIN)/python -P -m streamsched.hosts.kerneltable
 
 applications-table: $(STAMP)-package
 	@tools/setup.sh rig
 	@tools/setup.sh applications
-	@$(BIN)/python -P -m streamsched.applications
+	@$(BIN)/python -P -m streamsched.hosts.applications
 
 comparison: $(STAMP)-package
 	@$(BIN)/streamsched compare --to docs/COMPARISON.md
 
 yardsticks: $(STAMP)-package
-	@$(BIN)/python -P -m streamsched.yardsticks
+	@$(BIN)/python -P -m streamsched.papers.yardsticks
 
 blktests xfstests: $(STAMP)-package
 	@tools/setup.sh stock
-	@$(BIN)/python -P -m streamsched.kernelsuites $@ --to docs/results/$@.md
+	@$(BIN)/python -P -m streamsched.hosts.kernelsuites $@ --to docs/results/$@.md
 
 prediction-table: $(STAMP)-package
 	@tools/setup.sh rig
-	@$(BIN)/python -P -m streamsched.prediction --to docs/results/prediction.md
+	@$(BIN)/python -P -m streamsched.watch.prediction --to docs/results/prediction.md
 
 nullblk-table: $(STAMP)-package
 	@tools/setup.sh stock

@@ -17,13 +17,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from streamsched import advise, learn
-from streamsched.blocktrace import Bio
-from streamsched.diskfile import KINDS, Disk, list_disks, load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.predict import LARGEST, POLICIES, observed, play, MODEL_NS
-from streamsched.simulate import Setup, run_jobs
-from streamsched.workmodel import senders
+from streamsched.watch import advise, learn
+from streamsched.work.blocktrace import Bio
+from streamsched.sim.diskfile import KINDS, Disk, list_disks, load_disk
+from streamsched.work.jobfile import parse_jobs
+from streamsched.watch.predict import LARGEST, POLICIES, observed, play, MODEL_NS
+from streamsched.sim.simulate import Setup, run_jobs
+from streamsched.work.model import senders
 
 SECONDS = 12
 KINDS_OF_WORK = ("sequential", "random", "mixed")

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from streamsched.array import Array
-from streamsched.compare import Task, run_tasks
-from streamsched.diskfile import load_disk
-from streamsched.files import Kind, check_output, picture_metadata, write_whole
-from streamsched.jobfile import parse_jobs
-from streamsched.simulate import Setup
+from streamsched.base.files import Kind, check_output, picture_metadata, write_whole
+from streamsched.sim.array import Array
+from streamsched.sim.compare import Task, run_tasks
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup
+from streamsched.work.jobfile import parse_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "bench" / "bench_array"

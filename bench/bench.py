@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from streamsched import tracefile
-from streamsched.diskfile import load_disk
-from streamsched.simulate import Setup, measured_curve, run_trace
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup, measured_curve, run_trace
+from streamsched.work import tracefile
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "bench"

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from streamsched.nbdhost import find_plugin
+from streamsched.hosts.nbdhost import find_plugin
 
 MEMORY = Path("/dev/shm")
 FILE_BYTES = 512 << 20

@@ -20,15 +20,15 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from streamsched.auto import obtain
-from streamsched.choose import Selection
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import exit_code_of, named
-from streamsched.jobfile import Process, load_jobs
-from streamsched.policies import AUTO
-from streamsched.profile import Profile
-from streamsched.simulate import Run, Setup, run_jobs
-from streamsched.workloads import WORKLOADS, job_path
+from streamsched.auto.choose import Selection
+from streamsched.auto.profile import Profile
+from streamsched.auto.setting import obtain
+from streamsched.base.errors import exit_code_of, named
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.policies import AUTO
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.sim.workloads import WORKLOADS, job_path
+from streamsched.work.jobfile import Process, load_jobs
 
 JOB = "many-readers"
 WORKS = (JOB, *(name for name, workload in WORKLOADS.items() if not workload.array))

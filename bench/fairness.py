@@ -35,12 +35,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from streamsched.array import Array, parse_array
-from streamsched.compare import Task, run_task, run_tasks
-from streamsched.diskfile import load_disk
-from streamsched.errors import Interrupted, exit_code_of, named
-from streamsched.jobfile import Process, parse_jobs
-from streamsched.simulate import Run, Setup, measured_curve
+from streamsched.base.errors import Interrupted, exit_code_of, named
+from streamsched.sim.array import Array, parse_array
+from streamsched.sim.compare import Task, run_task, run_tasks
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Run, Setup, measured_curve
+from streamsched.work.jobfile import Process, parse_jobs
 
 __all__ = ["bounds_of", "draw", "run_task", "task"]
 

@@ -19,11 +19,11 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "sim"))
 import test_property_sim as jobs
 
-from streamsched.diskfile import Disk, load_disk
-from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.simulate import Run, Setup, run_jobs
 
 US = 1_000
 

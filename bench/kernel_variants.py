@@ -17,12 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from streamsched import rig
-from streamsched.diskfile import load_disk
-from streamsched.errors import exit_code_of, named
-from streamsched.jobfile import load_job_file
-from streamsched.kernelhost import compare_on_kernel, parse_policies
-from streamsched.kerneltable import (
+from streamsched.base.errors import exit_code_of, named
+from streamsched.hosts import rig
+from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
+from streamsched.hosts.kerneltable import (
     DISK,
     NOBODY,
     PATHS,
@@ -31,6 +29,8 @@ from streamsched.kerneltable import (
     program_cell,
     source_tree,
 )
+from streamsched.sim.diskfile import load_disk
+from streamsched.work.jobfile import load_job_file
 
 JOBS = rig.source_root() / "jobs" / "kernel"
 READAHEAD_KIB = (128, 256, 512, 1024, 2560)

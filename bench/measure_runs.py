@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from streamsched import hddemu, rig
-from streamsched.diskfile import load_disk
-from streamsched.kernelsuites import positive
-from streamsched.measure import FIGURES
+from streamsched.hosts import hddemu, rig
+from streamsched.hosts.kernelsuites import positive
+from streamsched.sim.diskfile import load_disk
+from streamsched.watch.measure import FIGURES
 
 MINUTES = 10
 COMMAND = Path(sys.executable).parent / "streamsched"

@@ -21,9 +21,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from streamsched.errors import StreamschedError, exit_code_of
-from streamsched.files import Kind, check_output, write_whole
-from streamsched.kernelsuites import positive
+from streamsched.base.errors import StreamschedError, exit_code_of
+from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.hosts.kernelsuites import positive
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
 BASE = "mq-deadline"

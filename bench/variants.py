@@ -17,14 +17,23 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamsched import paper_xu, workloads
-from streamsched.diskfile import Disk, load_disk
-from streamsched.errors import exit_code_of, named
-from streamsched.experiment import PAPER_STREAM, STREAM, Case, Figure, Runs, case_task, work_case
-from streamsched.jobfile import Process
-from streamsched.paper_seelam import FIGURES as SEELAM_FIGURES
-from streamsched.paper_seelam import LINUS, LINUS_REQUESTS, OLD_DEADLINE
-from streamsched.simulate import Run, Setup, run_jobs
+from streamsched.base.errors import exit_code_of, named
+from streamsched.papers import xu as paper_xu
+from streamsched.papers.seelam import FIGURES as SEELAM_FIGURES
+from streamsched.papers.seelam import LINUS, LINUS_REQUESTS, OLD_DEADLINE
+from streamsched.sim import workloads
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.experiment import (
+    PAPER_STREAM,
+    STREAM,
+    Case,
+    Figure,
+    Runs,
+    case_task,
+    work_case,
+)
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.work.jobfile import Process
 
 XU_POLICIES = ("noop", "deadline", "anticipatory", "cfq", PAPER_STREAM)
 PAPER_DISK = load_disk("wd5000aaks")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Descriptions of disks: lines NAME VALUE..., one for each field of struct
- * hdd_params, as streamsched writes them (streamsched/nbdhost.py). Those of
- * disks/ are built in.
+ * hdd_params, as streamsched writes them (streamsched/hosts/nbdhost.py). Those
+ * of disks/ are built in.
  */
 #include "server.h"
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def main() -> None:
     """See the module."""
     sys.path.insert(0, str(ROOT))
-    from streamsched.diskfile import parse_disk
+    from streamsched.sim.diskfile import parse_disk
 
     output, *files = (Path(argument) for argument in sys.argv[1:])
     lines = [

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Bare roots of Debian's and Ubuntu's suites, in which it is tried that what the
-# project promises holds on a fresh machine (tools/fresh.sh, tests/test_packages.py).
+# project promises holds on a fresh machine (tools/fresh.sh, tests/house/test_packages.py).
 # Needed: root, mmdebstrap and a mirror; the mirror and pip's index are those
 # that this machine uses.
 #

@@ -17,7 +17,7 @@ def main() -> None:
     if ours is signal.default_int_handler:  # else it is ignored, as nohup has it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        from streamsched.cli import main as run
+        from streamsched.cli.main import main as run
     except (MemoryError, ImportError) as error:
         sys.exit(f"streamsched: cannot be loaded: {error or 'there is too little memory'}")
 

@@ -2,8 +2,8 @@
 """What all tests share: the compiled core, hypothesis' settings, the layers' totals.
 
 A test's layer is its marker (unit, property, golden, e2e, nbdkit, stock, packages). A test
-without one is placed by its file: test_property_*.py or tests/property/, and so on;
-what remains is a unit test. Of those marked long make test runs none, make test-all all.
+without one is placed by its file: test_property_*.py and so on; what remains is a unit test.
+Of those marked long make test runs none, make test-all all.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def root() -> Path:
 
 
 # What measures in real time takes long, and what is marked so: make test-all runs it too.
-LONG = ("test_nbdkit_speed.py",)
+LONG = ("nbdkit/test_nbdkit_speed.py",)
 ALL = os.environ.get("STREAMSCHED_TESTS") == "all"
 collect_ignore_glob = [] if ALL else list(LONG)
 

@@ -7,13 +7,13 @@ import struct
 
 import pytest
 
-from streamsched import advise, learn
-from streamsched.blocktrace import Bio
-from streamsched.diskfile import Disk, load_disk
-from streamsched.jobfile import parse_jobs
-from streamsched.predict import forecast, observed
-from streamsched.simulate import Setup, measured_curve, run_jobs
-from streamsched.workmodel import senders
+from streamsched.watch import advise, learn
+from streamsched.work.blocktrace import Bio
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.work.jobfile import parse_jobs
+from streamsched.watch.predict import forecast, observed
+from streamsched.sim.simulate import Setup, measured_curve, run_jobs
+from streamsched.work.model import senders
 
 WD = load_disk("wd5000aaks")
 TB = 1_000_000_000_000 // 512

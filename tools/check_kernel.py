@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from streamsched import rig
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import rig
 
 ROOT = Path(__file__).resolve().parents[1]
 # As in other build systems, 77 is a check that could not be made.

@@ -40,6 +40,9 @@ ARROWS = {
     "nbdkit": {"nbdkit", "core", "core/array", "disk"},
     "kernel": {"kernel", "core", "core/array", "disk"},
 }
+# The rooms of the Python package, lowest first: a room knows itself and those before it.
+ROOMS = ("base", "work", "sim", "hosts", "calibrate", "auto", "watch", "report", "papers", "cli")
+IMPORTS = re.compile(r"^\s*(?:from|import) streamsched\.(\w+)", re.MULTILINE)
 FORBIDDEN_SHARED = (
     (re.compile(r"\b(float|double)\b"), "floating point; use integers with a unit in the name"),
     (
@@ -167,6 +170,21 @@ def check_rules(path: Path, text: str) -> Iterator[Finding]:
                 yield number, f"{room}/ may not include from {inside}/"
 
 
+def check_imports(path: Path, text: str) -> Iterator[Finding]:
+    """A room of the Python package imports nothing of those above it, also not in functions."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] != "streamsched" or len(parts) < 3:
+        return
+    if parts[1] not in ROOMS:
+        yield 1, f"streamsched/{parts[1]} is no room: {', '.join(ROOMS)}"
+        return
+    above = ROOMS[ROOMS.index(parts[1]) + 1 :]
+    for number, line in enumerate(text.splitlines(), 1):
+        found = IMPORTS.match(line)
+        if found and found.group(1) in above:
+            yield number, f"streamsched/{parts[1]}/ may not import from {found.group(1)}/"
+
+
 def check(path: Path) -> Iterator[Finding]:
     """Everything there is to say about one file."""
     licensed = path.suffix in LICENSED_SUFFIXES or path.name in LICENSED_NAMES
@@ -178,6 +196,8 @@ def check(path: Path) -> Iterator[Finding]:
     if path.suffix in {".c", ".h"}:
         yield from check_layout(path, text)
         yield from check_rules(path, text)
+    if path.suffix == ".py":
+        yield from check_imports(path, text)
 
 
 def main() -> int:

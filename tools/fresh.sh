@@ -29,10 +29,10 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched
 dir=${FRESH_DIR:-$cache/fresh}
 user=newcomer
 # Of each layer a file that takes a minute at most.
-SOME="tests/test_build.py tests/test_property_array.py tests/test_golden.py
-	tests/test_e2e_cli.py tests/test_kernel_applications.py
-	tests/test_kernel_stream.py tests/test_nbdkit_errors.py
-	tests/test_kernel_stock.py tests/test_packages.py"
+SOME="tests/house/test_build.py tests/sim/test_property_array.py tests/core/test_golden.py
+	tests/cli/test_e2e_cli.py tests/kernel/test_kernel_applications.py
+	tests/kernel/test_kernel_stream.py tests/nbdkit/test_nbdkit_errors.py
+	tests/kernel/test_kernel_stock.py tests/house/test_packages.py"
 # How often it says that it goes on.
 EVERY_S=60
 

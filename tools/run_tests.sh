@@ -25,8 +25,8 @@ if [ "${STREAMSCHED_TESTS-}" = all ]; then
 	for variant in kasan newest; do
 		echo "==> pytest: the kernel tests on the rig's $variant kernel"
 		CI=1 RIG_VARIANT=$variant PYTEST_TOTALS=$totals "$bin/pytest" \
-			--numprocesses auto --dist worksteal --quiet tests/test_kernel_stream.py \
-			tests/test_kernel_hdd_emu.py || failed=1
+			--numprocesses auto --dist worksteal --quiet tests/kernel/test_kernel_stream.py \
+			tests/kernel/test_kernel_hdd_emu.py || failed=1
 	done
 fi
 

@@ -24,8 +24,8 @@ import upstream_tree
 from upstream_edit import FOLDER
 from upstream_tree import ROOT, Tree, call
 
-from streamsched.errors import StreamschedError, UsageError
-from streamsched.policies import all_policies
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.sim.policies import all_policies
 
 OUTPUT = ROOT / "build" / "upstream"
 TEXTS = ROOT / "kernel" / "upstream"

@@ -23,7 +23,7 @@ from pathlib import Path
 from upstream_edit import FOLDER, find_function
 from upstream_tree import Tree, call, clean_environment
 
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
 
 # What checkpatch.pl --strict says that does not count: its type, of which files, and why.
 NOT_COUNTED = (

@@ -14,7 +14,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamsched.errors import StreamschedError
+from streamsched.base.errors import StreamschedError
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "kernel" / "upstream" / "series.toml"

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamsched import rig
-from streamsched.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts import rig
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACKED = ("block", "Documentation/block", "MAINTAINERS")

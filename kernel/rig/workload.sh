@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Inside the rig: an emulated disk, what is stacked on it, a scheduler, the
-# block trace, and the work. streamsched/kernelhost.py prepares
+# block trace, and the work. streamsched/hosts/kernelhost.py prepares
 #
 #   $IN/disk.sh      makes the disk /dev/hdd0, for an array /dev/hdd1 ... too
 #   $IN/prepare.sh   optional: what must be on the disk before the work; $DEV

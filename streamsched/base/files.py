@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files that are written whole or not at all, and such as are read whole.
+
+An output replaces nothing but one of its own kind, or an empty file. It is written to a new file
+beside it, which then takes its place with its mode and owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from streamsched.base.errors import UsageError
+
+# More than any description or profile has: somebody may name /dev/zero.
+MOST_BYTES = 64 * 1024 * 1024
+# So many bytes at either end of a file show what it is.
+HEAD_BYTES = 4096
+MOST_LINKS = 40  # of the kernel's
+STDOUT = Path("-")
+# Character devices that take anything: null, zero, full.
+SINKS = {os.makedev(1, 3), os.makedev(1, 5), os.makedev(1, 7)}
+
+
+# What a picture of ours says of its origin.
+PAINTER = b"streamsched's picture"
+
+
+def picture_metadata(path: Path) -> dict[str, str | None]:
+    """For matplotlib's savefig(): by this one of ours is known."""
+    if path.suffix == ".png":
+        return {"Software": PAINTER.decode()}
+    # An SVG is the same each time.
+    return {"Creator": PAINTER.decode()} | ({"Date": None} if path.suffix == ".svg" else {})
+
+
+class Kind(enum.Enum):
+    """What an output is: in words, and what is found in one."""
+
+    RESULTS = (
+        "results",
+        rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
+        rb"|policy,throughput_mb_s,"
+        rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n[\s\S]{0,1500}\n policy +)",
+    )
+    REQUESTS = (
+        "a list of requests",
+        rb"(?s)\A(policy,process,number,disk,|PAR1.*positioning_ns)",
+    )
+    PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
+    DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
+    ADVICE = ("an answer of advise", rb"\A<!-- streamsched's advice -->")
+    DOCUMENT = (
+        "a document that this command writes",
+        rb"\A<!-- SPDX-License-Identifier[^\n]*\n[\s\S]{0,400}Written by `(streamsched|make) ",
+    )
+    # One that stands in the source tree; tables in it are written anew.
+    CHAPTER = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
+    PAGE = ("a report of ours", rb"\A<!DOCTYPE html>\n<!-- streamsched's page -->")
+    PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*" + PAINTER)
+
+    def __init__(self, words: str, pattern: bytes) -> None:
+        self.words = words
+        self.pattern = re.compile(pattern)
+
+
+def mode_of(path: str | Path) -> int:
+    """The st_mode of what is there; 0 if nothing is, or nothing can be seen there.
+
+    Path.exists() and others raise some errors, as for a name that is too long.
+    """
+    try:
+        return Path(path).stat().st_mode
+    except OSError:
+        return 0
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file."""
+    return stat.S_ISREG(mode_of(path))
+
+
+def read_whole(path: Path) -> str:
+    """The text of @path; UnicodeDecodeError if it is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read it: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{path}: cannot read it: it has more than {MOST_BYTES} bytes")
+    return data.decode()
+
+
+# ---- where an output goes ----
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A name in a folder that is held open, and what is there; @old is never that of a link."""
+
+    folder: int
+    name: str
+    old: os.stat_result | None
+
+    def open(self, flags: int, mode: int = 0o666) -> int:
+        return os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=self.folder)
+
+
+def _shared(folder: int) -> bool:
+    """Whether others may make files in a folder, but not remove those of each other."""
+    mode = os.fstat(folder).st_mode
+    return bool(mode & stat.S_ISVTX and mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _somebody_elses(folder: int, owner: int) -> bool:
+    """fs.protected_symlinks and its like, which the kernel need not have set."""
+    return _shared(folder) and owner not in (os.geteuid(), os.fstat(folder).st_uid)
+
+
+def _open_folder(path: Path | str, inside: int | None = None) -> int:
+    return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
+
+
+@contextlib.contextmanager
+def _place(path: Path) -> Iterator[_Place]:
+    """Where @path leads. Each link is followed here, in a folder that nobody can exchange."""
+    folder, name = _open_folder(path.parent), path.name or "."
+    try:
+        for _ in range(MOST_LINKS):
+            try:
+                found = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            except FileNotFoundError:
+                yield _Place(folder, name, None)
+                return
+            try:
+                old = os.fstat(found)
+                leads = os.readlink("", dir_fd=found) if stat.S_ISLNK(old.st_mode) else None
+            finally:
+                os.close(found)
+            if leads is None:
+                if _somebody_elses(folder, old.st_uid):
+                    raise UsageError("belongs to somebody else, in a folder that all may write to")
+                yield _Place(folder, name, old)
+                return
+            if _somebody_elses(folder, old.st_uid):
+                raise UsageError("is somebody else's link, in a folder that all may write to")
+            before, next_ = folder, Path(leads)
+            folder, name = _open_folder(next_.parent, before), next_.name or "."
+            os.close(before)
+        raise UsageError("is a circle of links")
+    finally:
+        os.close(folder)
+
+
+def _stream_of(path: Path) -> TextIO | None:
+    """Standard output or standard error, if @path is one of them, by whatever name."""
+    if path == STDOUT:
+        return sys.stdout
+    try:
+        there = path.stat()
+    except OSError:
+        return None
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            if os.path.samestat(os.fstat(stream.fileno()), there):
+                return stream
+    return None
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Whether what is written to @path goes where print() writes."""
+    return path is not None and _stream_of(path) is sys.stdout
+
+
+def _check_sink(mode: int, device: int, terminal: bool) -> None:
+    """Refuse what is neither a file nor a mere end of a pipe."""
+    if stat.S_ISDIR(mode):
+        raise UsageError("cannot write it: Is a directory")
+    if stat.S_ISBLK(mode):
+        raise UsageError("is a disk, which would be overwritten; name a file")
+    if stat.S_ISCHR(mode) and device not in SINKS and not terminal:
+        raise UsageError("is a device, which would be written to; name a file")
+    if stat.S_ISSOCK(mode):
+        raise UsageError("is a socket; name a file")
+
+
+def _check_writable(place: _Place) -> None:
+    if not os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=True):
+        raise UsageError("cannot write it: Permission denied")
+
+
+def _check_old(place: _Place, kind: Kind) -> None:
+    """Refuse to replace what is not ours, or of another kind."""
+    assert place.old
+    _check_writable(place)
+    if not place.old.st_size:
+        return
+    with os.fdopen(place.open(os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        ends = file.read(HEAD_BYTES)
+        file.seek(-min(HEAD_BYTES, place.old.st_size), os.SEEK_END)
+        ends += file.read(HEAD_BYTES)
+    if not kind.pattern.search(ends):
+        raise UsageError(f"is there, and is not {kind.words}; remove it or name another file")
+
+
+@contextlib.contextmanager
+def _beside(place: _Place) -> Iterator[tuple[str, BinaryIO]]:
+    """A new file, with the mode and owner of the old one; it is gone at the end."""
+    name = f".{place.name[:32]}.{secrets.token_hex(8)}"
+    fresh = _Place(place.folder, name, None)
+    handle = fresh.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if place.old else 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if place.old:
+                _take_over(place, handle)
+            yield name, file
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=place.folder)
+
+
+def _take_over(place: _Place, new: int) -> None:
+    old = place.old
+    assert old
+    made = os.fstat(new)
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(new, old.st_uid, old.st_gid)
+        except PermissionError:
+            raise UsageError(
+                "belongs to somebody else, and would be yours; remove it or name another file"
+            ) from None
+    os.fchmod(new, stat.S_IMODE(old.st_mode) & 0o777)
+
+
+def _write_sink(path: Path, place: _Place | None, content: bytes) -> None:
+    """What is no file is written to: in place of /dev/null there must not be one."""
+    flags = os.O_WRONLY | os.O_NOCTTY
+    handle = place.open(flags) if place else os.open(path, flags | os.O_CLOEXEC)
+    with os.fdopen(handle, "wb") as file:
+        seen = os.fstat(handle)
+        _check_sink(seen.st_mode, seen.st_rdev, os.isatty(handle))
+        file.write(content)
+
+
+def _is_open_file(path: Path) -> bool:
+    """Whether @path is one of /proc's names of open files, which lead where no name does."""
+    try:
+        folder = Path(os.path.realpath(path.parent)) / path.name
+        leads = folder.readlink()
+    except OSError:
+        return False
+    names = (str(folder), str(leads))
+    return any(re.match(r"/proc/[^/]+/(task/[^/]+/)?fd/\d+\Z", name) for name in names)
+
+
+@contextlib.contextmanager
+def _said(path: Path, option: str = "") -> Iterator[None]:
+    """Errors with the name of the output."""
+    name = f"{option} {path}".strip()
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink() and path.parent.is_dir():
+            why = "it is a link to a folder that is not there"
+        else:
+            why = f"there is no directory {path.parent}"
+        raise UsageError(f"{name}: cannot write it: {why}") from None
+    except OSError as error:
+        raise UsageError(f"{name}: cannot write it: {error.strerror}") from None
+
+
+def check_output(
+    path: Path | None, kind: Kind, *read: str | Path | None, option: str = "--to"
+) -> None:
+    """Refuse an output that could not be written in the end, before the work begins.
+
+    Nor must it be one of those that are @read: they would be lost.
+    """
+    if path is None or path == STDOUT:
+        return
+    with _said(path, option):
+        for one in read:
+            if one and mode_of(path) and mode_of(one) and path.samefile(one):
+                raise UsageError("is read, and would be lost; name another file")
+        if _stream_of(path):
+            return
+        if _is_open_file(path):
+            there = path.stat()
+            if stat.S_ISREG(there.st_mode):
+                raise UsageError("is a file that is open; name it by its own name")
+            _check_sink(there.st_mode, there.st_rdev, terminal=True)
+            return
+        with _place(path) as place:
+            if place.old and not stat.S_ISREG(place.old.st_mode):
+                _check_device(place)
+                return
+            if place.old:
+                _check_old(place, kind)
+            with _beside(place):
+                pass
+
+
+def _check_device(place: _Place) -> None:
+    old = place.old
+    assert old
+    _check_sink(old.st_mode, old.st_rdev, terminal=True)
+    _check_writable(place)
+    if stat.S_ISCHR(old.st_mode) and old.st_rdev not in SINKS:
+        handle = place.open(os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        try:
+            _check_sink(old.st_mode, old.st_rdev, os.isatty(handle))
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def output(path: Path, kind: Kind) -> Iterator[BinaryIO]:
+    """A file to write to that is @path when all is written, or never."""
+    with _said(path), _place(path) as place:
+        if place.old:
+            _check_old(place, kind)
+        with _beside(place) as (name, file):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            folder = place.folder
+            os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def write_whole(path: Path, content: str | bytes, kind: Kind) -> None:
+    """Write @path, so that it is never half written; what is no file is written to."""
+    # In which the name of a file may be no UTF-8.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    stream = _stream_of(path)
+    if stream:
+        stream.flush()
+        if isinstance(content, str):
+            stream.write(content)
+        else:
+            stream.buffer.write(content)
+        stream.flush()
+        return
+    with _said(path):
+        if _is_open_file(path):
+            _write_sink(path, None, data)
+            return
+        with _place(path) as place:
+            if place.old and not stat.S_ISREG(place.old.st_mode):
+                _write_sink(path, place, data)
+                return
+    with output(path, kind) as file:
+        file.write(data)

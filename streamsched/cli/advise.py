@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command advise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from streamsched.base.errors import UsageError, given
+from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.cli.options import DEPTH, Form, FormatOption, FormOption, files_of, path_option
+from streamsched.cli.work import note
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.simulate import check_depth
+
+MOST_DEPTH = 32
+
+
+def _check_heeded(context: typer.Context, names: tuple[str, ...], without: str) -> None:
+    """Refuse options that would not be heeded."""
+    for name in names:
+        if getattr(context.get_parameter_source(name), "name", "") != "DEFAULT":
+            option = f"--{name.removeprefix('trace_').rstrip('_')}"
+            raise UsageError(f"{option}: {without}")
+
+
+def _depth(asked: int | None, disk: Disk, takes: int | None) -> int:
+    """Commands in the disk at once."""
+    if asked is None:
+        return min(takes or MOST_DEPTH, disk.queue_depth, MOST_DEPTH)
+    check_depth(asked, [disk], DEPTH)
+    return asked
+
+
+def advise(
+    context: typer.Context,
+    device: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DISK",
+            parser=given("DISK", "a disk, as sda", str),
+            help="A whole disk of this machine, as sda, which is watched.",
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="<path>",
+            parser=given("--trace", "a block trace", str),
+            help="Instead of watching: a trace with completions, as blktrace makes.",
+        ),
+    ] = None,
+    trace_device: Annotated[
+        str | None, typer.Option("--device", help="Only this device's requests of the trace.")
+    ] = None,
+    format_: FormatOption = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            help="Under which the trace was made: none, mq-deadline, bfq or stream.",
+            show_default="mq-deadline",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="How long to watch, 1 to 3600.")
+    ] = 60.0,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            "--disk",
+            help="What describes it: a name, or the .toml that `calibrate` has written.",
+            show_default="the shipped one that fits best",
+        ),
+    ] = None,
+    queue_depth: Annotated[
+        int | None,
+        typer.Option(
+            DEPTH, help="Commands in the disk at once.", show_default="the disk's, up to 32"
+        ),
+    ] = None,
+    output: FormOption = Form.table,
+    to: Annotated[
+        Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")
+    ] = None,
+) -> None:
+    """Watch a disk, and foretell what it would do under other schedulers; change nothing."""
+    from streamsched.auto.service import check_size, device_of
+    from streamsched.watch import advise as advising
+    from streamsched.watch.learn import WIDER, learned as learn
+    from streamsched.watch.predict import forecast
+
+    if (device is None) == (trace is None):
+        raise UsageError(
+            "name a disk to watch, as sda, or a recorded one with --trace; one of them"
+        )
+    if not 1 <= seconds <= 3600:
+        raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
+    if to is not None:
+        _check_heeded(context, ("output",), "not with --to, which writes HTML")
+    check_output(to, Kind.ADVICE, trace, *(files_of(disk) if disk else ()))
+    described: Disk | None = load_disk(disk) if disk else None
+    if trace is not None:
+        _check_heeded(context, ("seconds",), "not with --trace, which is as long as it is")
+        before = advising.scheduler_known(scheduler or "mq-deadline")
+        found = advising.traced(trace, format_, trace_device)
+        name = Path(trace).name
+        capacity = max(bio.sector + bio.sectors for bio in found)
+        if described and capacity > described.capacity_sectors:
+            raise UsageError(
+                f"{name}: has requests up to sector {capacity}, and {described.name} has "
+                f"{described.capacity_sectors}; name the description of a larger disk"
+            )
+        known, takes = described, None
+    else:
+        assert device is not None
+        _check_heeded(context, ("scheduler", "trace_device", "format_"), "only with --trace")
+        there = device_of(device)
+        if described:
+            check_size(there, described)
+        name, capacity = there.name, int(there.text(there.folder / "size"))
+        if there.text(there.queue / "rotational") == "0":
+            print(f"{name}: does not rotate: there are no seeks that a scheduler could save.")
+            return
+        before = advising.scheduler_known(there.in_use)
+        model_file = there.folder / "device" / "model"
+        model = there.text(model_file) if model_file.exists() else ""
+        known, takes = described or advising.of_model(model), there.queue_depth
+        _depth(queue_depth, known or advising.of_size(capacity), takes)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"watching {name}", total=1.0)
+            found = advising.watched(
+                there, seconds, lambda part: progress.update(task, completed=part)
+            )
+        if there.in_use != before:
+            raise UsageError(
+                f"{name}: its scheduler was changed meanwhile, from {before} to {there.in_use}; "
+                "watch it again"
+            )
+    chosen = known or advising.of_size(capacity)
+    depth = _depth(queue_depth, chosen, takes)
+    advising.check_work(found, name)
+    learned = None
+    if known is None:
+        most = queue_depth or min(takes or MOST_DEPTH, MOST_DEPTH)
+        with Console(stderr=True).status("learning what disk it is"):
+            learned = learn(
+                found, capacity, before, most, advising.mechanical(), whole=trace is None
+            )
+        if learned:
+            chosen, depth = learned.disk, min(most, learned.disk.queue_depth)
+        else:
+            note(f"{name}: too few requests tell what disk it is, so one of its size stands in")
+    if described is None:
+        note(f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description")
+    lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
+    with Console(stderr=True).status("playing it under each scheduler"):
+        said = forecast(found, chosen, before, depth, wider=WIDER if learned else 0.0)
+    answer = advising.advice(name, chosen, lasted, said, traced=trace is not None, learned=learned)
+    advising.check_model(answer)
+    if to is not None:
+        write_whole(to, advising.page(answer), Kind.ADVICE)
+        return
+    if output is Form.json:
+        print(advising.document(answer))
+    else:
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in advising.lines(answer)))

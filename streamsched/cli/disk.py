@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands about disks: calibrate, profile, auto, which serves a real one, and doctor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched.auto import setting as auto
+from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
+from streamsched.auto.setting import Goal, Rule
+from streamsched.base.errors import UsageError, given
+from streamsched.base.files import Kind, check_output, is_stdout, write_whole
+from streamsched.base.progress import nr_jobs
+from streamsched.cli.options import (
+    DEPTH,
+    FLAG,
+    DepthOption,
+    Form,
+    FormOption,
+    GoalOption,
+    JobsOption,
+    ProfileOption,
+    RuleOption,
+    files_of,
+    path_option,
+    specs_of,
+)
+from streamsched.cli.output import wide_console
+from streamsched.sim.diskfile import Disk, load_disk
+from streamsched.sim.policies import AUTO
+from streamsched.sim.simulate import check_depth
+
+
+def calibrate(
+    device: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            parser=given("DEVICE", "a disk, as /dev/sda", str),
+            help="A whole disk that is not in use, as /dev/sda.",
+        ),
+    ],
+    to: Annotated[
+        Path | None,
+        path_option(
+            "--to",
+            "a .toml file",
+            "Write the description to this .toml file, whole or not at all.",
+        ),
+    ] = None,
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
+    ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            metavar=FLAG,
+            help="Also measure write-out beside reads, by writing all over the disk: "
+            "WHAT IS ON IT IS LOST.",
+        ),
+    ] = False,
+) -> None:
+    """Measure a disk by reading it: its description, and the curve for the scheduler."""
+    from streamsched.calibrate import description as calibration
+    from streamsched.calibrate.device import examine
+
+    info = examine(device)
+    path = calibration.target(info, to)
+    check_output(path, Kind.DESCRIPTION)
+    found = calibration.calibrate(
+        info, path.stem, fast=fast, overwrite=overwrite, console=Console(stderr=True)
+    )
+    write_whole(path, found.text, Kind.DESCRIPTION)
+    print(calibration.summary(found, path), end="")
+
+
+def _check_profile_depth(depth: int, disk: Disk) -> None:
+    """Refuse a --queue-depth that no profile of @disk can have."""
+    check_depth(depth, [disk], DEPTH)
+    if depth > auto.MAX_DEPTH:
+        raise UsageError(f"{DEPTH} {depth}: a profile is of 1 to {auto.MAX_DEPTH} commands at once")
+
+
+def auto_(
+    device: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            parser=given("DEVICE", "a disk, as sda", str),
+            help="A whole disk of this machine, as sda.",
+        ),
+    ],
+    disk: Annotated[
+        str,
+        typer.Option(
+            "--disk", help="What describes it: a name, or the .toml that `calibrate` has written."
+        ),
+    ],
+    profile: ProfileOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
+            "without it all that are loaded.",
+        ),
+    ] = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    queue_depth: Annotated[
+        int | None,
+        typer.Option(
+            DEPTH,
+            help="Of the profile: refuse one of another depth; without --profile, which to take.",
+            show_default="the profile's, or the disk's, up to 32",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."
+        ),
+    ] = False,
+    jobs: JobsOption = 0,
+) -> None:
+    """Choose a real disk's scheduler as its work changes, until it is stopped."""
+    from streamsched.auto import service as autoservice
+    from streamsched.auto.choose import Selection
+
+    auto.Options(profile, goal, rule).check()
+    wanted = tuple(specs_of(policy)) if policy is not None else ()
+    found = autoservice.device_of(device)
+    described = load_disk(disk)
+    if queue_depth is not None:
+        _check_profile_depth(queue_depth, described)
+    autoservice.check_size(found, described)
+    most = min(described.queue_depth, auto.MAX_DEPTH)
+    if profile is None:
+        queue_depth = queue_depth or most
+    known = auto.obtain(described, queue_depth, profile, nr_jobs(jobs), Console(stderr=True))
+    takes = found.queue_depth
+    if takes and (min(takes, most) > 1) != (known.queue_depth > 1):
+        better = f"`streamsched profile {DEPTH} {min(takes, most)}`"
+        print(
+            f"streamsched: note: {found.name} takes {takes} at once, and the profile has "
+            f"{known.queue_depth}; measure it with {better}",
+            file=sys.stderr,
+        )
+    selection = Selection(
+        known,
+        # Who sent a request matters to none of the kernel's schedulers that can be chosen.
+        sorted(known.owners())[0],
+        goal.value,
+        rule.value,
+        policies=autoservice.candidates(found, known, wanted),
+    )
+    autoservice.serve(found, described, selection, dry_run=dry_run)
+
+
+def profile_(
+    disk: Annotated[
+        str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or .toml.")
+    ],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Policies, comma-separated; with --to only.",
+            show_default="all that run can choose among",
+        ),
+    ] = None,
+    queue_depth: DepthOption = 1,
+    to: Annotated[
+        Path | None,
+        path_option(
+            "--to",
+            "a file",
+            "Write the profile to this file; without it to where run and replay look for it.",
+        ),
+    ] = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Measure what each policy makes of a disk, for the policy auto to choose by."""
+    from streamsched.auto import profile_measure
+
+    specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)
+    if AUTO in specs:
+        raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
+    if len(specs) < 2:
+        raise UsageError("--policy: name at least two; of one there is nothing to choose")
+    if to is None and policy is not None:
+        raise UsageError("--policy: name a file with --to; what is kept has every policy")
+    check_output(to, Kind.PROFILE, *files_of(disk))
+    described = load_disk(disk)
+    _check_profile_depth(queue_depth, described)
+    path = to or auto.default_path(described, queue_depth)
+    if to is None:  # before the work, as --to
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{path.parent}: cannot make it: {error.strerror}; name a file with --to"
+            ) from None
+        check_output(path, Kind.PROFILE, option="profile")
+    found = profile_measure.measure(
+        described,
+        specs,
+        queue_depth=queue_depth,
+        jobs=nr_jobs(jobs),
+        console=Console(stderr=True),
+    )
+    auto.keep(found, path)
+    if is_stdout(to):
+        return
+    console = wide_console()
+    console.print(profile_measure.table(found))
+    console.print(f"{len(found.cells)} more workloads; all in {path}")
+
+
+def doctor_(output: FormOption = Form.table) -> None:
+    """Check whether this machine is fit for the kernel's scheduler stream; change nothing."""
+    from streamsched.hosts import doctor
+
+    report = doctor.examine()
+    print(doctor.as_json(report) if output is Form.json else doctor.as_text(report), end="")
+    if report.problems:
+        raise typer.Exit(1)

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Options that several commands have, and what they say, checked before anything begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamsched.auto.setting import Goal, Rule
+from streamsched.base.errors import UsageError, given
+from streamsched.sim.array import Array, parse_array
+from streamsched.sim.diskfile import Disk, is_path, load_disk
+from streamsched.sim.policies import check_spec, names_in, parse_settings, refuse_twice
+from streamsched.sim.simulate import Setup, check_depth
+
+FOLDER = "a folder"
+DEPTH = "--queue-depth"
+
+
+def path_option(name: str, what: str, tells: str) -> Any:
+    """The option @name of typer, the path of @what, which must not be empty; @tells is its help."""
+
+    def path(text: str) -> Path:
+        # Path() would take it for the file of that name.
+        if what != FOLDER and text.endswith(("/", "/.")):
+            raise UsageError(f"{name} {text}: is the name of a folder; name {what}")
+        return Path(text)
+
+    return typer.Option(name, metavar="<path>", parser=given(name, what, path), help=tells)
+
+
+DEFAULT_DISK = "wd5000aaks"
+DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
+FLAG = ""  # what follows an option that takes no value; typer would say <bool>
+
+
+class Owners(enum.StrEnum):
+    process = "process"
+    group = "group"
+    none = "none"
+
+
+class Output(enum.StrEnum):
+    table = "table"
+    json = "json"
+    json_plus = "json+"
+    csv = "csv"
+    fio_json = "fio-json"
+
+
+class Form(enum.StrEnum):
+    """Of what is no result."""
+
+    table = "table"
+    json = "json"
+
+
+class By(enum.StrEnum):
+    policy = "policy"
+    process = "process"
+
+
+class Host(enum.StrEnum):
+    sim = "sim"
+    kernel = "kernel"
+    nbd = "nbd"
+
+
+class Layers(enum.StrEnum):
+    direct = "direct"
+    loop = "loop"
+    crypt = "crypt"
+    md0 = "md0"
+    nbd = "nbd"
+
+
+class Mode(enum.StrEnum):
+    open = "open"
+    closed = "closed"
+
+
+class Curve(enum.StrEnum):
+    measured = "measured"
+    learned = "learned"
+
+
+DiskOption = Annotated[
+    str,
+    typer.Option(
+        "--disk",
+        help="A name that `streamsched disks` lists, or a .toml file; "
+        "for an array also one for each member, comma-separated.",
+    ),
+]
+ArrayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        metavar="LEVEL:DISKS[:CHUNK]",
+        help="Put disks together: linear, raid0, raid1, raid5, raid6 or raid10, of 2 to 32 disks, "
+        "in chunks of 4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules "
+        "for itself.",
+    ),
+]
+PolicyOption = Annotated[
+    str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
+]
+OwnersOption = Annotated[
+    Owners,
+    typer.Option(
+        "--owners",
+        help="What schedulers see of who sent a request: its process, its group (a VM), nothing.",
+    ),
+]
+DepthOption = Annotated[
+    int,
+    typer.Option(
+        DEPTH,
+        help="Commands in the disk at once, no more than its queue_depth; "
+        "with 1 the scheduler alone decides the order.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in wait_target=200ms."),
+]
+WeightOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="OWNER=N",
+        help="Give a job's processes (or group) the share of N others (stream, stride, wfq).",
+    ),
+]
+CurveOption = Annotated[
+    Curve,
+    typer.Option(
+        "--curve",
+        help="Where the service-time curve comes from: measured on the disk before, "
+        "or learned from completions while running.",
+    ),
+]
+ProfileOption = Annotated[
+    Path | None,
+    path_option(
+        "--profile",
+        "a file",
+        "For auto: what `streamsched profile` has written for this disk; "
+        "without it one is measured once and kept.",
+    ),
+]
+GoalOption = Annotated[
+    Goal,
+    typer.Option("--goal", help="For auto: what to choose for; p99 of response times."),
+]
+RuleOption = Annotated[
+    Rule,
+    typer.Option(
+        "--rule",
+        help="For auto: what to choose by; size: requests' average size alone.",
+    ),
+]
+OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
+ToOption = Annotated[
+    Path | None,
+    path_option("--to", "a file", "Write the results to this file, whole or not at all."),
+]
+ByOption = Annotated[
+    By,
+    typer.Option("--by", help="process: the table has what each process had under each policy."),
+]
+RequestsOption = Annotated[
+    Path | None,
+    path_option(
+        "--requests",
+        "a file",
+        "Write a row for each request that the disks served to this .csv or .parquet file.",
+    ),
+]
+FormOption = Annotated[Form, typer.Option("--output", help="How to print what was found.")]
+PlotOption = Annotated[
+    Path | None,
+    path_option(
+        "--plot", "a .svg, .png or .pdf file", "Draw the picture too, as .svg, .png or .pdf."
+    ),
+]
+ModeOption = Annotated[
+    Mode,
+    typer.Option(
+        "--mode",
+        help="open: by time stamp; closed: each request as long after what it waited for.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", help="The format, if it is not to be found out by content."),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
+]
+SkipBadOption = Annotated[
+    bool,
+    typer.Option("--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."),
+]
+WrapOption = Annotated[
+    bool,
+    typer.Option("--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
+]
+JobsOption = Annotated[
+    int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
+]
+
+
+def specs_of(policy: str) -> list[str]:
+    """The policies that --policy names, checked."""
+    specs = names_in(policy, "noop,stream:deadline")
+    for spec in specs:
+        check_spec(spec)
+    refuse_twice(policy, specs)
+    return specs
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """What the work runs on: a disk, or disks put together."""
+
+    disk: Disk
+    array: Array | None = None
+    disks: tuple[Disk, ...] = ()
+
+    def __str__(self) -> str:
+        if self.array is None:
+            return self.disk.name
+        names = dict.fromkeys(one.name for one in self.members)
+        return f"{self.array} of {', '.join(names)}"
+
+    def apply(self, setup: Setup) -> Setup:
+        """@setup on this."""
+        return dataclasses.replace(setup, disk=self.disk, array=self.array, disks=self.disks)
+
+    @property
+    def members(self) -> tuple[Disk, ...]:
+        """Every description that there is."""
+        return self.disks or (self.disk,)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return self.apply(Setup(self.disk, "noop")).capacity_bytes
+
+
+def files_of(disk: str) -> list[str]:
+    """The files that --disk names."""
+    return [name.strip() for name in disk.split(",") if is_path(name.strip())]
+
+
+def storage_of(disk: str, array: str | None, depth: int) -> Storage:
+    """What --disk and --array say, checked; --queue-depth is @depth for each of the disks."""
+    names = [name.strip() for name in disk.split(",")]
+    if len(names) > 1 and not all(names):
+        raise UsageError(f"--disk {disk}: a name is missing beside a comma")
+    if array is None:
+        if len(names) > 1:
+            raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")
+        storage = Storage(load_disk(disk))
+        check_depth(depth, storage.members, DEPTH)
+        return storage
+    described = parse_array(array)
+    if len(names) not in (1, described.members):
+        raise UsageError(
+            f"--disk {disk}: name one disk, or each of the {described.members} of --array {array}; "
+            f"these are {len(names)}"
+        )
+    disks = tuple(load_disk(name) for name in names)
+    storage = Storage(disks[0], described, disks if len(disks) > 1 else ())
+    if not storage.capacity_bytes:  # also refuses what cannot be put together
+        raise UsageError(f"--array {array}: has no room")
+    check_depth(depth, storage.members, DEPTH)
+    return storage
+
+
+def setups_of(
+    disk: Disk,
+    policy: str,
+    owners: str,
+    depth: int,
+    settings: Sequence[str],
+    curve: str,
+) -> list[Setup]:
+    """One simulation for each policy, as the options have it."""
+    specs = specs_of(policy)
+    values = parse_settings(list(settings), specs)
+    tunables = tuple(sorted(values.items()))
+    return [
+        Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
+        for spec in specs
+    ]
+
+
+def nr_processes(processes: Sequence[object]) -> str:
+    """How many, in words."""
+    return f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what the simulator has no room for."""
+    if seed >= 2**64:
+        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands reproduce, compare and frontier: many runs, and what comes of all together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streamsched.base.errors import UsageError
+from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.plotfile import check_plot
+from streamsched.base.progress import nr_jobs
+from streamsched.cli.options import JobsOption, PlotOption, ToOption
+from streamsched.cli.output import wide_console
+from streamsched.sim.policies import AUTO
+
+# Figures 3 and 5 by real programs.
+PROGRAMS = "programs"
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIGURE]...",
+            help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
+            "or auto, or programs.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
+    from streamsched.papers import reproduce as papers
+
+    if figures and AUTO in figures and len(figures) > 1:
+        raise UsageError("auto: is no figure of a paper; name it by itself")
+    if figures and PROGRAMS in figures and len(figures) > 1:
+        raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
+    if to and figures and {AUTO, PROGRAMS} & set(figures):
+        raise UsageError(f"--to {to}: only figures of the papers in the simulator are written")
+    if figures == [PROGRAMS]:
+        from streamsched.papers.programs import reproduce_programs
+
+        if not reproduce_programs(nr_jobs(jobs), wide_console()):
+            raise typer.Exit(1)
+    elif figures == [AUTO]:
+        from streamsched.auto.check import reproduce_auto
+
+        if not reproduce_auto(nr_jobs(jobs), wide_console()):
+            raise typer.Exit(1)
+    elif to:
+        papers.chosen(figures or ["all"])
+        check_output(to, Kind.DOCUMENT)
+        found = papers.measure(figures or ["all"], nr_jobs(jobs))
+        write_whole(to, papers.document(found), Kind.DOCUMENT)
+    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), wide_console()):
+        raise typer.Exit(1)
+
+
+def compare_all(
+    works: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORKLOAD]...",
+            help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
+        ),
+    ] = None,
+    to: ToOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Run every policy on every workload; print efficiency and longest wait as Markdown."""
+    from streamsched.papers import comparison
+
+    check_output(to, Kind.DOCUMENT)
+    chosen = list(dict.fromkeys(works or comparison.workloads()))
+    table = comparison.measure(chosen, nr_jobs(jobs), Console(stderr=True))
+    settings = comparison.measure_settings(table, nr_jobs(jobs), Console(stderr=True))
+    if to is None:
+        sys.stdout.write(comparison.printed(table, settings))
+    else:
+        write_whole(to, comparison.document(table, settings), Kind.DOCUMENT)
+
+
+def frontier(
+    plot: PlotOption = None,
+    jobs: JobsOption = 0,
+) -> None:
+    """Show how near sequential readers come to the physical limit, for a wait target."""
+    from streamsched.papers import frontier as limits
+
+    check_plot(plot)
+    cases = limits.auto_cases()
+    if plot:
+        cases += limits.fixed_cases()
+    points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
+    auto = [point for point in points if point.case.target_ms]
+    console = wide_console()
+    console.print(limits.table(auto))
+    good = sum(point.reaches and point.in_time for point in auto)
+    console.print(
+        f"{good} of {len(auto)} are within 5 % of the frontier, "
+        "with the longest wait within the target, one slice and one service time"
+    )
+    if plot:
+        limits.plot(points, plot)

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command report: results, job files and traces as one HTML page."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamsched.auto import setting as auto
+from streamsched.auto.setting import Goal, Rule
+from streamsched.base.errors import StreamschedError, UsageError, given
+from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
+from streamsched.base.progress import nr_jobs
+from streamsched.cli.options import (
+    DEFAULT_DISK,
+    DEFAULT_POLICIES,
+    ArrayOption,
+    Curve,
+    CurveOption,
+    DepthOption,
+    DeviceOption,
+    DiskOption,
+    FormatOption,
+    GoalOption,
+    JobsOption,
+    Mode,
+    ModeOption,
+    Owners,
+    OwnersOption,
+    PolicyOption,
+    ProfileOption,
+    RuleOption,
+    SeedOption,
+    SetOption,
+    SkipBadOption,
+    ToOption,
+    WeightOption,
+    WrapOption,
+    check_seed,
+    files_of,
+    setups_of,
+    storage_of,
+)
+from streamsched.cli.work import Work, check_job, job_work, places_of, trace_work
+from streamsched.sim.compare import Trace
+from streamsched.sim.resultfile import is_other_result
+from streamsched.sim.workloads import WORKLOADS
+
+# Options that say nothing of some inputs: refused where no input heeds them.
+ONLY_TRACES = ("mode", "format", "device", "skip_bad", "wrap")
+ONLY_JOBS = ("seed", "weight")
+NO_RESULTS = (
+    "disk",
+    "array",
+    "policy",
+    "owners",
+    "queue_depth",
+    "set",
+    "curve",
+    "profile",
+    "goal",
+    "rule",
+)
+# A job file begins with a section, behind comments.
+JOB = re.compile(rb"\A(\s*[#;][^\n]*\n|\s*\n)*\s*\[[^\n]*\]")
+
+
+def _head(path: str) -> bytes:
+    if not is_file(path):
+        return b""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except OSError:  # said by what reads it
+        return b""
+
+
+def _kind(name: str) -> str:
+    """Whether an input is a result, a job or a trace."""
+    if name in WORKLOADS or name.endswith(".fio"):
+        return "job"
+    head = _head(name)
+    if is_other_result(head):
+        raise UsageError(f"{name}: is a result, but no JSON; make it again with --output json+")
+    if name.endswith(".json") or head.lstrip().startswith(b"{"):
+        return "result"
+    if name != "-" and not Path(name).exists():
+        check_job(name)
+    return "job" if JOB.match(head) else "trace"
+
+
+def _check_heeded(context: typer.Context, kinds: set[str]) -> None:
+    """Refuse options that none of the inputs would heed."""
+    for names, heeded_by in (
+        (ONLY_TRACES, {"trace"}),
+        (ONLY_JOBS, {"job"}),
+        (NO_RESULTS, {"job", "trace"}),
+    ):
+        for name in names:
+            parameter = name if name in context.params else f"{name}_"
+            source = context.get_parameter_source(parameter)
+            if getattr(source, "name", "") != "DEFAULT" and not kinds & heeded_by:
+                raise UsageError(
+                    f"--{name.replace('_', '-')}: only for a {' or a '.join(sorted(heeded_by))}, "
+                    "and none is named"
+                )
+
+
+def report(
+    context: typer.Context,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESULT.json|JOB|TRACE",
+            parser=given("INPUT", "a result, a job file or a trace", str),
+            help="What --output json or json+ wrote; a job file or a workload's name; a trace.",
+        ),
+    ],
+    to: ToOption = None,
+    disk: DiskOption = DEFAULT_DISK,
+    array: ArrayOption = None,
+    policy: PolicyOption = DEFAULT_POLICIES,
+    owners: OwnersOption = Owners.process,
+    queue_depth: DepthOption = 1,
+    set_: SetOption = None,
+    weight: WeightOption = None,
+    curve: CurveOption = Curve.measured,
+    mode: ModeOption = Mode.closed,
+    format_: FormatOption = None,
+    device: DeviceOption = None,
+    skip_bad: SkipBadOption = False,
+    wrap: WrapOption = False,
+    profile: ProfileOption = None,
+    goal: GoalOption = Goal.throughput,
+    rule: RuleOption = Rule.workload,
+    seed: SeedOption = 0,
+    jobs: JobsOption = 0,
+) -> None:
+    """Draw results as one HTML page; jobs and traces are simulated first."""
+    if to is None:
+        raise UsageError("--to is missing: name the page, as in --to page.html")
+    if not all(importlib.util.find_spec(name) for name in ("plotly", "numpy")):
+        raise StreamschedError(
+            "report needs plotly and numpy, which are not installed: "
+            "pip install 'streamsched[report]'"
+        )
+    from streamsched.report import page as pages
+    from streamsched.sim.resultfile import load_result
+
+    read = [one for one in inputs if one not in WORKLOADS]
+    check_output(to, Kind.PAGE, *read, *files_of(disk), profile)
+    kinds = {one: _kind(one) for one in inputs}
+    _check_heeded(context, set(kinds.values()))
+    check_seed(seed)
+
+    def work_of(name: str, stack: contextlib.ExitStack) -> Work:
+        is_job = kinds[name] == "job"
+        places = (disk, array, owners)
+        disk_, array_, owners_ = places_of(context, name, *places) if is_job else places
+        storage = storage_of(disk_, array_, queue_depth)
+        setups = setups_of(storage.disk, policy, owners_, queue_depth, set_ or [], curve)
+        if is_job:
+            return job_work(name, storage, setups, weight or [], seed)
+        trace = Trace(name, format_, device, skip_bad)
+        return stack.enter_context(trace_work(trace, storage, setups, mode, wrap))
+
+    options = auto.Options(profile, goal, rule)
+    sections = []
+    with contextlib.ExitStack() as stack:
+        # All that was named is looked at before the first work begins.
+        found = [
+            pages.section_of(load_result(Path(one)))
+            if kinds[one] == "result"
+            else work_of(one, stack)
+            for one in inputs
+        ]
+        for one in found:
+            if isinstance(one, Work):
+                section = one.run(options, nr_jobs(jobs), drawn=True).section
+                if section is None:
+                    print("streamsched: interrupted; no page is written", file=sys.stderr)
+                    raise typer.Exit(130)
+                one = section
+            sections.append(one)
+    write_whole(to, pages.page(sections), Kind.PAGE)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands that look at disks at work: top, exporter and measure."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from streamsched.base.errors import UsageError, given
+from streamsched.cli.options import FLAG, Form, FormOption
+
+EXTRA = "pip install 'streamsched[{0}]'"
+
+
+def top_(
+    disks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DISK]...",
+            help="Disks under stream, as sda, or the file that the network server's metrics= "
+            "writes; without any all disks under stream.",
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", help="Seconds between two looks, 0.1 to 3600.")
+    ] = 2,
+    once: Annotated[
+        bool,
+        typer.Option("--once", metavar=FLAG, help="Print what happens in one second, and end."),
+    ] = False,
+    output: FormOption = Form.table,
+) -> None:
+    """Show who uses a disk under stream, whose turn it is and what waiting has paid."""
+    from streamsched.watch import top
+
+    if not 0.1 <= interval <= 3600:
+        raise UsageError(f"--interval {interval:g}: is not within 0.1 to 3600")
+    if output != Form.table and not once:
+        raise UsageError(f"--output {output.value}: goes with --once")
+    sources = top.sources_of(disks or [])
+    if once:
+        from streamsched.watch.observe import as_json
+
+        seen = top.once(sources)
+        print(as_json(seen) if output == Form.json else top.as_table(seen), end="")
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("top needs a terminal; with --once it prints what it sees, and ends")
+    try:
+        from streamsched.watch import top_screen
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("textual"):
+            raise
+        raise UsageError(
+            f"top's screen needs Textual: {EXTRA.format('top')}; --once does without it"
+        ) from None
+    top_screen.run(sources, interval)
+
+
+def exporter_(
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where to be asked; :PORT is every address of this machine.",
+        ),
+    ] = "127.0.0.1:9842",
+) -> None:
+    """Serve this machine's disks to Prometheus, until it is stopped."""
+    try:
+        from streamsched.watch import exporter
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("prometheus_client"):
+            raise
+        raise UsageError(
+            f"the exporter needs prometheus_client: {EXTRA.format('exporter')}"
+        ) from None
+    exporter.serve(listen)
+
+
+def measure_(
+    disk: Annotated[
+        str,
+        typer.Argument(
+            metavar="DISK",
+            parser=given("DISK", "a disk, as sda", str),
+            help="A whole disk that is at work, as sda.",
+        ),
+    ],
+    between: Annotated[
+        str,
+        typer.Option(
+            "--between",
+            metavar="A,B",
+            help="The two schedulers, as the kernel names them; stream:sptf is stream with sptf "
+            "inside.",
+        ),
+    ],
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long, 4 or more.")] = 20,
+    output: FormOption = Form.table,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            help="What the blocks' order and lengths are made from.",
+            show_default="another one each time",
+        ),
+    ] = None,
+) -> None:
+    """Compare two schedulers on a disk at work, by turns; then all is as before."""
+    from streamsched.watch import measure
+
+    found = measure.measure(disk, between, minutes, seed)
+    print(measure.as_json(found) if output == Form.json else measure.as_text(found), end="")
+    if found.stopped:
+        print("streamsched: stopped; what was measured is all there is", file=sys.stderr)
+        raise typer.Exit(130)

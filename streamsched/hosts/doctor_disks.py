@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`streamsched doctor`: the disks, and the arrays that stand on them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from streamsched._core import ffi, lib
+from streamsched.base.errors import StreamschedError, printable
+from streamsched.hosts import kernelarray
+from streamsched.hosts.doctor_machine import Finding, Level, Machine
+
+# What stands on other disks, or has removable media: as kernel/udev/60-stream-iosched.rules.
+NO_DISK = re.compile(r"(loop|dm-|md|zram|ram|drbd|bcache|fd|sr)")
+STREAM = "stream"
+LEAST_REQUESTS = 64  # docs/INSTALL.md
+ACTUATORS = 2  # that are scheduled apart: IOSCHED_HEADS
+CONFIGFS = "/sys/kernel/config/stream-array"
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A disk as sysfs has it; None is what sysfs does not say."""
+
+    name: str
+    model: str
+    size_bytes: int | None
+    rotating: bool | None
+    zoned: str | None  # none, host-aware, host-managed
+    drive_managed: bool  # shingled, the drive itself rewrites its zones
+    access_ranges: int  # parts of the disk with heads of their own
+    queue_depth: int | None
+    nr_requests: int | None
+    scheduler: str | None
+    schedulers: tuple[str, ...]  # that could be chosen now
+    curve_learned: bool | None  # None: not scheduled by stream
+
+    @property
+    def is_for_stream(self) -> bool:
+        """As the udev rule has it."""
+        return self.rotating is True and self.zoned == "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayState:
+    """An array, and what the module can do for it."""
+
+    name: str
+    level: str
+    members: tuple[str, ...]  # disks that are there; empty when not known
+    coordinable: bool | None  # None: not known
+    attached: bool
+    why: str  # it is not coordinable, or not known to be; else empty
+
+
+def _starts_generic(points: str) -> bool:
+    """Are these the points with which learning begins?"""
+    curve = ffi.new("struct ss_curve *")
+    lib.ss_curve_init_generic(curve, 1 << 32)
+    begin = [f"{one.distance_sectors}:{one.time_ns}" for one in (curve.point[0], curve.point[1])]
+    return points.split()[:2] == begin
+
+
+def _drive_managed(machine: Machine, name: str) -> bool:
+    """Does the drive say so, in VPD page B1h? To the block layer it is a disk like any other."""
+    page = machine.read(f"/sys/block/{name}/device/vpd_pgb1").data
+    return len(page) > 8 and page[1] == 0xB1 and page[8] >> 4 & 3 == 2
+
+
+def _disk(machine: Machine, name: str) -> Disk:
+    folder = f"/sys/block/{name}"
+    queue = f"{folder}/queue"
+    sectors = machine.number(f"{folder}/size")
+    rotational = machine.text(f"{queue}/rotational")
+    offered = machine.text(f"{queue}/scheduler").split()
+    chosen = [one[1:-1] for one in offered if one.startswith("[") and one.endswith("]")]
+    points = machine.text(f"{queue}/iosched/service_curve")
+    scheduler = chosen[0] if chosen else None
+    ranges = [one for one in machine.names(f"{queue}/independent_access_ranges") if one.isdigit()]
+    return Disk(
+        name=name,
+        model=machine.text(f"{folder}/device/model"),
+        size_bytes=None if sectors is None else 512 * sectors,
+        rotating={"0": False, "1": True}.get(rotational),
+        zoned=machine.text(f"{queue}/zoned") or None,
+        drive_managed=_drive_managed(machine, name),
+        access_ranges=max(len(ranges), 1),
+        queue_depth=machine.number(f"{folder}/device/queue_depth"),
+        nr_requests=machine.number(f"{queue}/nr_requests"),
+        scheduler=scheduler,
+        schedulers=tuple(one.strip("[]") for one in offered),
+        curve_learned=not _starts_generic(points) if scheduler == STREAM and points else None,
+    )
+
+
+def disks_of(machine: Machine) -> list[Disk]:
+    """The disks with a scheduler of their own."""
+    found = []
+    for name in machine.names("/sys/block"):
+        if NO_DISK.match(name) or not machine.exists(f"/sys/block/{name}/queue"):
+            continue
+        if machine.text(f"/sys/block/{name}/hidden") != "1":
+            found.append(_disk(machine, name))
+    return found
+
+
+# ---- disks ----
+
+
+def _choose(name: str, scheduler: str) -> str:
+    return f"echo {scheduler} > {shlex.quote(f'/sys/block/{name}/queue/scheduler')}"
+
+
+def check_disks(disks: Sequence[Disk], has_module: bool) -> Iterator[Finding]:
+    """What there is to say of each disk; @has_module: stream can be chosen, or is loaded then."""
+    if not disks:
+        yield Finding("disk", Level.note, "no disk was found in /sys/block")
+    elif not any(disk.rotating for disk in disks):
+        yield Finding("disk", Level.note, "no disk rotates: stream has no seeks to save here")
+    for disk in disks:
+        yield _in_use(disk, has_module)
+        if disk.access_ranges > ACTUATORS and disk.rotating:
+            yield Finding(
+                "disk",
+                Level.note,
+                f"{disk.name}: {disk.access_ranges} actuators (independent access ranges); "
+                "stream schedules more than two as one head",
+            )
+        if disk.drive_managed:
+            yield Finding(
+                "disk",
+                Level.note,
+                f"{disk.name}: drive-managed SMR: the drive rewrites its zones when it chooses, "
+                "and a request may then wait for seconds under any scheduler; stream was not "
+                "measured on such a drive",
+            )
+        few = disk.nr_requests is not None and disk.nr_requests < LEAST_REQUESTS
+        if disk.scheduler == STREAM and disk.queue_depth == 1 and few:
+            yield Finding(
+                "disk",
+                Level.note,
+                f"{disk.name}: takes one command at a time, and has nr_requests "
+                f"{disk.nr_requests}, too few to choose from",
+                f"echo {LEAST_REQUESTS} > "
+                + shlex.quote(f"/sys/block/{disk.name}/queue/nr_requests"),
+            )
+
+
+def _in_use(disk: Disk, has_module: bool) -> Finding:
+    under = f"{disk.name}: {disk.scheduler or 'no scheduler'}"
+    if disk.rotating is None:
+        return Finding("disk", Level.note, f"{under}; whether it rotates is not known")
+    if disk.scheduler == STREAM:
+        return _under_stream(disk, under)
+    if not disk.rotating:
+        return Finding("disk", Level.ok, f"{under}; solid state, nothing for stream to do")
+    if disk.zoned != "none":
+        zoned = disk.zoned or "it is not known whether zoned"
+        return Finding("disk", Level.ok, f"{under}; zoned ({zoned}), not for stream")
+    how = _choose(disk.name, STREAM) if has_module or STREAM in disk.schedulers else None
+    return Finding("disk", Level.note, f"{under}; stream is not in use", how)
+
+
+def _under_stream(disk: Disk, under: str) -> Finding:
+    if not disk.rotating and disk.curve_learned is not True:
+        return Finding("disk", Level.ok, f"{under}; solid state, only the inner policy is in use")
+    if disk.zoned not in ("none", None):
+        return Finding(
+            "disk",
+            Level.note,
+            f"{under}, on a zoned disk ({disk.zoned}), for which it is not meant",
+            _choose(disk.name, "mq-deadline"),
+        )
+    if disk.curve_learned is None:
+        return Finding("disk", Level.note, f"{under}; its service curve cannot be read")
+    if not disk.curve_learned:
+        return Finding(
+            "disk",
+            Level.note,
+            f"{under}; the service curve is still the generic one",
+            advice="The disk's own is learned while it serves requests.",
+        )
+    return Finding("disk", Level.ok, f"{under}; the service curve is learned, or was written")
+
+
+# ---- arrays ----
+
+
+class _RootOnlyError(StreamschedError):
+    """What only root may ask."""
+
+
+def _table(machine: Machine, called: str) -> str:
+    done = machine.ask(["dmsetup", "table", called])
+    if done is None:
+        raise _RootOnlyError("dmsetup is missing, which reads its layout")
+    if "ermission denied" in done.err:
+        raise _RootOnlyError("only root can read its layout")
+    if done.code:
+        raise StreamschedError(f"dmsetup: {done.complaint}")
+    return done.out
+
+
+def _targets(table: str) -> set[str]:
+    return {words[2] for line in table.splitlines() if len(words := line.split()) > 2}
+
+
+def _array(machine: Machine, name: str) -> ArrayState | None:
+    """Array @name; None for a device of device mapper that is none."""
+    folder = f"/sys/block/{name}"
+    is_md = machine.exists(f"{folder}/md")
+    level = machine.text(f"{folder}/md/level") if is_md else "striped"
+    attached = machine.text(f"{CONFIGFS}/{name}/attached") == "1"
+    members = tuple(machine.names(f"{folder}/slaves"))
+    table = ""
+    try:
+        if not is_md:
+            if len(members) < 2 and not attached:
+                return None
+            table = _table(machine, machine.text(f"{folder}/dm/name"))
+            if not _targets(table) & {"striped", "raid"}:
+                return None
+            level = ", ".join(sorted(_targets(table)))
+        array = kernelarray.read_array(name, machine.path("/sys"), lambda _: table)
+    except _RootOnlyError as error:
+        return ArrayState(name, "device mapper", members, None, attached, str(error))
+    except StreamschedError as error:
+        return ArrayState(name, level, members, False, attached, str(error))
+    except PermissionError:
+        why = "only root can read its layout"
+        return ArrayState(name, level, members, None, attached, why)
+    # A symlink that leads to itself is a RuntimeError before Python 3.13.
+    except (OSError, ValueError, IndexError, OverflowError, RuntimeError):
+        why = "its description in sysfs cannot be parsed"
+        return ArrayState(name, level, members, None, attached, why)
+    return ArrayState(
+        name, str(array.shape), tuple(m.disk for m in array.present), True, attached, ""
+    )
+
+
+def arrays_of(machine: Machine) -> list[ArrayState]:
+    """The arrays of md, and the striped volumes of device mapper."""
+    found = []
+    for name in machine.names("/sys/block"):
+        folder = f"/sys/block/{name}"
+        if machine.exists(f"{folder}/md") or machine.exists(f"{folder}/dm"):
+            array = _array(machine, name)
+            if array:
+                found.append(array)
+    return found
+
+
+def check_arrays(arrays: Sequence[ArrayState], disks: Sequence[Disk]) -> Iterator[Finding]:
+    """Whether the members of each array are coordinated, where they can be."""
+    known = {disk.name: disk for disk in disks}
+    for array in arrays:
+        yield _check_array(array, known)
+
+
+def _check_array(array: ArrayState, disks: Mapping[str, Disk]) -> Finding:
+    what = f"{array.name}: {array.level}"
+    device = shlex.quote(f"/dev/{array.name}")
+    if not array.coordinable:
+        # The reason may begin with the array's name, as the command `array` prints it.
+        why = array.why.removeprefix(f"{array.name}: ")
+        cannot = "cannot be coordinated" if array.coordinable is False else "may be coordinable"
+        return Finding("array", Level.note, f"{what}: {cannot}: {why}")
+    members = [disks[name] for name in array.members if name in disks]
+    others = [
+        name for name in array.members if name not in disks or disks[name].scheduler != STREAM
+    ]
+    if array.attached:
+        if others:
+            return Finding(
+                "array",
+                Level.problem,
+                f"{what}: attached, but stream does not schedule {', '.join(others)}",
+                "; ".join(_choose(name, STREAM) for name in others),
+            )
+        return Finding("array", Level.ok, f"{what}: attached, its members are coordinated")
+    if members and not any(disk.rotating for disk in members):
+        return Finding("array", Level.ok, f"{what}: no member rotates, nothing to coordinate")
+    if others:
+        return Finding(
+            "array",
+            Level.note,
+            f"{what}: not attached; stream does not schedule {', '.join(others)}",
+        )
+    return Finding(
+        "array",
+        Level.problem,
+        f"{what}: not attached: each member schedules for itself",
+        f"streamsched array attach {device}",
+    )
+
+
+def size_text(size_bytes: int | None) -> str:
+    """A disk's size as its maker says it."""
+    if size_bytes is None:
+        return "?"
+    for unit, scale in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size_bytes >= scale:
+            tenths = size_bytes * 10 // scale
+            whole = tenths // 10
+            return f"{whole} {unit}" if whole >= 100 else f"{whole}.{tenths % 10} {unit}"
+    return f"{size_bytes} B"
+
+
+def _cell(text: str | None, width: int) -> str:
+    shown = printable(text or "?").encode("ascii", "backslashreplace").decode()
+    return (shown if len(shown) <= width else shown[: width - 2] + "..").ljust(width)
+
+
+def disk_lines(disks: Sequence[Disk]) -> Iterator[str]:
+    """A table of the disks, at most 80 columns wide."""
+    widths = (8, 19, 9, 7, 7, 6, 5)
+    heads = ("disk", "model", "     size", "rotates", "zoned", "ranges", "depth")
+    yield " ".join(head.ljust(width) for head, width in zip(heads, widths, strict=True)) + " now"
+    for disk in disks:
+        rotates = {True: "yes", False: "no", None: "?"}[disk.rotating]
+        zoned = {"none": "no", "host-managed": "managed", "host-aware": "aware"}
+        cells = (
+            disk.name,
+            disk.model or "-",
+            size_text(disk.size_bytes).rjust(9),
+            rotates,
+            "drive" if disk.drive_managed else zoned.get(disk.zoned or "", disk.zoned),
+            f"{disk.access_ranges:>6}",
+            f"{'-' if disk.queue_depth is None else disk.queue_depth:>5}",
+        )
+        line = " ".join(_cell(cell, width) for cell, width in zip(cells, widths, strict=True))
+        yield f"{line} {_cell(disk.scheduler or '-', 11)}".rstrip()

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results as tables for people, and as JSON, CSV and fio's JSON for programs."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamsched import __version__
+from streamsched.sim.compare import Comparison
+from streamsched.sim.policies import check_spec
+from streamsched.sim.simulate import Buckets, Run, Setup, Times
+
+OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
+# Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
+JSON_VERSION = 1
+# Wider than any table.
+MUCH = 1000
+TIME_KEYS = ("mean", "p50", "p99", "p999", "max")
+
+
+def _ms(times: Times) -> dict[str, float]:
+    return {key: round(getattr(times, key), 6) for key in TIME_KEYS}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _bins(buckets: Buckets) -> dict[str, list[Any]]:
+    """A histogram as two lists, for json+."""
+    return {
+        "up_to_ms": [round(ns / 1e6, 6) for ns, _ in buckets],
+        "count": [count for _, count in buckets],
+    }
+
+
+def _job_dict(comparison: Comparison, run: Run, number: int, bins: bool) -> dict[str, Any]:
+    job = run.jobs[number]
+    return {
+        "name": job.name,
+        "bytes_read": job.bytes_read,
+        "bytes_written": job.bytes_written,
+        "duration_s": round(job.duration_ns / 1e9, 9),
+        "throughput_mb_s": round(job.rate / 1e6, 6),
+        "share": _rounded(comparison.share(run, number)),
+        "response_ms": _ms(job.response),
+        "longest_wait_ms": round(job.longest_wait_ns / 1e6, 6),
+        **({"response_histogram": _bins(job.histogram)} if bins else {}),
+    }
+
+
+def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, Any]:
+    """One entry of runs[]; @bins: with histograms."""
+    waits = {name: round(ns / 1e9, 9) for name, ns in run.reason_waits.items()}
+    return {
+        "policy": run.setup.policy,
+        "throughput_mb_s": round(run.mb_s, 6),
+        "efficiency": _rounded(comparison.efficiency(run)),
+        "least_share": _rounded(comparison.least_share(run)),
+        "duration_s": round(run.seconds, 9),
+        "bytes_read": run.bytes_read,
+        "bytes_written": run.bytes_written,
+        "disk_requests": run.disk_requests,
+        "wait_ms": _ms(run.wait),
+        "service_ms": _ms(run.service),
+        "response_ms": _ms(run.response),
+        "seeks_per_s": round(run.seeks_s, 6),
+        "switches": run.switches,
+        "switch_ms": round(run.switch_ms, 6),
+        "idle_share": round(run.idle_share, 6),
+        "hits": run.counters["hits"],
+        "timeouts": run.counters["timeouts"],
+        "counters": run.counters,
+        **({"reasons": run.reasons, "reason_waits_s": waits} if run.reasons else {}),
+        **({"array_counters": run.array_counters} if run.setup.array else {}),
+        **({"choices": [dataclasses.asdict(one) for one in run.choices]} if run.choices else {}),
+        "skipped_records": run.skipped,
+        **(
+            {f"{name}_histogram": _bins(one) for name, one in run.histograms.items()}
+            if bins
+            else {}
+        ),
+        "jobs": [_job_dict(comparison, run, number, bins) for number in range(len(run.jobs))],
+    }
+
+
+def _tunables(run: Run) -> dict[str, int]:
+    """Every tunable of a run's policy with the value it had; none of a kernel's scheduler."""
+    if run.setup.path is not None:
+        return {}
+    rows = [row for policy in check_spec(run.setup.policy) for row in policy.tunables]
+    given = dict(run.setup.tunables)
+    return {row.name: given.get(row.name, row.initial) for row in rows}
+
+
+def _array(setup: Setup) -> dict[str, Any]:
+    if setup.array is None:
+        return {}
+    return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
+
+
+def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> dict[str, Any]:
+    """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
+    setup = comparison.runs[0].setup if comparison.runs else None
+    return {
+        "format": "streamsched-results",
+        "version": JSON_VERSION,
+        "work": work,
+        "complete": not comparison.interrupted,
+        "setup": None
+        if setup is None
+        else {
+            "disk": setup.disk.name,
+            **_array(setup),
+            "owners": setup.owners,
+            "queue_depth": setup.queue_depth,
+            "curve": setup.curve,
+            **({} if setup.path is None else {"path": setup.path}),
+        },
+        "alone_mb_s": {str(n): round(r / 1e6, 6) for n, r in sorted(comparison.alone.items())},
+        "runs": [
+            {**run_dict(comparison, run, bins), "tunables": _tunables(run)}
+            for run in comparison.runs
+        ],
+    }
+
+
+def as_json(comparison: Comparison, work: str, bins: bool = False) -> str:
+    """The JSON document, as text; the numbers of a histogram stand in one line."""
+    text = json.dumps(comparison_dict(comparison, work, bins), indent=2)
+
+    def one_line(numbers: re.Match[str]) -> str:
+        return "[" + " ".join(numbers[0].strip("[]").split()) + "]"
+
+    return re.sub(r"\[[-\d.,\s]+\]", one_line, text) + "\n"
+
+
+def as_csv(comparison: Comparison) -> str:
+    """One line per policy; the units are in the column names."""
+    out = io.StringIO()
+    writer: Any = None
+    for run in comparison.runs:
+        row: dict[str, Any] = {}
+        for key, value in run_dict(comparison, run).items():
+            if key in (
+                "jobs",
+                "counters",
+                "reasons",
+                "reason_waits_s",
+                "array_counters",
+                "choices",
+            ):
+                continue
+            if isinstance(value, dict):
+                row.update({f"{key}_{inner}": v for inner, v in value.items()})
+            else:
+                row[key] = value
+        row.update({f"counter_{k}": v for k, v in run.counters.items()})
+        row.update({f"array_{k}": v for k, v in run.array_counters.items()})
+        if writer is None:
+            writer = csv.DictWriter(out, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def _fio_direction(nr_bytes: int, blocks: int, ns: int, times: dict[str, int]) -> dict[str, Any]:
+    seconds = ns / 1e9
+    latency = {
+        "min": times["min_ns"],
+        "max": times["max_ns"],
+        "mean": float(times["mean_ns"]),
+        "stddev": float(times["stddev_ns"]),
+        "N": times["count"],
+        "percentile": {
+            "50.000000": times["p50_ns"],
+            "99.000000": times["p99_ns"],
+            "99.900000": times["p999_ns"],
+        },
+    }
+    return {
+        "io_bytes": nr_bytes,
+        "io_kbytes": nr_bytes // 1024,
+        "bw_bytes": int(nr_bytes / seconds) if ns else 0,
+        "bw": int(nr_bytes / 1024 / seconds) if ns else 0,
+        "iops": blocks / seconds if ns else 0.0,
+        "runtime": ns // 1_000_000,
+        "total_ios": blocks,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
+        "clat_ns": latency,
+        "lat_ns": {key: latency[key] for key in ("min", "max", "mean", "stddev", "N")},
+    }
+
+
+def as_fio_json(comparison: Comparison) -> str:
+    """What fio --output-format=json prints, one group of jobs per policy."""
+    jobs = []
+    for group, run in enumerate(comparison.runs):
+        for job in run.jobs:
+            jobs.append(
+                {
+                    "jobname": f"{run.setup.policy}/{job.name}",
+                    "groupid": group,
+                    "error": 0,
+                    "eta": 0,
+                    "elapsed": job.duration_ns // 1_000_000_000,
+                    "job options": {"name": job.name},
+                    "read": _fio_direction(
+                        job.bytes_read, job.blocks[0], job.duration_ns, job.latency[0]
+                    ),
+                    "write": _fio_direction(
+                        job.bytes_written, job.blocks[1], job.duration_ns, job.latency[1]
+                    ),
+                    "job_runtime": job.duration_ns // 1_000_000,
+                }
+            )
+    document = {
+        "fio version": f"streamsched-{__version__}",
+        "timestamp": 0,
+        "time": "simulated",
+        "jobs": jobs,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def plain_table(title: str | None = None) -> Table:
+    """The look of all our tables: rows of text, one line under the heading."""
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1),
+    )
+
+
+def main_table(comparison: Comparison) -> Table:
+    """Throughput and what explains it, one line per policy."""
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for column in (
+        "MB/s",
+        "gain",
+        "effi-\nciency",
+        "least\nshare",
+        "dura-\ntion s",
+        "seeks\n/s",
+        "switch\nms",
+        "idle\n%",
+        "waits",
+        "hits",
+        "time-\nouts",
+    ):
+        table.add_column(column, justify="right")
+    first = comparison.runs[0].mb_s if comparison.runs else 0.0
+    for run in comparison.runs:
+        efficiency = comparison.efficiency(run)
+        table.add_row(
+            run.setup.policy,
+            _number(run.mb_s, 2),
+            f"x{run.mb_s / first:.2f}" if first else "-",
+            "-" if efficiency is None else f"{efficiency:.3f}",
+            _part(comparison.least_share(run)),
+            _number(run.seconds, 2),
+            _number(run.seeks_s, 1),
+            f"{run.switch_ms:.2f}",
+            f"{100 * run.idle_share:.1f}",
+            str(run.counters["waits"]),
+            str(run.counters["hits"]),
+            str(run.counters["timeouts"]),
+        )
+    return table
+
+
+def times_table(comparison: Comparison) -> Table:
+    """Wait, service and response times in ms."""
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for group in ("wait", "service", "response"):
+        for i, column in enumerate(("mean", "p50", "p99", "max")):
+            table.add_column(f"{group if i == 0 else ''}\n{column}", justify="right", no_wrap=True)
+    for run in comparison.runs:
+        cells = [
+            f"{getattr(times, key):.1f}"
+            for times in (run.wait, run.service, run.response)
+            for key in ("mean", "p50", "p99", "max")
+        ]
+        table.add_row(run.setup.policy, *cells)
+    return table
+
+
+def process_table(comparison: Comparison) -> Table:
+    """What each process had, one line for each under each policy."""
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    table.add_column("process", no_wrap=True)
+    for column in ("MB/s", "share", "mean", "p50", "p99", "max"):
+        table.add_column(f"{'response' if column == 'mean' else ''}\n{column}", justify="right")
+    for run in comparison.runs:
+        for number, job in enumerate(run.jobs):
+            table.add_row(
+                run.setup.policy if number == 0 else "",
+                job.name,
+                _number(job.rate / 1e6, 2),
+                _part(comparison.share(run, number)),
+                *(f"{getattr(job.response, key):.1f}" for key in ("mean", "p50", "p99", "max")),
+            )
+    return table
+
+
+def print_tables(
+    comparison: Comparison, title: str, console: Console, by_process: bool = False
+) -> None:
+    """The tables, with what the columns mean; nothing in them is cut off."""
+    main, times = main_table(comparison), times_table(comparison)
+    processes = process_table(comparison) if by_process else None
+    for table in filter(None, (main, times, processes)):
+        needed = console.measure(table, options=console.options.update(max_width=MUCH)).maximum
+        console.width = max(console.width, needed)
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(main)
+    for run in comparison.runs:
+        for choice in run.choices:
+            console.print(
+                f"{run.setup.policy}, {choice.at_s:.2f} s: {choice.policy} ({choice.why})",
+                highlight=False,
+                soft_wrap=True,
+            )
+    console.print("\ntimes of the disk's requests, in ms:")
+    console.print(times)
+    if processes:
+        console.print("\nthe processes, response times in ms:")
+        console.print(processes)
+    skipped = {run.skipped for run in comparison.runs if run.skipped}
+    if skipped:
+        nr = max(skipped)
+        console.print(f"\n{nr} bad record{'s were' if nr > 1 else ' was'} skipped")
+    if comparison.interrupted:
+        console.print("\ninterrupted: only finished runs are shown")
+
+
+def render(comparison: Comparison, output: str, work: str) -> str:
+    """The text of any output but the table."""
+    if output in ("json", "json+"):
+        return as_json(comparison, work, bins=output == "json+")
+    if output == "csv":
+        return as_csv(comparison)
+    return as_fio_json(comparison)

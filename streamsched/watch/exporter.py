@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`streamsched exporter`: this machine's disks for Prometheus.
+
+The metrics have the names of the network server's (docs/NBDKIT.md) where they mean the same, with
+the label `disk` in the place of `member`. Each scrape reads sysfs and debugfs anew. A disk that
+cannot be read has `streamsched_disk_up` 0 and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from streamsched.auto.service import STREAM, SYS, device_of, until_stopped
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.watch.parties import (
+    DIRECTIONS,
+    Inside,
+    KernelDisk,
+    Stat,
+    UnreadableError,
+    disk_names,
+)
+
+LISTEN = "127.0.0.1:9842"
+STEP_S = 0.5  # how soon a signal ends it
+PREFIX = "streamsched_"
+# The network server's (nbdkit/stats.c), with its words.
+COUNTERS = {
+    "dispatches": "Requests sent to the disk.",
+    "merges": "Requests joined with a pending one.",
+    "seeks": "Requests not where the head was.",
+    "waits": "Times the head was held for a stream.",
+    "hits": "Waits that ended with the request waited for.",
+    "timeouts": "Waits that ended by time.",
+    "second_chances": "Waits prolonged for a long stream.",
+    "slices_ended": "Turns of streams that ended.",
+    "expired": "Requests sent because of their age.",
+}
+
+
+class _Families:
+    """All metrics of a scrape, before the disks are put in."""
+
+    def __init__(self) -> None:
+        disk = ["disk"]
+        both = ["disk", "direction"]
+
+        def counter(name: str, tells: str, labels: list[str]) -> CounterMetricFamily:
+            return CounterMetricFamily(PREFIX + name, tells, labels=labels)
+
+        def gauge(name: str, tells: str, labels: list[str]) -> GaugeMetricFamily:
+            return GaugeMetricFamily(PREFIX + name, tells, labels=labels)
+
+        self.up = gauge("disk_up", "Whether the disk's figures can be read.", disk)
+        self.scheduler = gauge(
+            "scheduler_info", "1 for the scheduler in use.", [*disk, "scheduler", "inner"]
+        )
+        self.requests = counter("requests", "Requests done.", both)
+        self.bytes = counter("bytes", "Bytes read or written.", both)
+        self.response = counter(
+            "response_seconds", "From arrival to completion, the sum over requests.", both
+        )
+        self.flushes = counter("flushes", "Flushes.", disk)
+        self.in_flight = gauge("in_flight", "Requests that are not done.", disk)
+        self.pending = gauge("pending", "Of those, requests that the scheduler has.", disk)
+        self.streams = gauge("streams", "Streams that take turns.", disk)
+        self.reasons = counter("reasons", "Requests sent, by the reason.", [*disk, "reason"])
+        self.idle = counter(
+            "idle_seconds", "Time that the head was held with requests pending.", disk
+        )
+        self.wait = HistogramMetricFamily(
+            PREFIX + "wait_seconds", "From arrival to dispatch.", labels=disk
+        )
+        self.counters = {name: counter(name, tells, disk) for name, tells in COUNTERS.items()}
+
+    def __iter__(self) -> Iterator[Metric]:
+        for family in vars(self).values():
+            yield from family.values() if isinstance(family, dict) else (family,)
+
+    def add_stat(self, name: str, stat: Stat) -> None:
+        """What every disk has."""
+        for direction, done in zip(DIRECTIONS, stat.done, strict=True):
+            self.requests.add_metric([name, direction], done.requests)
+            self.bytes.add_metric([name, direction], done.bytes)
+            self.response.add_metric([name, direction], done.response_s)
+        if stat.flushes is not None:
+            self.flushes.add_metric([name], stat.flushes)
+        self.in_flight.add_metric([name], stat.in_flight)
+
+    def add_inside(self, name: str, inside: Inside) -> None:
+        """What `stream` tells besides."""
+        counters = inside.counters
+        for counter, family in self.counters.items():
+            family.add_metric([name], counters[counter])
+        self.pending.add_metric([name], counters["pending"])
+        self.idle.add_metric([name], counters["idle_ns"] / 1e9)
+        streams = [party for party in inside.parties if party.kind == "stream"]
+        self.streams.add_metric([name], len(streams))
+        for reason, number in inside.reasons.items():
+            self.reasons.add_metric([name, reason], number)
+        seen, buckets = 0, list[tuple[str, float]]()
+        for below_s, *both in zip(inside.waits.below_s, *inside.waits.number, strict=True):
+            seen += sum(both)
+            buckets.append(("+Inf" if below_s == float("inf") else f"{below_s:.6f}", seen))
+        self.wait.add_metric([name], buckets, sum(inside.waits.sum_s))
+
+
+class Disks(Collector):
+    """All disks of the machine, as they are when somebody asks."""
+
+    def __init__(self, sys_: Path = SYS) -> None:
+        self._sys = sys_
+
+    def collect(self) -> Iterator[Metric]:
+        """One scrape."""
+        families = _Families()
+        for name in disk_names(self._sys):
+            try:
+                disk = KernelDisk(device_of(name, self._sys), self._sys)
+                stat = disk.stat()
+                scheduler = disk.device.in_use
+                inside = disk.inside() if scheduler == STREAM else None
+            except StreamschedError:
+                # It went meanwhile, or its scheduler did, or the module is another version's.
+                families.up.add_metric([name], 0)
+                continue
+            families.up.add_metric([name], 1)
+            families.scheduler.add_metric([name, scheduler, inside.inner if inside else ""], 1)
+            families.add_stat(name, stat)
+            if inside:
+                families.add_inside(name, inside)
+        yield from families
+
+
+def address_of(listen: str) -> tuple[str, int]:
+    """HOST and PORT; or UsageError."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageError(f"--listen {listen}: must be HOST:PORT, as {LISTEN}, or :PORT for all")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def check_readable(sys_: Path = SYS) -> None:
+    """Refuse to run where no disk under stream could ever be read."""
+    troubles = []
+    for name in disk_names(sys_):
+        disk = KernelDisk(device_of(name, sys_), sys_)
+        if disk.device.in_use != STREAM:
+            continue
+        try:
+            disk.inside()
+            return
+        except UnreadableError as error:
+            troubles.append(str(error))
+    if troubles:
+        raise StreamschedError(troubles[0])
+
+
+def serve(listen: str, sys_: Path = SYS) -> None:
+    """Until SIGINT, SIGTERM or SIGHUP."""
+    host, port = address_of(listen)
+    check_readable(sys_)
+    registry = CollectorRegistry()
+    registry.register(Disks(sys_))
+    try:
+        server, thread = start_http_server(port, host or "::", registry)
+    except OSError as error:
+        raise StreamschedError(f"--listen {listen}: {error.strerror or error}") from None
+    try:
+        with until_stopped() as running:
+            print(f"http://{listen}/metrics", flush=True)
+            while running():
+                time.sleep(STEP_S)
+    finally:
+        server.shutdown()
+        thread.join()

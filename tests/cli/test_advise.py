@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""advise: who sent what, what the model makes of it, and what is said of that."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamsched.base.errors import StreamschedError
+from streamsched.sim.diskfile import load_disk
+from streamsched.watch import advise
+from streamsched.watch.predict import forecast
+from streamsched.work import model as workmodel
+from streamsched.work.blocktrace import Bio, bios
+
+COMMAND = Path(sys.executable).parent / "streamsched"
+MS = 1_000_000
+DISK = load_disk("wd5000aaks")
+GB = 1_000_000_000 // 512
+
+
+def reader(pid: int, sector: int, number: int, think: int = 0, begin: int = 0) -> list[Bio]:
+    """One that reads 64 KiB after 64 KiB, each taking 10 ms, as two do that share a disk."""
+    step = 10 * MS + think
+    return [
+        Bio(
+            sector + 128 * i,
+            128,
+            False,
+            True,
+            pid,
+            "cat",
+            begin + i * step,
+            begin + i * step + step - think,
+        )
+        for i in range(number)
+    ]
+
+
+def two_readers() -> list[Bio]:
+    both = [*reader(1, 0, 300), *reader(2, 200 * GB, 300, begin=5 * MS)]
+    return sorted(both, key=lambda bio: bio.arrival_ns)
+
+
+# ---- who sent what ----
+
+
+def test_a_process_is_a_sender() -> None:
+    found = workmodel.senders(two_readers())
+    assert [(one.pid, len(one.bios), one.sequential) for one in found] == [
+        (1, 300, True),
+        (2, 300, True),
+    ]
+
+
+def test_a_worker_that_sends_for_several_is_as_many_senders() -> None:
+    """As a loop device's: its streams wait at the same time, so none depends on the others."""
+    handed_on = [Bio(**{**fields(bio), "pid": 7}) for bio in two_readers()]
+    assert [len(one.bios) for one in workmodel.senders(handed_on)] == [300, 300]
+    # One who reads two files in turn waits for each request.
+    alone = [*reader(7, 0, 100), *reader(7, 200 * GB, 100, begin=1000 * MS)]
+    assert [len(one.bios) for one in workmodel.senders(alone)] == [200]
+
+
+def fields(bio: Bio) -> dict[str, Any]:
+    return {name: getattr(bio, name) for name in Bio.__slots__}
+
+
+def test_work_goes_on_behind_where_it_ended() -> None:
+    [one] = workmodel.senders(reader(1, 0, 20))
+    text = b"".join(workmodel.endless([one], DISK.capacity_sectors, 10**9)).decode()
+    sectors = [int(found) for found in re.findall(r" Q RS (\d+) \+ 128 ", text)]
+    assert len(sectors) > 1000 and sectors == [128 * i for i in range(len(sectors))]
+
+
+# ---- what is foretold ----
+
+
+def test_two_readers_are_foretold_to_gain() -> None:
+    """Under none they have a tenth of what stream gives them."""
+    said = forecast(two_readers(), DISK, "none", 1, ("stream",))
+    [one] = said.predictions
+    assert one.mb_s.value > 60 > 10 > said.model.mb_s
+    assert one.mb_s.low <= one.mb_s.value <= one.mb_s.high
+    assert one.least_share > 0.8
+    found = advise.advice("sda", DISK, 3.0, said)
+    assert found.best is one and "times as much" in found.why
+    assert advise.command(found).endswith("echo stream >/sys/block/sda/queue/scheduler")
+    assert all(len(line) <= 80 for line in advise.lines(found))
+    document = json.loads(advise.document(found))
+    assert document["advice"] == "stream" and document["loses_most"]["pid"] in (1, 2)
+
+
+def test_one_reader_is_left_alone() -> None:
+    quick = [
+        Bio(**{**fields(bio), "arrival_ns": i * 700_000, "complete_ns": i * 700_000 + 690_000})
+        for i, bio in enumerate(reader(1, 0, 600))
+    ]
+    found = advise.advice("sda", DISK, 0.4, forecast(quick, DISK, "mq-deadline", 32))
+    assert found.best is None
+    assert "Leave it as it is: no scheduler would do more here." in list(advise.lines(found))
+
+
+def test_the_model_of_another_disk_foretells_nothing() -> None:
+    slow = [
+        Bio(
+            **{
+                **fields(bio),
+                "arrival_ns": 40 * bio.arrival_ns,
+                "complete_ns": 40 * bio.complete_ns,
+            }
+        )
+        for bio in two_readers()
+    ]
+    found = advise.advice("sda", DISK, 3.0, forecast(slow, DISK, "none", 1, ("stream",)))
+    with pytest.raises(StreamschedError, match=r"sda: the model of wd5000aaks makes \+\d+ % MB/s"):
+        advise.check_model(found)
+
+
+# ---- the kernel's trace ----
+
+LINES = """\
+             cat-70      [000] ..... 1.000000: block_bio_queue: 8,0 R 1000 + 8 [cat]
+ kworker/0:1-H-71      [001] ..... 1.000100: block_bio_queue: 8,0 WS 5000 + 16 [kworker/0:1]
+             cat-70      [000] ..... 1.000200: block_bio_queue: 8,16 R 1000 + 8 [cat]
+          <idle>-0       [000] ..s.. 1.010000: block_rq_complete: 8,0 R () 1000 + 8 be,0,4 [0]
+          <idle>-0       [000] ..s.. 1.020000: block_rq_complete: 8,0 WS () 5000 + 16 be,0,4 [0]
+"""
+
+
+def test_what_was_wanted_and_done() -> None:
+    first, second = bios(LINES.splitlines(), "8,0")
+    assert (first.pid, first.comm, first.sector, first.write) == (70, "cat", 1000, False)
+    assert first.complete_ns - first.arrival_ns == 10 * MS
+    assert (second.pid, second.comm, second.write, second.sync) == (71, "kworker/0:1-H", True, True)
+
+
+def test_lost_events_are_counted() -> None:
+    lost = [*LINES.splitlines(), "CPU:1 [LOST 20 EVENTS]", "CPU:0 [LOST 3 EVENTS]"]
+    with pytest.raises(StreamschedError, match="23 events are lost"):
+        bios(lost, "8,0")
+
+
+# ---- the command ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "name a disk to watch, as sda, or a recorded one with --trace"),
+        (["sda", "--trace", "x"], "one of them"),
+        (["sda", "--seconds", "0"], "--seconds 0: is not within 1 to 3600"),
+        (["no-such-disk"], "no-such-disk: there is no such block device"),
+        (["--trace", "TRACE", "--scheduler", "kyber"], "--scheduler kyber: what was recorded"),
+        (["--trace", "TRACE", "--disk", "ide-20g", "--queue-depth", "1"], "a larger disk"),
+        (["--trace", "TRACE", "--queue-depth", "0"], "--queue-depth 0: "),
+        (["--trace", "TRACE", "--queue-depth", "33"], "takes 1 to 32 commands at once"),
+        (["--trace", "TRACE", "--seconds", "5"], "--seconds: not with --trace"),
+        (["sda", "--device", "8,0"], "--device: only with --trace"),
+        (["--trace", "TRACE", "--output", "json", "--to", "x.html"], "--output: not with --to"),
+    ],
+)
+def test_what_a_person_can_get_wrong(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.blkparse"
+    trace.write_text(
+        "".join(
+            f"8,0 0 {2 * i} {i}.000000000 7 Q R {i * 10**6} + 8 [x]\n"
+            f"8,0 0 {2 * i + 1} {i}.010000000 7 C R {i * 10**6} + 8 [0]\n"
+            for i in range(1, 60)
+        )
+    )
+    done = subprocess.run(
+        [COMMAND, "advise", *(str(trace) if a == "TRACE" else a for a in arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (1, 2) and sentence in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout

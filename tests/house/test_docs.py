@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the documents say is so: examples, links, result keys, the man page.
+
+An example is a ```console block (in the man page: what stands between .EX and
+.EE); each line that begins with "$ " is run by a shell at the top of the source
+tree, and what follows is what it prints. Without anything that follows, only the
+exit code counts. UPDATE_DOCS=1 pytest tests/house/test_docs.py writes the output anew
+(and that of a new example, when some line stands there already).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from profile_data import small_profile
+
+from streamsched.auto.profile import as_text
+from streamsched.cli.main import app
+from streamsched.sim import requestlog
+from streamsched.sim.policies import all_policies
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+MAN = ROOT / "man" / "streamsched.1"
+RESULTS = ROOT / "docs" / "RESULTS.md"
+PAPERS = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]
+    if not path.relative_to(ROOT).parts[0].startswith((".", "build"))
+)
+SECONDS = 120
+
+pytestmark = pytest.mark.e2e
+
+
+# ---- examples ----
+
+
+@dataclass(frozen=True)
+class Example:
+    """A command of a document, and the lines there that say what it prints."""
+
+    path: Path
+    line: int  # of the command, from 0
+    command: str
+    output: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path.name}:{self.line + 1}"
+
+
+def fences(path: Path) -> tuple[str, str]:
+    """What an example begins and ends with."""
+    return (".EX", ".EE") if path.suffix == ".1" else ("```console", "```")
+
+
+def unroff(text: str) -> str:
+    """A line of a man page's example as it is shown."""
+    return text.removeprefix("\\&").replace("\\-", "-").replace("\\(ti", "~").replace("\\e", "\\")
+
+
+def roff(text: str) -> str:
+    """The opposite of unroff()."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("~", "\\(ti")
+    return "\\&" + text if text.startswith((".", "'")) else text
+
+
+def examples(path: Path) -> Iterator[Example]:
+    begin, end = fences(path)
+    shown = unroff if path == MAN else str
+    command, at, output = "", -1, list[str]()
+    inside = False
+    for number, raw in enumerate(path.read_text().splitlines()):
+        if inside and (raw == end or shown(raw).startswith("$ ")) and command:
+            yield Example(path, at, command, tuple(output))
+            command, output = "", []
+        if raw in (begin, end):
+            inside = raw == begin
+        elif inside and shown(raw).startswith("$ "):
+            command, at = shown(raw)[2:], number
+        elif inside:
+            assert command, f"{path.name}:{number + 1}: output without a command"
+            output.append(shown(raw))
+
+
+EXAMPLES = [example for path in [*PAPERS, MAN] for example in examples(path)]
+
+
+def lines_of(text: str) -> list[str]:
+    """Without blanks at the ends of lines, or empty lines at the ends of the text."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
+
+
+def printed(command: str) -> list[str]:
+    environment = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
+    environment["PATH"] = f"{BIN}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"$ {command}\nexit code {done.returncode}\n{done.stderr}"
+    return lines_of(done.stdout + done.stderr.strip())
+
+
+def rewrite(example: Example, output: list[str]) -> None:
+    """Put @output behind the command, which may have moved since the file was read."""
+    shown = roff if example.path == MAN else str
+    lines = example.path.read_text().splitlines()
+    command = shown("$ " + example.command)
+    at = min(
+        (number for number, line in enumerate(lines) if line == command),
+        key=lambda number: abs(number - example.line),
+    )
+    begin, end = fences(example.path)
+    stop = at + 1
+    while lines[stop] != end and not lines[stop].startswith("$ "):
+        stop += 1
+    assert begin in lines[:at]
+    lines[at + 1 : stop] = [shown(line) for line in output]
+    example.path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_an_example_prints_what_is_shown(example: Example) -> None:
+    output = printed(example.command)
+    shown = lines_of("\n".join(example.output))
+    if os.environ.get("UPDATE_DOCS") and shown and shown != output:
+        rewrite(example, output)
+    elif shown:
+        assert output == shown
+
+
+def test_the_readme_shows_results() -> None:
+    shown = [e for e in EXAMPLES if e.path.name == "README.md" and len(e.output) > 10]
+    assert any("par-read.fio --owners none" in example.command for example in shown)
+
+
+# ---- links ----
+
+
+def without_code(text: str) -> str:
+    """Markdown without its code, in which nothing is a link."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as forges make them."""
+    headings = re.findall(
+        r"^#+ +(.*)$",
+        re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL),
+        re.MULTILINE,
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(path.read_text())):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        to = (path.parent / name).resolve() if name else path
+        assert to.is_relative_to(ROOT) and to.exists(), f"{path.name}: {target}"
+        if anchor:
+            assert anchor in anchors(to), f"{path.name}: {target}"
+
+
+@pytest.mark.parametrize("path", [*PAPERS, MAN], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_that_are_named_exist(path: Path) -> None:
+    text = path.read_text().replace("\\-", "-")
+    folders = "core|disk|sim|streamsched|jobs|disks|traces|tests|docs|tools|bench|man"
+    for name in re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text):
+        assert (ROOT / name).exists() or "NAME" in name or "lifo" in name, f"{path.name}: {name}"
+
+
+def test_nothing_is_said_of_this_machine() -> None:
+    mine = {"README.md", "ARCHITECTURE.md", "RESULTS.md", "REPRODUCTION.md", MAN.name}
+    for path in [*PAPERS, MAN]:
+        if path.name in mine and path.parent != ROOT / "traces":
+            found = re.findall(r"/(?:home|root|work|tmp)/\S*", path.read_text())
+            assert not found, f"{path.name}: {found}"
+
+
+# ---- the architecture's example of a policy ----
+
+
+def test_the_example_policy_compiles(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    (code,) = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    source = tmp_path / "lifo.c"
+    source.write_text(code)
+    compiler = os.environ.get("CC", "cc")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    subprocess.run(
+        [compiler, *flags, f"-I{ROOT / 'compat'}", f"-I{ROOT / 'core' / 'policy'}", str(source)],
+        check=True,
+        timeout=SECONDS,
+    )
+
+
+# ---- results ----
+
+
+def keys_of(value: Any, prefix: str = "") -> Iterator[str]:
+    """Every key of a JSON document, as docs/RESULTS.md writes it: runs[].wait_ms.mean."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from keys_of(entry, prefix.removesuffix(".") + "[].")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            # Process numbers and names of tunables are data.
+            name = re.sub(r"^\d+$", "N", key)
+            if prefix.endswith(".tunables."):
+                name = "NAME"
+            if not isinstance(inner, dict) and not (
+                isinstance(inner, list) and inner and isinstance(inner[0], dict)
+            ):
+                yield prefix + name
+            yield from keys_of(inner, f"{prefix}{name}.")
+
+
+def rows_of(heading: str) -> list[str]:
+    """The first column of the tables below a heading of docs/RESULTS.md."""
+    text = RESULTS.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What a small comparison prints in each output format."""
+    job = tmp_path_factory.mktemp("docs") / "small.fio"
+    job.write_text("[reader]\nrw=rw\nsize=1m\nnumjobs=2\noffset_increment=1g\n")
+    streamsched = str(BIN / "streamsched")
+    kinds = ("table", "json", "json+", "csv", "fio-json")
+    command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline"]
+    command += ["--array", "raid0:2:64k", "--output"]
+    profile = job.with_suffix(".json")
+    profile.write_text(as_text(small_profile()))
+    auto = [streamsched, "run", str(job), "--policy", "auto", "--profile", str(profile)]
+    asked = {kind: [*command, kind] for kind in kinds} | {"auto": [*auto, "--output", "json"]}
+    return {
+        kind: subprocess.run(
+            words, capture_output=True, text=True, check=True, timeout=SECONDS
+        ).stdout
+        for kind, words in asked.items()
+    }
+
+
+def test_every_json_key_is_described_and_no_other(outputs: dict[str, str]) -> None:
+    described = rows_of("JSON")
+    assert len(described) == len(set(described))
+    there = {key for kind in ("json", "auto") for key in keys_of(json.loads(outputs[kind]))}
+    there.add("setup.path")  # only of the real kernel
+    assert set(described) == there
+
+
+def test_every_histogram_is_described_and_no_other(outputs: dict[str, str]) -> None:
+    plain, more = (set(keys_of(json.loads(outputs[kind]))) for kind in ("json", "json+"))
+    assert set(rows_of("JSON with histograms")) == more - plain
+    assert plain < more
+
+
+def test_every_column_of_requests_is_described_and_no_other() -> None:
+    assert rows_of("Requests") == list(requestlog.COLUMNS)
+
+
+def test_every_csv_column_is_described_and_no_other(outputs: dict[str, str]) -> None:
+    header = outputs["csv"].splitlines()[0].split(",")
+    described: list[str] = []
+    for row in rows_of("CSV"):
+        stem, star, _ = row.partition("_*")
+        found = [column for column in header if column.startswith(stem + "_")] if star else [row]
+        assert found, row
+        described += found
+    assert sorted(described) == sorted(header)
+
+
+def test_every_fio_key_is_described_and_no_other(outputs: dict[str, str]) -> None:
+    described = set(rows_of("fio-json"))
+    there = set()
+    for key in keys_of(json.loads(outputs["fio-json"])):
+        key = re.sub(r"^(jobs\[\])\.(read|write)\.", r"\1.read.", key)
+        there.add(re.sub(r"percentile\..*", "percentile.P", key))
+    assert described == there
+
+
+def test_every_table_column_is_described(outputs: dict[str, str]) -> None:
+    described = set(rows_of("Tables"))
+    text = outputs["table"]
+    for column in described:
+        for word in column.split():
+            assert word in text.replace("-\n", ""), column
+    assert len(described) >= 14
+
+
+def test_the_version_of_the_document_is_the_programs(outputs: dict[str, str]) -> None:
+    version = json.loads(outputs["json"])["version"]
+    assert f"version {version}" in RESULTS.read_text()
+
+
+# ---- the man page ----
+
+
+def man_text() -> str:
+    """The man page's source with dashes as they are shown, fonts left out."""
+    text = MAN.read_text().replace("\\-", "-")
+    return re.sub(r"\\f[BIRP]", "", text)
+
+
+def man_section(name: str) -> str:
+    return re.split(r"^\.SH ", man_text().partition(f"\n.SH {name}\n")[2], flags=re.MULTILINE)[0]
+
+
+def commands() -> dict[str, Any]:
+    """The program's commands, "" for the program itself."""
+    group: Any = typer.main.get_command(app)
+    found = {"": group}
+    for name, command in group.commands.items():
+        inner = getattr(command, "commands", {})
+        found |= {f"{name} {word}": one for word, one in inner.items()} or {name: command}
+    return found
+
+
+def options_of(command: Any) -> set[str]:
+    found = {name for param in command.params for name in param.opts if name.startswith("--")}
+    return found | {"--help"}
+
+
+def synopses() -> dict[str, set[str]]:
+    """The options of each command in the man page's synopsis."""
+    found: dict[str, set[str]] = {}
+    for part in re.split(r"^\.(?:br|P|SY.*|YS)$", man_section("SYNOPSIS"), flags=re.MULTILINE):
+        words = re.sub(r"^\.[A-Z]+ ", "", part, flags=re.MULTILINE).split()
+        if words:
+            assert words[0] == "streamsched", part
+            names = (" ".join(words[1:3]), *words[1:2])
+            name = next((name for name in names if name in commands()), "")
+            found[name] = set(re.findall(r"--[a-z][a-z-]*", part))
+    return found
+
+
+def test_the_synopsis_has_every_command_and_its_options() -> None:
+    there = {name: options_of(command) - {"--help"} for name, command in commands().items()}
+    said = {name: options - {"--help"} for name, options in synopses().items()}
+    assert said == there
+
+
+def tags() -> dict[str, str]:
+    """What the options section says of each option, by its first long name."""
+    parts = re.split(r"^\.TP\n", man_section("OPTIONS"), flags=re.MULTILINE)[1:]
+    found = {}
+    for part in parts:
+        tag, _, body = part.partition("\n")
+        for name in re.findall(r"--[a-z][a-z-]*", tag):
+            assert name not in found, name
+            found[name] = body
+    return found
+
+
+def test_every_option_is_described_and_no_other() -> None:
+    assert set(tags()) == set().union(*(options_of(one) for one in commands().values()))
+
+
+def test_no_other_option_is_named() -> None:
+    known = set().union(*(options_of(one) for one in commands().values()))
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", man_text())) <= known
+
+
+def test_choices_and_defaults_are_described() -> None:
+    described = tags()
+    for command in commands().values():
+        for param in command.params:
+            long = [name for name in param.opts if name.startswith("--")]
+            if not long or long[0] in ("--version", "--help"):
+                continue
+            body = described[long[0]]
+            default = param.default
+            if isinstance(default, enum.Enum):
+                for choice in type(default):
+                    assert choice.value in body, f"{long[0]}: {choice.value}"
+                assert re.search(rf"{default.value}\b[^.]*\(?the default", body), long[0]
+            elif isinstance(default, str | int) and not isinstance(default, bool):
+                assert re.search(rf"Default:\s+(?:\.BR? )?{default}", body), f"{long[0]}: {default}"
+
+
+def test_every_command_has_a_section() -> None:
+    headings = re.findall(
+        r"^\.SS streamsched (\w+(?: \w+)?)", man_section("COMMANDS"), re.MULTILINE
+    )
+    assert sorted(headings) == sorted(name for name in commands() if name)
+
+
+def test_every_policy_is_named() -> None:
+    text = man_text()
+    for name in all_policies():
+        assert re.search(rf"^\.B[IR]? {name}\b", text, re.MULTILINE), name
+
+
+def test_the_man_page_is_well_formed() -> None:
+    if shutil.which("mandoc"):
+        command = ["mandoc", "-T", "lint", "-W", "warning", str(MAN)]
+    elif shutil.which("groff"):
+        command = ["groff", "-man", "-Tutf8", "-ww", "-z", str(MAN)]
+    else:
+        pytest.skip("neither mandoc nor groff is here")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert (done.stdout + done.stderr, done.returncode) == ("", 0)
+
+
+def test_the_man_page_is_installed() -> None:
+    path = Path(sys.prefix) / "share" / "man" / "man1" / "streamsched.1"
+    assert path.read_bytes() == MAN.read_bytes()

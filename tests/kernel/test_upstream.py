@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The patches for mainline Linux (make upstream): how they are made, and its checks.
+
+What needs a kernel source is skipped where none is in the cache; make upstream fetches one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import upstream  # noqa: E402
+import upstream_check  # noqa: E402
+import upstream_edit  # noqa: E402
+import upstream_tree  # noqa: E402
+
+from streamsched.base.errors import UsageError  # noqa: E402
+
+
+def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    """The command as make calls it."""
+    return subprocess.run(
+        [sys.executable, ROOT / "tools" / "upstream.py", *arguments],
+        cwd=ROOT,
+        env=os.environ | extra,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def source() -> upstream_tree.Tree:
+    """A kernel source; nothing is fetched for a test."""
+    tree = upstream_tree.find("", fetch=False)
+    if not tree:
+        pytest.skip("there is no kernel source in the cache; make upstream fetches one")
+    return tree
+
+
+def test_quick(tmp_path: Path) -> None:
+    """Generated, applied, and without findings of checkpatch.pl; the same each time."""
+    source()
+    done = run("--quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert len([line for line in lines if line.startswith("ok      checkpatch")]) == 6
+    first = {path.name: path.read_text() for path in upstream.OUTPUT.glob("*.patch")}
+    assert len(first) == 7
+    again = upstream.generate(source(), tmp_path / "again")
+    hashes = re.compile(r"^From [0-9a-f]{40}", re.MULTILINE)
+    assert first == {path.name: path.read_text() for path in again}
+    assert all(hashes.search(text) for text in first.values())
+
+
+@pytest.mark.long
+def test_all() -> None:
+    """Everything that make upstream checks."""
+    source()
+    done = run()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout
+
+
+def compiled(tmp_path: Path, name: str, folders: list[Path], files: list[Path]) -> Path:
+    """tests/kernel/upstream_same.c with these sources."""
+    # 64-bit numbers are another type in the kernel, where %llu is right for them.
+    options = ["-std=gnu11", "-O2", "-Wno-format", "-include", "stdio.h", "-Dscnprintf=snprintf"]
+    include = [f"-I{folder}" for folder in (ROOT / "compat", *folders)]
+    ours = [ROOT / "tests" / "kernel" / "upstream_same.c", ROOT / "compat" / "rbtree.c"]
+    program = tmp_path / name
+    compiler = os.environ.get("CC", "gcc")
+    subprocess.run([compiler, *options, *include, *ours, *files, "-o", program], check=True)
+    return program
+
+
+def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
+    """All that is edited away changes no decision, over 40,000 requests of four workloads."""
+    table = upstream_edit.load()
+    order = [patch.name for patch in table.patches]
+    texts = upstream_edit.generate(table, order.index("deadline"))
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    core = ROOT / "core"
+    sources = [*core.glob("*.c"), *core.glob("policy/*.c"), *core.glob("stream/*.c")]
+    before = compiled(tmp_path, "before", [core], sources)
+    after = compiled(tmp_path, "after", [tmp_path], [tmp_path / n for n in texts if n[-1] == "c"])
+    seen = set()
+    for spec in ("stream:deadline", "deadline"):
+        for seed in "1234":
+            said = [
+                subprocess.run(
+                    [one, spec, seed, "5000"], capture_output=True, text=True, check=True
+                )
+                for one in (before, after)
+            ]
+            assert said[0].stdout == said[1].stdout
+            seen |= set(said[0].stdout.split()[1::2])
+    assert seen >= {"order", "own", "oldest", "light", "back"}
+
+
+def test_nothing_of_this_tree_is_left() -> None:
+    """No compatibility, no arrays, no policies of the past, no private headers."""
+    table = upstream_edit.load()
+    texts = upstream_edit.generate(table, len(table.patches) - 1)
+    for name, text in texts.items():
+        found = re.search(
+            r"compat|private\.h|LINUX_VERSION|coordinator|takes_turns|\bcfq\b|historic|core/|kernel/(?!debug)",
+            text,
+            re.IGNORECASE,
+        )
+        assert not found, f"{name}: {found}"
+        for header in re.findall(r'^#include "([^"]*)"', text, re.MULTILINE):
+            assert header.startswith("../") or header in texts, f"{name} includes {header}"
+
+
+def test_trace_events_come_with_their_patch() -> None:
+    table = upstream_edit.load()
+    order = [patch.name for patch in table.patches]
+    before = upstream_edit.generate(table, order.index("trace") - 1)
+    after = upstream_edit.generate(table, order.index("trace"))
+    assert "trace.h" not in before["main.c"]
+    assert "queue_debugfs_attrs" not in before["main.c"]
+    assert "trace_stream_choose" in after["main.c"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (upstream_edit.Edit(file="a.c", old="two"), "a.c has this text 0 times, not once: 'two'"),
+        (upstream_edit.Edit(file="a.c", old="one"), "a.c has this text 2 times, not once: 'one'"),
+        (upstream_edit.Edit(file="*.c", regex="^two"), "*.c has nothing like ^two"),
+        (upstream_edit.Edit(drop=["two"]), "no file has the function two to drop"),
+    ],
+)
+def test_an_edit_that_fits_nothing_is_an_error(edit: upstream_edit.Edit, said: str) -> None:
+    with pytest.raises(upstream_edit.TableError, match=re.escape(said)):
+        upstream_edit.apply(edit, 7, {"a.c": "one\none\n"})
+
+
+def test_functions_are_dropped_with_their_comment() -> None:
+    text = """int kept(void);
+
+/* What it does. */
+static int gone(int a,
+		int (*b)(int))
+{
+	return b(a);
+}
+
+int kept(void)
+{
+	return 1;
+}
+"""
+    dropped = upstream_edit.tidy(upstream_edit.drop_function(text, "gone"))
+    assert dropped == "int kept(void);\n\nint kept(void)\n{\n\treturn 1;\n}\n"
+
+
+def test_dead_code_is_found(tmp_path: Path) -> None:
+    """A function that is only declared and defined, also if a comment names it."""
+    (tmp_path / "a.h").write_text("int used(void);\nint dead(void);\n")
+    (tmp_path / "a.c").write_text(
+        "int used(void)\n{\n\treturn 1;\n}\n\n"
+        "/* dead() */\nint dead(void)\n{\n\treturn used();\n}\n"
+    )
+    with pytest.raises(upstream_check.FoundError, match=r"dead\(\) has no caller"):
+        upstream_check.called(tmp_path)
+
+
+def test_measured_tables_are_those_of_the_document() -> None:
+    """Every figure of the cover letter is in a document, and 80 columns are enough."""
+    text = upstream.cover_letter("1.2.3")
+    document = "".join(
+        (ROOT / "docs" / name).read_text() for name in ("KERNEL.md", "results/nullblk.md")
+    )
+    assert "@" not in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+    figures = set(re.findall(r"\b\d+\.\d+\b", text)) - {"1.2", "6.12"}
+    assert len(figures) > 50
+    assert not [figure for figure in figures if figure not in document]
+
+
+def test_tunables_are_those_of_sysfs() -> None:
+    text = upstream.tunables("X(wait_target) X(fifo_batch)")
+    assert text.startswith("wait_target (500ms, from 10ms to 60s)\n\t")
+    assert "fifo_batch (16, from 1 to 1000000)" in text
+    assert "read_expire" not in text
+
+
+def test_without_an_author_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "")
+    with pytest.raises(UsageError, match=r"git knows no user\.name here"):
+        upstream.person()
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (None, "is no kernel source: there is no block/elevator.h in it"),
+        ("void (*depth_updated)(struct blk_mq_hw_ctx *);", "the series needs a newer one"),
+    ],
+)
+def test_wrong_sources_are_refused(tmp_path: Path, header: str | None, said: str) -> None:
+    (tmp_path / "block").mkdir()
+    version = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n"
+    (tmp_path / "Makefile").write_text(version)
+    if header:
+        (tmp_path / "block" / "elevator.h").write_text(header)
+    done = run("--quick", LINUX=str(tmp_path))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
