@@ -76,7 +76,7 @@ def advise(
         typer.Option(
             "--disk",
             help="What describes it: a name, or the .toml that `calibrate` has written.",
-            show_default="the shipped one that fits best",
+            show_default="the shipped one of its model, or learned",
         ),
     ] = None,
     queue_depth: Annotated[
@@ -93,7 +93,8 @@ def advise(
     """Watch a disk, and foretell what it would do under other schedulers; change nothing."""
     from streamsched.auto.service import check_size, device_of
     from streamsched.watch import advise as advising
-    from streamsched.watch.learn import WIDER, learned as learn
+    from streamsched.watch.learn import WIDER
+    from streamsched.watch.learn import learned as learn
     from streamsched.watch.predict import forecast
 
     if (device is None) == (trace is None):
@@ -156,7 +157,7 @@ def advise(
         if learned:
             chosen, depth = learned.disk, min(most, learned.disk.queue_depth)
         else:
-            note(f"{name}: too few requests tell what disk it is, so one of its size stands in")
+            note(f"{name}: too few reads to learn what disk it is; the next larger one stands in")
     if described is None:
         note(f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description")
     lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9

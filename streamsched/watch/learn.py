@@ -16,9 +16,9 @@ import operator
 import statistics
 from collections.abc import Sequence
 
-from streamsched.work.blocktrace import Bio
 from streamsched.sim.diskfile import Disk
 from streamsched.watch.predict import POLICIES, replay
+from streamsched.work.blocktrace import Bio
 from streamsched.work.model import NS, Sender, senders
 
 # Fewer requests that jump, or go on, say nothing of a factor.
@@ -88,7 +88,7 @@ def joined(bios: Sequence[Bio]) -> list[Bio]:
 
 
 def _growth(jumps: Sequence[tuple[int, int]]) -> float | None:
-    """ns per sector between the smaller and the larger ones; None: it may be chance, or the place.
+    """Ns per sector between the smaller and the larger ones; None: it may be chance, or the place.
 
     @jumps: sectors, and ns that they took.
     """
@@ -96,7 +96,9 @@ def _growth(jumps: Sequence[tuple[int, int]]) -> float | None:
     halves = [[j for j in jumps if (j[0] > middle) == large] for large in (False, True)]
     if min(map(len, halves)) < LEAST:
         return None
-    small, large = ([statistics.fmean(column) for column in zip(*half)] for half in halves)
+    small, large = (
+        [statistics.fmean(column) for column in zip(*half, strict=True)] for half in halves
+    )
     chance = math.sqrt(sum(statistics.variance(j[1] for j in half) / len(half) for half in halves))
     longer = large[1] - small[1]
     return (
@@ -255,17 +257,8 @@ def learned(
     if not seen.going_on and not seen.jumps:
         return None
     those = senders(bios)
-    return min(
-        (
-            adjusted(
-                base,
-                those,
-                seen,
-                capacity if whole else max(capacity, base.capacity_sectors),
-                scheduler,
-                depth,
-            )
-            for base in like
-        ),
-        key=lambda one: one.distance,
-    )
+    found = []
+    for base in like:
+        size = capacity if whole else max(capacity, base.capacity_sectors)
+        found.append(adjusted(base, those, seen, size, scheduler, depth))
+    return min(found, key=lambda one: one.distance)

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import json
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from streamsched.watch import advise, learn
-from streamsched.work.blocktrace import Bio
 from streamsched.sim.diskfile import Disk, load_disk
-from streamsched.work.jobfile import parse_jobs
-from streamsched.watch.predict import forecast, observed
 from streamsched.sim.simulate import Setup, measured_curve, run_jobs
+from streamsched.watch import advise, learn
+from streamsched.watch.predict import forecast, observed
+from streamsched.work.blocktrace import Bio
+from streamsched.work.jobfile import parse_jobs
 from streamsched.work.model import senders
 
+COMMAND = Path(sys.executable).parent / "streamsched"
 WD = load_disk("wd5000aaks")
 TB = 1_000_000_000_000 // 512
 READERS = """\
@@ -112,3 +117,47 @@ def test_a_known_model_is_found_by_name() -> None:
     found = advise.of_model("ST2000DM006-2DM164")
     assert found == load_disk("st2000dm006")
     assert advise.of_model("HGST HUS726T6TALE6L4") is None
+
+
+# ---- the command ----
+
+
+def advised(bios: list[Bio], tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """The command on a trace of @bios."""
+    events = [(bio.arrival_ns, "Q", bio) for bio in bios]
+    events += [(bio.complete_ns, "C", bio) for bio in bios]
+    events.sort(key=lambda event: event[0])
+    trace = tmp_path / "trace.blkparse"
+    trace.write_text(
+        "".join(
+            f"8,0 0 {number} {ns // 10**9}.{ns % 10**9:09d} {bio.pid} {what} "
+            f"{'WS' if bio.write else 'RS'} {bio.sector} + {bio.sectors} [x]\n"
+            for number, (ns, what, bio) in enumerate(events, 1)
+        )
+    )
+    return subprocess.run(
+        [COMMAND, "advise", "--trace", trace, *options], capture_output=True, text=True, check=True
+    )
+
+
+def test_the_answer_says_where_its_description_came_from(tmp_path: Path) -> None:
+    bios = recorded(WD, "deadline", READERS.replace("600g", "350g"))
+    said = advised(bios, tmp_path)
+    assert "\nLearned from this trace: nearest " in said.stdout
+    assert all(len(line) <= 80 for line in said.stdout.splitlines())
+    learned = json.loads(advised(bios, tmp_path, "--output", "json").stdout)
+    named = json.loads(advised(bios, tmp_path, "--output", "json", "--disk", WD.name).stdout)
+    assert learned["learned"].keys() == {"transfer_rate", "seeks"} and named["learned"] is None
+    widths = [
+        (one["high"] - one["low"]) / one["value"]
+        for one in (document["predictions"][1]["mb_s"] for document in (learned, named))
+    ]
+    assert widths[0] >= 2 * (0.05 + learn.WIDER) - 0.01 > widths[1]
+
+
+def test_a_trace_too_short_to_learn_from(tmp_path: Path) -> None:
+    bios = recorded(WD, "deadline", READERS.replace("600g", "350g"))[:100]
+    said = advised(bios, tmp_path)
+    assert "too few reads to learn what disk it is; the next larger one stands in" in said.stderr
+    assert "wd5000aaks stands for trace.blkparse" in said.stderr
+    assert "Learned" not in said.stdout
