@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import struct
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,6 +26,7 @@ from streamsched.watch.predict import (
     LEAST_RANGE,
     MODEL_NS,
     POLICIES,
+    ROW,
     observed,
     play,
 )
@@ -41,7 +41,6 @@ PAIRS = (("mq-deadline", "stream"), ("stream", "mq-deadline"))
 ALIKE = ({"exos-x18", "greedy-18tb"}, {"st2000dm006", "usb2-2tb"})
 # Disks that had no queue.
 UNQUEUED = ("deskstar-34gxp", "ide-20g", "usb2-2tb")
-ROW = struct.Struct("<7Q4I")
 
 
 def job_of(kind: str, seed: int, capacity: int) -> str:
@@ -85,7 +84,7 @@ def recorded(kind: str, seed: int, disk: Disk, scheduler: str, depth: int) -> li
     )
     run_jobs(setup, list(work), requests=lambda part: rows.extend(ROW.iter_unpack(part)))
     found = [
-        Bio(row[5], row[7], bool(row[10]), True, row[8] + 1, f"p{row[8]}", row[0], row[3])
+        Bio(row[5], row[7], bool(row[11]), True, row[8] + 1, f"p{row[8]}", row[0], row[3])
         for row in rows
     ]
     return sorted(found, key=lambda bio: bio.arrival_ns)

@@ -219,7 +219,7 @@ def adjusted(
         disk = scaled(base, capacity, rate, seeks)
         policy = POLICIES[scheduler][0]
         rows, _ = replay(those, disk, policy, min(depth, disk.queue_depth), LENGTH_NS, MOST)
-        served = [Bio(row[5], row[7], bool(row[10]), True, 0, "", row[0], row[3]) for row in rows]
+        served = [Bio(row[5], row[7], bool(row[11]), True, 0, "", row[0], row[3]) for row in rows]
         made = signs(sorted(served, key=lambda one: one.complete_ns))
         found = Learned(disk, rate, seeks, made.distance(seen) + far)
         if best is None or found.distance < best.distance:

@@ -36,7 +36,8 @@ LARGEST = 2560
 MOST_SENDERS = 16
 # Of a figure, whatever the model is found to be good for: throughput, 99th percentile.
 LEAST_RANGE = (0.05, 0.30)
-_ROW = struct.Struct("<7Q4I")
+# struct sim_log_row.
+ROW = struct.Struct("<7Q3IH2B")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +133,7 @@ def replay(
     """Rows of what @disk served, and its seeks; @most: requests of each sender.
 
     In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender,
-    disk, direction.
+    party, disk, direction, reason.
     """
     setup = Setup(
         disk,
@@ -149,7 +150,7 @@ def replay(
         setup,
         "blkparse",
         ((text, 0.0) for text in endless(those, disk.capacity_sectors, length_ns, most)),
-        requests=lambda part: rows.extend(_ROW.iter_unpack(part)),
+        requests=lambda part: rows.extend(ROW.iter_unpack(part)),
     )
     if not rows:
         raise StreamschedError("the recording has too little in it to be played")

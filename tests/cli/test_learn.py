@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Setup, measured_curve, run_jobs
 from streamsched.watch import advise, learn
-from streamsched.watch.predict import forecast, observed
+from streamsched.watch.predict import ROW, forecast, observed
 from streamsched.work.blocktrace import Bio
 from streamsched.work.jobfile import parse_jobs
 from streamsched.work.model import senders
@@ -46,9 +45,9 @@ def recorded(disk: Disk, policy: str, text: str) -> list[Bio]:
     run_jobs(
         Setup(disk, policy, queue_depth=32),
         list(work),
-        requests=lambda part: rows.extend(struct.iter_unpack("<7Q4I", part)),
+        requests=lambda part: rows.extend(ROW.iter_unpack(part)),
     )
-    bios = [Bio(r[5], r[7], bool(r[10]), True, r[8] + 1, "fio", r[0], r[3]) for r in rows]
+    bios = [Bio(r[5], r[7], bool(r[11]), True, r[8] + 1, "fio", r[0], r[3]) for r in rows]
     return sorted(bios, key=lambda bio: bio.arrival_ns)
 
 
