@@ -28,6 +28,7 @@ from streamsched.cli.options import (
     RuleOption,
     files_of,
     path_option,
+    refuse_python,
     specs_of,
 )
 from streamsched.cli.output import wide_console
@@ -135,6 +136,7 @@ def auto_(
     from streamsched.auto.choose import Selection
 
     auto.Options(profile, goal, rule).check()
+    refuse_python(policy, "auto")
     wanted = tuple(specs_of(policy)) if policy is not None else ()
     found = autoservice.device_of(device)
     described = load_disk(disk)
@@ -190,6 +192,7 @@ def profile_(
     """Measure what each policy makes of a disk, for the policy auto to choose by."""
     from streamsched.auto import profile_measure
 
+    refuse_python(policy, "profile")
     specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)
     if AUTO in specs:
         raise UsageError("--policy auto: it chooses by a profile and cannot be in one")

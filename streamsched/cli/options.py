@@ -16,6 +16,7 @@ from streamsched.base.errors import UsageError, given
 from streamsched.sim.array import Array, parse_array
 from streamsched.sim.diskfile import Disk, is_path, load_disk
 from streamsched.sim.policies import check_spec, names_in, parse_settings, refuse_twice
+from streamsched.sim.pythonpolicy import is_python
 from streamsched.sim.simulate import Setup, check_depth
 
 FOLDER = "a folder"
@@ -108,7 +109,12 @@ ArrayOption = Annotated[
     ),
 ]
 PolicyOption = Annotated[
-    str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
+    str,
+    typer.Option(
+        "--policy",
+        help="Policies, comma-separated; see `streamsched policies`. "
+        "One in Python is FILE.py:CLASS.",
+    ),
 ]
 OwnersOption = Annotated[
     Owners,
@@ -217,6 +223,22 @@ SeedOption = Annotated[
 JobsOption = Annotated[
     int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
 ]
+
+
+def policy_files(policy: str | None) -> list[str]:
+    """The files of policies in Python that --policy names."""
+    specs = [spec.strip() for spec in (policy or "").split(",")]
+    return [spec.rpartition(":")[0] for spec in specs if is_python(spec)]
+
+
+def refuse_python(policy: str | None, where: str) -> None:
+    """Refuse policies in Python, which only the simulator has."""
+    for spec in (policy or "").split(","):
+        if is_python(spec.strip()):
+            raise UsageError(
+                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
+                "(and report) have policies in Python"
+            )
 
 
 def specs_of(policy: str) -> list[str]:

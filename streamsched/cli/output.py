@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from streamsched.base.errors import printable
+from streamsched.base.errors import printable, said
 from streamsched.base.files import Kind, write_whole
 from streamsched.sim import results
 from streamsched.sim.compare import Comparison
@@ -34,7 +34,7 @@ def show(
     title: str,
     by_process: bool = False,
 ) -> None:
-    """Print the results, or write them to the file @to; exit with 130 if they are not whole."""
+    """Print the results, or write them to the file @to; an error if they are not whole."""
     if not comparison.runs:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
         raise typer.Exit(130)
@@ -56,3 +56,7 @@ def show(
     if comparison.interrupted:
         print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)
+    for error in comparison.failed[:-1]:
+        print(f"streamsched: {said(error)}", file=sys.stderr)
+    if comparison.failed:
+        raise comparison.failed[-1]

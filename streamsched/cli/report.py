@@ -44,6 +44,7 @@ from streamsched.cli.options import (
     WrapOption,
     check_seed,
     files_of,
+    policy_files,
     setups_of,
     storage_of,
 )
@@ -154,7 +155,7 @@ def report(
     from streamsched.sim.resultfile import load_result
 
     read = [one for one in inputs if one not in WORKLOADS]
-    check_output(to, Kind.PAGE, *read, *files_of(disk), profile)
+    check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
     check_seed(seed)
@@ -182,7 +183,10 @@ def report(
         ]
         for one in found:
             if isinstance(one, Work):
-                section = one.run(options, nr_jobs(jobs), drawn=True).section
+                done = one.run(options, nr_jobs(jobs), drawn=True)
+                if done.comparison.failed:
+                    raise done.comparison.failed[0]
+                section = done.section
                 if section is None:
                     print("streamsched: interrupted; no page is written", file=sys.stderr)
                     raise typer.Exit(130)

@@ -50,6 +50,8 @@ from streamsched.cli.options import (
     check_seed,
     files_of,
     nr_processes,
+    policy_files,
+    refuse_python,
     setups_of,
     specs_of,
     storage_of,
@@ -88,7 +90,8 @@ def run(
         str | None,
         typer.Option(
             "--policy",
-            help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
+            help="Policies, comma-separated; see `streamsched policies`. "
+            "One in Python is FILE.py:CLASS. On the kernel: "
             "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
             "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
             show_default=DEFAULT_POLICIES,
@@ -130,7 +133,7 @@ def run(
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     workload = WORKLOADS.get(job)
-    read = [None if workload else job, *files_of(disk), profile]
+    read = [None if workload else job, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)
@@ -150,6 +153,7 @@ def run(
         raise UsageError(f"--weight: not with --on {on.value}")
     options = auto.Options(profile, goal, rule)
     if on is not Host.sim:
+        refuse_python(policy, f"--on {on.value}")
         options.refuse()
         for name, file in (("--requests", requests), ("--plot", plot)):
             if file is not None:
@@ -338,7 +342,7 @@ def replay(
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
-    read = [trace, *files_of(disk), profile]
+    read = [trace, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)

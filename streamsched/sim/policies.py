@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
 from streamsched.base.units import Range, format_tunable, parse_tunable, whole_number
+from streamsched.sim import pythonpolicy
 from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.jobfile import Process
 
@@ -123,6 +125,14 @@ def check_spec(spec: str) -> list[Policy]:
     if AUTO in spec.split(":"):
         raise UsageError(f'policy "{spec}": auto stands alone; it chooses what to wrap by itself')
     known = all_policies()
+    if pythonpolicy.is_python(spec):
+        outer = spec.partition(":")[0]
+        if outer in known:
+            raise UsageError(
+                f'policy "{spec}": {outer} wraps policies of the core only; leave {outer}: out'
+            )
+        pythonpolicy.begin(spec)
+        return [Policy(spec, "a policy in Python", 0, (), False, False, {})]
     found = []
     for name in spec.split(":"):
         if not name:
@@ -144,6 +154,23 @@ def check_spec(spec: str) -> list[Policy]:
         # Of one name alone the core says what is missing.
         raise UsageError(_text(why) + (f"; {_what_wraps_what(known)}" if len(found) > 1 else ""))
     return found
+
+
+def register_policy(name: str, policy: pythonpolicy.Maker) -> None:
+    """Have the class @policy known by @name, wherever a policy of the simulator is named."""
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+        raise UsageError(f"policy {name!r}: a name has letters, digits, - and _, a letter first")
+    if name in {*all_policies(), *KERNELS_OWN, AUTO}:
+        raise UsageError(f"policy {name!r}: is there already; give yours another name")
+    before = pythonpolicy.registered.get(name)
+    pythonpolicy.registered[name] = policy
+    try:
+        pythonpolicy.begin(name)
+    except UsageError:
+        del pythonpolicy.registered[name]
+        if before:
+            pythonpolicy.registered[name] = before
+        raise
 
 
 def names_in(policies: str, example: str) -> list[str]:

@@ -116,7 +116,7 @@ def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> di
         "format": "streamsched-results",
         "version": JSON_VERSION,
         "work": work,
-        "complete": not comparison.interrupted,
+        "complete": not (comparison.interrupted or comparison.failed),
         "setup": None
         if setup is None
         else {

@@ -13,6 +13,7 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.sim import pythonpolicy
 from streamsched.sim.array import Array
 from streamsched.sim.chooser import Choice, Chooser, Selection
 from streamsched.sim.diskfile import Disk
@@ -35,6 +36,8 @@ PAGE_COPY_NS = 1500
 WAKE_NS = 10_000
 
 EVENTS_PER_CALL = 200_000
+# What a scheduler begins with that a policy in Python is then given to.
+PLACE_HOLDER = "noop"
 NS = 1_000_000_000
 
 Progress = Callable[[float], None]
@@ -284,10 +287,13 @@ class Simulation:
             policy = self.chooser.current
             self.choices.append(self.chooser.first)
         members = setup.members
+        python = pythonpolicy.is_python(policy)
+        # Each disk has a policy of its own.
+        self.python = [pythonpolicy.begin(policy) for _ in members] if python else []
         check_depth(setup.queue_depth, members)
         params = {disk: disk_params(disk) for disk in dict.fromkeys(members)}
         self.sim = lib.sim_new(
-            _config(setup, policy),
+            _config(setup, PLACE_HOLDER if python else policy),
             ffi.new("struct hdd_params *[]", [params[disk] for disk in members]),
             len(members),
             setup.array.params() if setup.array else ffi.NULL,
@@ -296,6 +302,8 @@ class Simulation:
         )
         if not self.sim:
             raise UsageError(_said(self._why))
+        for index, one in enumerate(self.python):
+            lib.sim_set_foreign(self.sim, index, one.foreign)
         if setup.curve == "measured":
             for index, disk in enumerate(members):
                 self._set_curve(index, measured_curve(disk))
@@ -386,12 +394,17 @@ class Simulation:
 
     def steps(self, feed: Callable[[], bool] | None = None) -> Iterator[float]:
         """Run to the end; gives the part done after each lump of events."""
+        watched = pythonpolicy.watched if self.python else contextlib.nullcontext
         while True:
-            state = lib.sim_run(self.sim, EVENTS_PER_CALL)
+            with watched():
+                state = lib.sim_run(self.sim, EVENTS_PER_CALL)
             if state == lib.SIM_DONE:
                 return
             if state == lib.SIM_FAILED:
-                raise UsageError(_said(lib.sim_why(self.sim)))
+                why = _said(lib.sim_why(self.sim))
+                for one in self.python:
+                    one.raise_error(why)
+                raise UsageError(why)
             if state == lib.SIM_PAUSED:
                 if self.chooser:
                     self._choose()
