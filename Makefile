@@ -18,7 +18,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
+	@echo "make run      set up, the main comparison, the paper's Figure 3, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
@@ -46,10 +46,10 @@ help:
 show = echo; echo '$$ streamsched $(1)'; $(BIN)/streamsched $(1)
 
 run: $(STAMP)-package
-	@$(call show,run jobs/par-read.fio --owners none)
+	@$(call show,run direct-readers)
 	@# Its exit status 1 says that a row differs from the paper's: a result.
 	@$(call show,reproduce fig3) || [ $$? = 1 ]
-	@$(call show,replay traces/pg-scan.blktrace.zst --owners none)
+	@$(call show,replay traces/pg-scan.blktrace.zst)
 
 test: test-setup
 	@tools/run_tests.sh

@@ -32,6 +32,7 @@ from streamsched.cli.options import (
 )
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO
+from streamsched.sim.results import widen
 from streamsched.sim.simulate import check_depth
 
 
@@ -221,7 +222,8 @@ def profile_(
     if is_stdout(to):
         return
     console = trimmed()
-    console.print(profile_measure.table(found))
+    table = profile_measure.table(found)
+    widen(console, table).print(table)
     console.print(f"{len(found.cells)} more workloads; all in {path}")
 
 

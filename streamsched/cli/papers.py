@@ -17,6 +17,7 @@ from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import JobsOption, PlotOption, ToOption
 from streamsched.sim.policies import AUTO
+from streamsched.sim.results import widen
 
 # Figures 3 and 5 by real programs.
 PROGRAMS = "programs"
@@ -118,7 +119,8 @@ def frontier(
     points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
     auto = [point for point in points if point.case.target_ms]
     console = trimmed()
-    console.print(limits.table(auto))
+    table = limits.table(auto)
+    widen(console, table).print(table)
     good = sum(point.reaches and point.in_time for point in auto)
     console.print(
         f"{good} of {len(auto)} are within 5 % of the frontier, "

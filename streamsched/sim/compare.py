@@ -394,7 +394,7 @@ def compare(
         parts = [(s.shown, Path(folder) / f"{i}") for i, s in enumerate(setups)]
         comparison = _compare(setups, processes, trace, jobs, console, parts)
         if not comparison.interrupted:
-            finished = {run.setup.policy for run in comparison.runs}
+            finished = {run.setup.shown for run in comparison.runs}
             parts = [(policy, part) for policy, part in parts if policy in finished]
             if look:
                 look([part for _, part in parts])

@@ -344,6 +344,14 @@ def process_table(comparison: Comparison) -> Table:
     return table
 
 
+def widen(console: Console, *tables: Table) -> Console:
+    """@console, as wide as @tables of numbers need it: none of those is cut off."""
+    whole = console.options.update(max_width=MUCH)
+    for table in tables:
+        console.width = max(console.width, console.measure(table, options=whole).maximum)
+    return console
+
+
 def print_tables(
     comparison: Comparison, title: str, console: Console, by_process: bool = False
 ) -> None:
@@ -351,9 +359,7 @@ def print_tables(
     columns = console.width
     main, times = main_table(comparison, columns), times_table(comparison, columns)
     processes = process_table(comparison) if by_process else None
-    for table in filter(None, (main, times, processes)):
-        needed = console.measure(table, options=console.options.update(max_width=MUCH)).maximum
-        console.width = max(console.width, needed)
+    widen(console, *filter(None, (main, times, processes)))
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(main)
     for run in comparison.runs:
