@@ -144,6 +144,7 @@ $(STAMP)-package: $(STAMP)-tools $(SOURCES)
 $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
 	@tools/setup.sh plots
+	@tools/setup.sh pandas
 	@tools/setup.sh parquet
 	@tools/setup.sh report
 	@tools/setup.sh top

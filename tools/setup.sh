@@ -8,6 +8,7 @@
 #   tools/setup.sh package  streamsched itself, compiled, in that environment
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
+#   tools/setup.sh pandas   pandas in it
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh report   plotly in it
 #   tools/setup.sh chromium the browser that tests of reports open pages in
@@ -307,7 +308,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | parquet | report | top | site) install_requirements "$1" ;;
+dev | plots | pandas | parquet | report | top | site) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
@@ -318,5 +319,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|pandas|parquet|report|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac

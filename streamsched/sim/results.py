@@ -294,9 +294,9 @@ def main_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
         "dura-\ntion s": lambda run: _number(run.seconds, 2),
         "seeks\n/s": lambda run: _number(run.seeks_s, 1),
         "switch\nms": lambda run: f"{run.switch_ms:.2f}",
-        "idle\n%": lambda run: f"{100 * run.idle_share:.1f}",
     }
     if columns >= WIDE:
+        cells["idle\n%"] = lambda run: f"{100 * run.idle_share:.1f}"
         for name in ("waits", "hits", "timeouts"):
             head = "time-\nouts" if name == "timeouts" else name
             cells[head] = lambda run, name=name: str(run.counters[name])  # type: ignore[misc]
