@@ -27,8 +27,15 @@ OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
 JSON_VERSION = 1
 # Wider than any table.
 MUCH = 1000
-# From so many columns on tables have all that they can show.
-WIDE = 110
+# Columns of the main table that a narrow one leaves out, the last ones first.
+EXPLAINING: dict[str, Callable[[Run], str]] = {
+    "seeks\n/s": lambda run: f"{run.seeks_s:,.1f}",
+    "switch\nms": lambda run: f"{run.switch_ms:.2f}",
+    "idle\n%": lambda run: f"{100 * run.idle_share:.1f}",
+    "waits": lambda run: str(run.counters["waits"]),
+    "hits": lambda run: str(run.counters["hits"]),
+    "time-\nouts": lambda run: str(run.counters["timeouts"]),
+}
 TIME_KEYS = ("mean", "p50", "p99", "p999", "max")
 
 
@@ -277,10 +284,10 @@ def plain_table(title: str | None = None) -> Table:
     )
 
 
-def main_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
+def main_table(comparison: Comparison, left_out: int = 0) -> Table:
     """Throughput, what each had of it, and what explains it, one line per policy.
 
-    Those columns that @columns have no room for are left out; JSON and CSV have them all.
+    Without the last @left_out of EXPLAINING.
     """
     table = plain_table()
     table.add_column("policy", no_wrap=True)
@@ -292,14 +299,8 @@ def main_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
         "least\nshare": lambda run: _part(comparison.least_share(run)),
         "p99\nms": lambda run: f"{run.response.p99:.1f}",
         "dura-\ntion s": lambda run: _number(run.seconds, 2),
-        "seeks\n/s": lambda run: _number(run.seeks_s, 1),
-        "switch\nms": lambda run: f"{run.switch_ms:.2f}",
+        **dict(list(EXPLAINING.items())[: len(EXPLAINING) - left_out]),
     }
-    if columns >= WIDE:
-        cells["idle\n%"] = lambda run: f"{100 * run.idle_share:.1f}"
-        for name in ("waits", "hits", "timeouts"):
-            head = "time-\nouts" if name == "timeouts" else name
-            cells[head] = lambda run, name=name: str(run.counters[name])  # type: ignore[misc]
     for head in cells:
         table.add_column(head, justify="right")
     for run in comparison.runs:
@@ -307,11 +308,11 @@ def main_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
     return table
 
 
-def times_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
-    """Wait, service and response times in ms."""
+def times_table(comparison: Comparison, left_out: int = 0) -> Table:
+    """Wait, service and response times in ms, without @left_out of mean and p50."""
     table = plain_table()
     table.add_column("policy", no_wrap=True)
-    keys = ("mean", "p50", "p99", "max") if columns >= WIDE else ("mean", "p99", "max")
+    keys = [key for key in ("mean", "p50", "p99", "max") if key not in ("p50", "mean")[:left_out]]
     for group in ("wait", "service", "response"):
         for i, column in enumerate(keys):
             table.add_column(f"{group if i == 0 else ''}\n{column}", justify="right", no_wrap=True)
@@ -344,20 +345,32 @@ def process_table(comparison: Comparison) -> Table:
     return table
 
 
+def _needed(console: Console, table: Table) -> int:
+    return console.measure(table, options=console.options.update(max_width=MUCH)).maximum
+
+
 def widen(console: Console, *tables: Table) -> Console:
     """@console, as wide as @tables of numbers need it: none of those is cut off."""
-    whole = console.options.update(max_width=MUCH)
     for table in tables:
-        console.width = max(console.width, console.measure(table, options=whole).maximum)
+        console.width = max(console.width, _needed(console, table))
     return console
+
+
+def _fitted(console: Console, make: Callable[[int], Table], most: int) -> Table:
+    """What @make makes with as little left out, up to @most, as there is room for.
+
+    JSON and CSV have it all.
+    """
+    tables = map(make, range(most + 1))
+    return next((one for one in tables if _needed(console, one) <= console.width), make(most))
 
 
 def print_tables(
     comparison: Comparison, title: str, console: Console, by_process: bool = False
 ) -> None:
     """The tables, with what the columns mean; nothing in them is cut off."""
-    columns = console.width
-    main, times = main_table(comparison, columns), times_table(comparison, columns)
+    main = _fitted(console, lambda out: main_table(comparison, out), len(EXPLAINING))
+    times = _fitted(console, lambda out: times_table(comparison, out), 2)
     processes = process_table(comparison) if by_process else None
     widen(console, *filter(None, (main, times, processes)))
     console.print(Text(title, style="bold"), soft_wrap=True)

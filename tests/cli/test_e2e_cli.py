@@ -1338,3 +1338,28 @@ def test_lists() -> None:
     ):
         assert name in lists["formats"].stdout
     assert re.search(r"wait_target\s+500ms\s+10ms\s+60s", lists["tunables"].stdout)
+
+
+# Lists.
+
+
+@pytest.mark.parametrize("command", ["policies", "disks", "formats", "workloads", "tunables"])
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_a_list_in_its_columns_and_as_json(command: str, columns: str) -> None:
+    """The table is no wider than it may be, ends no line with a blank, and has what JSON has."""
+    table = streamsched(command, COLUMNS=columns).stdout
+    assert max(map(len, table.splitlines())) <= int(columns)
+    assert not [line for line in table.splitlines() if line != line.rstrip()]
+    assert "…" not in table
+    listed = json.loads(streamsched(command, "--output", "json").stdout)
+    names = [next(iter(row.values())) for row in listed]
+    first = [line.split()[0] for line in table.splitlines() if re.match(r" \S", line)]
+    assert [name for name in first if name in names] == names
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_results_in_their_columns(columns: str) -> None:
+    table = streamsched("run", JOB, "--by", "process", COLUMNS=columns).stdout
+    assert max(map(len, table.splitlines())) <= int(columns)
+    assert ("timeouts" in table.replace("-\n", "") or "time-" in table) == (columns == "200")
+    assert not [line for line in table.splitlines() if line != line.rstrip()]
