@@ -14,12 +14,13 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
+.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run      set up, the main comparison, the paper's Figure 3, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
+	@echo "make unit     the scheduling core's tests alone, for who changes core/ (1 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
 	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
@@ -60,6 +61,10 @@ test-setup: $(STAMP)-dev
 	@tools/setup.sh lint
 	@tools/setup.sh packages
 	@tools/setup.sh stock
+
+# What depends on core/ alone, and needs no kernel, server or network.
+unit: $(STAMP)-dev
+	@$(BIN)/pytest --quiet --numprocesses auto --dist worksteal tests/core
 
 test-all: $(STAMP)-dev
 	@tools/setup.sh rig kasan newest
