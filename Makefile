@@ -140,6 +140,7 @@ $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh plots
 	@tools/setup.sh parquet
 	@tools/setup.sh report
+	@tools/setup.sh study
 	@tools/setup.sh top
 	@tools/setup.sh fuzz
 	@touch $@

@@ -41,7 +41,19 @@ ARROWS = {
     "kernel": {"kernel", "core", "core/array", "disk"},
 }
 # The rooms of the Python package, lowest first: a room knows itself and those before it.
-ROOMS = ("base", "work", "sim", "hosts", "calibrate", "auto", "watch", "report", "papers", "cli")
+ROOMS = (
+    "base",
+    "work",
+    "sim",
+    "hosts",
+    "calibrate",
+    "auto",
+    "watch",
+    "report",
+    "study",
+    "papers",
+    "cli",
+)
 IMPORTS = re.compile(r"^\s*(?:from|import) streamsched\.(\w+)", re.MULTILINE)
 FORBIDDEN_SHARED = (
     (re.compile(r"\b(float|double)\b"), "floating point; use integers with a unit in the name"),

@@ -10,6 +10,7 @@
 #   tools/setup.sh plots    matplotlib in it
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh report   plotly in it
+#   tools/setup.sh study    dask.distributed in it
 #   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh top      Textual in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
@@ -306,7 +307,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | parquet | report | top) install_requirements "$1" ;;
+dev | plots | parquet | report | study | top) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
@@ -317,5 +318,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|top|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|study|top|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac
