@@ -61,6 +61,7 @@ class Work:
     name: str
     path: str = ""  # of a job file or a trace
     trace: bool = False
+    changed_ns: int = 0  # when its file was
 
     def fit(self, setup: Setup) -> Setup:
         """@setup with what a workload has of its own."""
@@ -207,13 +208,14 @@ def _work_of(name: str, beside: Path) -> Work:
     path = beside / name
     if not Path(name).suffix and not path.exists():
         raise unknown("workload or job file", name, [*WORKLOADS, *shipped_jobs()])
-    return Work(path.name, str(path.absolute()))
+    changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+    return Work(path.name, str(path.absolute()), changed_ns=changed_ns)
 
 
 def _trace_of(name: str, beside: Path) -> Work:
-    path = str((beside / name).absolute())
+    path = (beside / name).absolute()
     tracefile.open_trace(path)
-    return Work(Path(name).name, path, trace=True)
+    return Work(path.name, str(path), trace=True, changed_ns=path.stat().st_mtime_ns)
 
 
 def _check_policy(name: str) -> str:

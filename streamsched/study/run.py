@@ -17,6 +17,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from typing import Any
 
 from rich.console import Console
@@ -38,6 +39,15 @@ POLL_S = 0.2
 
 class _Lost(Exception):
     """The scheduler is gone, and all that it knew."""
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    """A question to the scheduler, which may be gone."""
+    try:
+        yield
+    except (OSError, CancelledError, TimeoutError) as error:
+        raise _Lost from error
 
 
 @dataclasses.dataclass
@@ -83,10 +93,12 @@ class _Session:
         self._alone: dict[str, Any] = {}  # group -> future
 
     def _ahead(self) -> int:
-        return int(max(LEAST_AHEAD, AHEAD * sum(self._client.ncores().values())))
+        with _asked():
+            return int(max(LEAST_AHEAD, AHEAD * sum(self._client.ncores().values())))
 
     def _submit(self, what: Cell | str, key: str, work: Callable[..., Any], *args: Any) -> Any:
-        future = self._client.submit(work, *args, key=f"streamsched-{key}", pure=True)
+        with _asked():
+            future = self._client.submit(work, *args, key=f"streamsched-{key}", pure=True)
         self._under_way[future] = what
         future.add_done_callback(self._answers.put)
         return future
@@ -113,7 +125,8 @@ class _Session:
         rows: list[Row] = []
         alone: dict[str, Rates] = {}
         finished = [future for future in futures if future.status == "finished"]
-        results = self._client.gather(finished)
+        with _asked():
+            results = self._client.gather(finished)
         for future, result in zip(finished, results, strict=True):
             what = self._under_way.pop(future)
             if isinstance(what, str):
@@ -128,7 +141,8 @@ class _Session:
         for future in futures:
             if future.status == "error":
                 what = self._under_way.pop(future)
-                error = future.exception()
+                with _asked():
+                    error = future.exception()
                 if isinstance(error, ImportError):
                     raise StreamschedError(
                         f"a worker cannot import it: {error}; install streamsched {__version__} "
@@ -226,9 +240,11 @@ def run_study(
 ) -> Failures:
     """Do what of @plan is not in @store, on @jobs processors or the cluster at @address."""
     import dask
+    import distributed  # noqa: F401  which sets how much is logged
 
-    for name in ("distributed", "distributed.client", "distributed.worker"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     failures, tried = Failures(), set[str]()
 
     def failed(cell: Cell, error: BaseException) -> None:
@@ -261,9 +277,6 @@ def run_study(
             except _Lost:
                 console.print(f"streamsched: {where} is gone; waiting for it", highlight=False)
                 patience = PATIENCE_S
-            except BaseException:
-                # What was asked for is not wanted any more.
-                raise
             finally:
                 with _no_interrupts(), contextlib.suppress(Exception):
                     client.close(timeout=2)

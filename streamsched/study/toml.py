@@ -64,7 +64,8 @@ class Document:
             raise UsageError(f"{path}: not a TOML file: it is not UTF-8 text") from None
         except tomllib.TOMLDecodeError as error:
             found = re.search(r"(.*) \(at line (\d+), column \d+\)", str(error))
-            line, why = (int(found[2]), found[1]) if found else (1, str(error))
+            end = len(self.text.splitlines())
+            line, why = (int(found[2]), found[1]) if found else (end, str(error))
             raise StudyError(path, [(line, f"not TOML: {why}")]) from None
         self._lines = self.text.splitlines()
         self._found: dict[str, list[Given[Any]]] = {}
@@ -79,7 +80,9 @@ class Document:
         try:
             yield
         except UsageError as error:
-            self.error(given.line, str(error).removeprefix("--set "))
+            # Written for the options of other commands.
+            why = str(error).removeprefix("--set ").replace("--policy", "policies")
+            self.error(given.line, why)
 
     def has(self, key: str) -> bool:
         """Whether it is written, right or wrong."""
