@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
 	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
 	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
+	@echo "make study-table  docs/results/study-scaling.md: what a study costs, and would with many workers (2 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
 	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
@@ -106,6 +107,10 @@ blktests xfstests: $(STAMP)-package
 prediction-table: $(STAMP)-package
 	@tools/setup.sh rig
 	@$(BIN)/python -P -m streamsched.watch.prediction --to docs/results/prediction.md
+
+study-table: $(STAMP)-package
+	@tools/setup.sh study
+	@$(BIN)/python -P bench/study.py --to docs/results/study-scaling.md
 
 nullblk-table: $(STAMP)-package
 	@tools/setup.sh stock

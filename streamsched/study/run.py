@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from multiprocessing import resource_tracker
 from typing import Any
 
 from rich.console import Console
@@ -196,6 +197,7 @@ def _local(jobs: int) -> Iterator[tuple[str, Any]]:
 
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
         security = Security.temporary()
+        resource_tracker.ensure_running()  # which, when it starts, lets SIGINT through again
         with _no_interrupts():
             cluster = LocalCluster(
                 n_workers=jobs,
