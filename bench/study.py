@@ -34,7 +34,7 @@ from streamsched.study.plan import read_plan
 from streamsched.study.run import order_of, run_study
 from streamsched.study.store import opened, parts
 
-ROUNDS = 3
+ROUNDS = 5
 SIMULATIONS = "[r]\nrw=randread\nbs=4k\nsize=4g\nio_size=512m\nnumjobs=2\noffset_increment=40g\n"
 TINY = "[r]\nrw=read\nsize=4k\n"
 TRACE_REQUESTS = 1_000_000
@@ -51,8 +51,11 @@ Written by `make study-table`; do not edit. {cores} processors, load {load:.1f} 
 
 The same study of {cells} simulations, from the first results on, the fastest of {rounds} rounds.
 
-| workers | simulations a second | ratio | a worker's s for one | client and scheduler, processors |
-|---:|---:|---:|---:|---:|
+Others work on the machine, too: *had* is how many processors the workers had, and *led* how many
+the client and the scheduler.
+
+| workers | simulations a second | ratio | a worker's s for one | had | led |
+|---:|---:|---:|---:|---:|---:|
 """
 
 
@@ -91,15 +94,16 @@ def study(folder: Path, job: str, seeds: int, jobs: int) -> Took:
 
         def noted(rows: list[Row]) -> None:
             add(rows)
-            seen.append((len(store.done), time.monotonic(), time.process_time(), workers_s()))
+            # All workers have begun when each has done one. To look takes time itself.
+            if len(store.done) == seeds or (not seen and len(store.done) >= 2 * jobs):
+                now = (time.monotonic(), time.process_time())
+                seen.append((len(store.done), *now, workers_s()))
 
         store.add = noted  # type: ignore[method-assign]
         run_study(plan, store, jobs, None, Console(stderr=True))
         store.write_part()
     size = sum(part.stat().st_size for part in parts(to))
-    # All workers have begun when each has done one.
-    first = next(one for one in seen if one[0] >= 2 * jobs)
-    results, wall_s, own_s, of_workers_s = (b - a for a, b in zip(first, seen[-1], strict=True))
+    results, wall_s, own_s, of_workers_s = (b - a for a, b in zip(*seen, strict=True))
     return Took(int(results), wall_s, own_s, of_workers_s, size / seeds)
 
 
@@ -113,7 +117,8 @@ def scaling(folder: Path, cells: int) -> str:
                 best[jobs] = took
     return "".join(
         f"| {jobs} | {one.rate:.2f} | {one.rate / best[1].rate:.2f} | "
-        f"{one.workers_s / one.results:.3f} | {one.own_s / one.wall_s:.3f} |\n"
+        f"{one.workers_s / one.results:.3f} | {one.workers_s / one.wall_s:.2f} | "
+        f"{one.own_s / one.wall_s:.3f} |\n"
         for jobs, one in best.items()
     )
 

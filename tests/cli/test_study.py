@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import statistics
 from pathlib import Path
 
@@ -13,11 +14,13 @@ import pytest
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.study.plan import Plan, read_plan
 from streamsched.study.summary import mean, student, summarise
+from streamsched.study.toml import KEYS
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from streamsched.study.store import opened, parts, read_results
 
-TRACE = Path(__file__).parents[1] / "data/traces/loop.blktrace"
+ROOT = Path(__file__).parents[2]
+TRACE = ROOT / "tests/data/traces/loop.blktrace"
 GOOD = """\
 policies = ["noop", "stream:deadline"]
 jobs = ["par-read", "pvfs"]
@@ -139,6 +142,20 @@ def test_a_cell_is_known_by_all_that_it_depends_on(tmp_path: Path) -> None:
     assert not set(ids(text + "alone = false\n")) & set(before)
     (tmp_path / "a.fio").write_text("[a]\nrw=read\nsize=2m\n")
     assert not set(ids(text)) & set(before)
+
+
+def test_the_document_has_a_study_and_every_key() -> None:
+    text = (ROOT / "docs/STUDY.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    keys = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert keys == list(KEYS)
+    path = ROOT / "build/study.toml"  # its names are relative to it
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(re.sub(r'"((jobs|traces)/)', r'"../\1', example))
+    try:
+        assert len(read_plan(path)) == 3 * 2 * 2 * (3 * 10 + 1)
+    finally:
+        path.unlink()
 
 
 def test_students_distribution() -> None:
