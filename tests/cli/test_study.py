@@ -17,6 +17,8 @@ from streamsched.study.summary import mean, student, summarise
 from streamsched.study.toml import KEYS
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+from pyarrow import parquet as pq
+
 from streamsched.study.store import opened, parts, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -219,6 +221,7 @@ def test_what_was_added_is_there_after_any_end(tmp_path: Path) -> None:
         store.add([row(plan, 0), row(plan, 1)])
         store.write_part()
         store.add([row(plan, 1), row(plan, 2)])
+        assert (folder / "_journal.jsonl").read_bytes().count(b"\n") == 1
     # As a command leaves it that is killed in the middle of a line ...
     journal = folder / "_journal.jsonl"
     with journal.open("a") as file:
@@ -237,6 +240,7 @@ def test_what_was_added_is_there_after_any_end(tmp_path: Path) -> None:
         assert len(store.done) == 4
         store.write_part()
     assert len(parts(folder)) == 2 and stored(folder) == [0, 1, 2, 3]
+    assert sum(pq.read_metadata(part).num_rows for part in parts(folder)) == 4
     assert not list(folder.glob(".*"))
 
 
