@@ -14,11 +14,11 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test test-setup test-all fresh mutants lint format bench deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
+.PHONY: help run test test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run      set up, the main comparison on the paper's disk, one real trace (1 min)"
+	@echo "make run      set up, the main comparison, the paper's Figure 3, one real trace (1 min)"
 	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
@@ -26,6 +26,7 @@ help:
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
+	@echo "make site     the documents as web pages, in build/site/, with search and without the network (10 s)"
 	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
 	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
 	@echo "make blktests BLKTESTS=DIR  the kernel's block layer tests under mq-deadline and stream, on a stock kernel (hours)"
@@ -37,7 +38,7 @@ help:
 	@echo "make study-table  docs/results/study-scaling.md: what a study costs, and would with many workers (2 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
-	@echo "make kernel-table  docs/KERNEL.md's tables, measured on the real kernel (40 min)"
+	@echo "make kernel-table  docs/results/kernel.md, measured on the real kernel (40 min)"
 	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
@@ -46,10 +47,10 @@ help:
 show = echo; echo '$$ streamsched $(1)'; $(BIN)/streamsched $(1)
 
 run: $(STAMP)-package
-	@$(call show,run jobs/par-read.fio --owners none)
+	@$(call show,run direct-readers)
 	@# Its exit status 1 says that a row differs from the paper's: a result.
 	@$(call show,reproduce fig3) || [ $$? = 1 ]
-	@$(call show,replay traces/pg-scan.blktrace.zst --owners none)
+	@$(call show,replay traces/pg-scan.blktrace.zst)
 
 test: test-setup
 	@tools/run_tests.sh
@@ -85,6 +86,11 @@ format: $(STAMP)-dev
 
 bench: $(STAMP)-package
 	@$(BIN)/python bench/bench.py
+
+site: $(STAMP)-tools
+	@tools/setup.sh site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
 
 kernel-table: $(STAMP)-package
 	@$(BIN)/python -P -m streamsched.hosts.kerneltable
@@ -143,10 +149,12 @@ $(STAMP)-package: $(STAMP)-tools $(SOURCES)
 $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
 	@tools/setup.sh plots
+	@tools/setup.sh pandas
 	@tools/setup.sh parquet
 	@tools/setup.sh report
 	@tools/setup.sh study
 	@tools/setup.sh top
+	@tools/setup.sh site
 	@tools/setup.sh fuzz
 	@touch $@
 

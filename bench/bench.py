@@ -3,7 +3,7 @@
 
     python bench/bench.py                 everything, about two minutes
     python bench/bench.py --quick         the same on a tenth of the requests
-    python bench/bench.py --only core     one part: replay, core, disk or memory
+    python bench/bench.py --only core     one part: replay, python, core, disk or memory
 
 bench/README.md says what is measured, and how.
 """
@@ -42,6 +42,7 @@ FORMAT = "blktrace"
 # The mean time between requests. By time stamps the disk must keep up; in a
 # closed replay four readers are left 4 ms each to think, which waiting is for.
 GAP_US = {"open": 12_000, "closed": 1000}
+PARTS = ("replay", "python", "core", "disk", "memory")
 REPLAYED = ("noop", "deadline", "stream:deadline")
 BASE, STREAM = "deadline", "stream:deadline"
 IN_CORE = (
@@ -64,6 +65,11 @@ IN_CORE = (
 )
 PENDING = (1, 32, 128, 1024)
 
+# Policies in Python, each after its twin in C; "open": few requests are pending.
+TWINS = {
+    name: f"{ROOT}/examples/classics.py:{name.title()}" for name in ("noop", "deadline", "cscan")
+}
+PYTHON_TARGET = 20_000
 REPLAY_TARGETS = {BASE: 2_000_000, STREAM: 1_500_000}
 COST_TARGET = 1.5
 MEMORY_TARGET_MB = 200
@@ -195,6 +201,22 @@ def bench_replay(score: Score, requests: int, repetitions: int) -> None:
         say(line + score.verdict(ratio <= COST_TARGET, f"{COST_TARGET}"))
         if busy > BUSY:
             say(f"  (the machine was busy: up to {busy:.1f} s on the clock per CPU second)")
+
+
+def bench_python(score: Score, requests: int, repetitions: int) -> None:
+    """Requests per second under policies in Python, beside their twins in C."""
+    measured_curve(load_disk(DISK))
+    for mode, gap_us in GAP_US.items():
+        path = make_trace(requests, gap_us)
+        names = [name for twins in TWINS.items() for name in twins]
+        samples = replays(path, mode, names, repetitions)
+        say(f"\nPolicies in Python: {requests:,} requests, --mode {mode}, on {DISK}, one core")
+        say("  policy        C, requests/s   Python, requests/s   Python's time / C's")
+        for in_c, in_python in TWINS.items():
+            ours, theirs = (min(s.wall_s for s in samples[one]) for one in (in_python, in_c))
+            line = f"  {in_c:<12}{requests / theirs:15,.0f} {requests / ours:20,.0f}"
+            line += f" {ours / theirs:21.1f}"
+            say(line + score.verdict(requests / ours >= PYTHON_TARGET, f"{PYTHON_TARGET:,}/s"))
 
 
 # The core alone.
@@ -348,7 +370,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the requests")
-    parser.add_argument("--only", choices=["replay", "core", "disk", "memory"], help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--repetitions", type=int, default=7, help="of each replay (7)")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -360,6 +382,8 @@ def main() -> None:
     say(f"{processor()}, {os.cpu_count()} processors; load {os.getloadavg()[0]:.1f}")
     if options.only in (None, "replay"):
         bench_replay(score, 1_000_000 // share, options.repetitions)
+    if options.only in (None, "python"):
+        bench_python(score, 100_000 // share, options.repetitions)
     if options.only in (None, "core"):
         bench_core(score, 11, 100_000 // share)
     if options.only in (None, "disk"):

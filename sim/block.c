@@ -291,6 +291,44 @@ static struct ss_decision choose(const struct sim *sim, struct sim_disk *disk)
 	return ss_wait(until_ns);
 }
 
+/* When the oldest part of @request was sent; joins do not order them. */
+static u64 first_wanted_ns(const struct sim_request *request)
+{
+	const struct sim_bio *bio;
+	u64 first_ns = U64_MAX;
+
+	for (bio = request->first_bio; bio; bio = bio->next)
+		first_ns = min_t(u64, first_ns, bio->wanted_ns);
+	return first_ns;
+}
+
+/* Whose turn it is once @rq, still pending, is dispatched: enum sim_party. */
+static u32 party_of(struct sim *sim, struct sim_disk *disk,
+		    const struct ss_request *rq)
+{
+	struct ss_sched *sched = sched_at(disk, rq->sector);
+	s32 place = ss_sched_index_of(sched, rq);
+	struct ss_stream_info info;
+	u32 *party;
+
+	if (place < 0 ||
+	    !ss_sched_stream_at(sched, (u32)place, sim->now_ns, &info))
+		return SIM_PARTY_NONE;
+	if (!strcmp(info.kind, "rest"))
+		return SIM_PARTY_REST;
+	if (!strcmp(info.kind, "write-back"))
+		return SIM_PARTY_WRITE_BACK;
+	if (place >= SIM_PLACES) {
+		sim_fail(sim, "the log has no room for party %d", place);
+		return SIM_PARTY_NONE;
+	}
+	party = &disk->party[sched - disk->sched][place];
+	/* Another stream may have had the place before. */
+	if (!info.sent)
+		*party = SIM_PARTY_STREAM + sim->nr_streams++;
+	return *party;
+}
+
 /* Fill the disk's queue with what the scheduler chooses. */
 void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
@@ -320,9 +358,14 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 		}
 		request = request_of(decision.rq);
 		list_del_init(&request->pending_node);
+		request->why = decision.why;
+		if (sim->log)
+			request->party = party_of(sim, disk, decision.rq);
 		ss_sched_dispatched(sched_at(disk, decision.rq->sector),
 				    decision.rq, decision.why, sim->now_ns);
 		sim->dispatched_by[decision.why]++;
+		sim->waited_ns_by[decision.why] += sim->now_ns -
+						   first_wanted_ns(request);
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :
@@ -330,17 +373,6 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 		request->cmd.fua = false;
 		to_disk(sim, disk, request);
 	}
-}
-
-/* When the oldest part of @request was sent; joins do not order them. */
-static u64 first_wanted_ns(const struct sim_request *request)
-{
-	const struct sim_bio *bio;
-	u64 first_ns = U64_MAX;
-
-	for (bio = request->first_bio; bio; bio = bio->next)
-		first_ns = min_t(u64, first_ns, bio->wanted_ns);
-	return first_ns;
 }
 
 static void note_log(struct sim *sim, const struct sim_request *request)
@@ -360,8 +392,10 @@ static void note_log(struct sim *sim, const struct sim_request *request)
 			.owner = rq->owner,
 			.nr_sectors = rq->nr_sectors,
 			.job = request->first_bio->job,
-			.disk = request->first_bio->disk,
+			.party = request->party,
+			.disk = (u16)request->first_bio->disk,
 			.direction = rq->direction,
+			.why = (u8)request->why,
 		};
 }
 

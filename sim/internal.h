@@ -54,6 +54,8 @@ struct sim_request {
 	struct hdd_cmd cmd;
 	struct sim_bio *first_bio, *last_bio;
 	struct list_head pending_node; /* on its disk's list until dispatched */
+	u32 party; /* as the log has it */
+	enum ss_why why;
 	struct sim_request *next_free;
 };
 
@@ -62,10 +64,12 @@ struct sim_request {
  * in the kernel. In an array it has one all the same.
  */
 #define SIM_HEADS 2
+#define SIM_PLACES 128 /* for parties that a scheduler has at a time */
 
 /* A disk and its scheduler: all of the storage, or a member of the array. */
 struct sim_disk {
 	struct ss_sched sched[SIM_HEADS]; /* by actuator */
+	u32 party[SIM_HEADS][SIM_PLACES]; /* which stream has the place */
 	u32 nr_heads; /* so many of them there are */
 	u32 first_head; /* is asked first */
 	struct hdd_drive *drive;
@@ -294,7 +298,7 @@ struct sim {
 	u64 disk_bytes[2];
 	u64 disk_requests;
 	u64 dispatches;
-	u64 dispatched_by[SS_WHYS];
+	u64 dispatched_by[SS_WHYS], waited_ns_by[SS_WHYS];
 	u64 switches, switch_ns, position_ns, busy_ns;
 	u64 max_pending;
 	struct ss_workload workload;
@@ -303,6 +307,7 @@ struct sim {
 	struct sim_log_row *log;
 	u64 log_rows, log_capacity;
 	bool log_grows;
+	u32 nr_streams; /* numbered in the log */
 
 	/* senders */
 	struct sim_cache *cache;

@@ -611,6 +611,8 @@ static void sum_up(const struct sim *sim, struct sim_result *result)
 	result->busy_ns = sim->busy_ns;
 	memcpy(result->dispatched_by, sim->dispatched_by,
 	       sizeof(sim->dispatched_by));
+	memcpy(result->waited_ns_by, sim->waited_ns_by,
+	       sizeof(sim->waited_ns_by));
 	for (i = 0; i < sim->nr_disks; i++) {
 		add_counters(&sim->disk[i].past, result);
 		result->idle_ns -= sim->disk[i].flush_idle_ns;
@@ -646,8 +648,10 @@ static void leave_out(struct sim_result *result, const struct sim_result *past)
 	result->slices_ended -= past->slices_ended;
 	result->expired -= past->expired;
 	result->idle_ns -= past->idle_ns;
-	for (why = 0; why < SS_WHYS; why++)
+	for (why = 0; why < SS_WHYS; why++) {
 		result->dispatched_by[why] -= past->dispatched_by[why];
+		result->waited_ns_by[why] -= past->waited_ns_by[why];
+	}
 	result->array_turns -= past->array_turns;
 	result->array_slices_ended -= past->array_slices_ended;
 	result->array_established -= past->array_established;

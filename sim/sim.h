@@ -234,6 +234,7 @@ struct sim_result {
 	u64 expired;
 	u64 idle_ns;
 	u64 dispatched_by[SS_WHYS]; /* dispatches, by enum ss_why */
+	u64 waited_ns_by[SS_WHYS]; /* of those, arrival to dispatch, sum */
 	/* struct ss_array_counters, of a coordinated array */
 	u64 array_turns;
 	u64 array_slices_ended;
@@ -348,6 +349,14 @@ u32 sim_histogram(const struct sim *sim, enum sim_histogram which,
 u32 sim_job_histogram(const struct sim *sim, u32 job,
 		      struct sim_bucket buckets[SIM_MAX_BUCKETS]);
 
+/* In whose turn a request was dispatched. */
+enum sim_party {
+	SIM_PARTY_NONE, /* the policy has no parties */
+	SIM_PARTY_REST,
+	SIM_PARTY_WRITE_BACK,
+	SIM_PARTY_STREAM, /* the first stream; each later one has the next */
+};
+
 /*
  * A log of the requests that the disks have served, in the order of their
  * completion. @capacity rows are kept, from the first one on; 0: all. Positions
@@ -363,8 +372,10 @@ struct sim_log_row {
 	u64 owner; /* as the scheduler was told */
 	u32 nr_sectors;
 	u32 job; /* the process of its first part; of a trace: its owner */
-	u32 disk;
-	u32 direction;
+	u32 party; /* enum sim_party */
+	u16 disk;
+	u8 direction;
+	u8 why; /* enum ss_why */
 };
 int sim_log(struct sim *sim, u64 capacity);
 u64 sim_log_rows(const struct sim *sim, const struct sim_log_row **rows);

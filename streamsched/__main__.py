@@ -18,7 +18,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from streamsched.cli.main import main as run
-    except (MemoryError, ImportError) as error:
+    except (MemoryError, ImportError, OSError) as error:
         sys.exit(f"streamsched: cannot be loaded: {error or 'there is too little memory'}")
 
     signal.signal(signal.SIGINT, ours)

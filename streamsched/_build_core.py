@@ -22,6 +22,19 @@ from pathlib import Path
 # From these only types and constants are taken: the functions are shims.
 SHIMS = "compat/"
 
+# What C calls of a policy in Python (sim/foreign.h); streamsched/sim/pythonpolicy.py defines them.
+CALLBACKS = """
+extern "Python" {
+int foreign_arrived(void *, u64, u64, u32, bool, bool, u64, u64, u64);
+int foreign_choose(void *, u64, u64, u64 *);
+int foreign_dispatched(void *, u64, u64);
+int foreign_completed(void *, u64, u64);
+int foreign_merged(void *, u64, u64, u32, u64);
+int foreign_joins(void *, u64, u64, u64);
+int foreign_removed(void *, u64, u64);
+}
+"""
+
 TYPE_BYTES = {
     **dict.fromkeys(("char", "u8", "s8", "uint8_t", "int8_t", "bool", "_Bool"), 1),
     **dict.fromkeys(("u16", "s16", "uint16_t", "int16_t"), 2),
@@ -181,7 +194,7 @@ def main() -> None:
     from cffi import FFI
 
     ffi = FFI()
-    ffi.cdef(cdef)
+    ffi.cdef(cdef + CALLBACKS)
     ffi.set_source("streamsched._core", "".join(f'#include "{header}"\n' for header in headers))
     ffi.emit_c_code(str(options.output))
 

@@ -87,6 +87,7 @@ check "ruff format" "$bin/ruff" format --quiet --check --diff .
 check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools packaging
 check "clang-format" formatted "${c_files[@]}"
 check "C rules, licence lines, includes" "$bin/python" tools/check_style.py
+check "commit subjects" "$bin/python" tools/check_commits.py
 check "shellcheck" "$bin/shellcheck" "${shell_files[@]}"
 kernel_check "sparse, core/ and disk/" sparse-shared
 kernel_check "sparse, the kernel modules" sparse-modules

@@ -8,11 +8,13 @@
 #   tools/setup.sh package  streamsched itself, compiled, in that environment
 #   tools/setup.sh dev      test and lint tools in it
 #   tools/setup.sh plots    matplotlib in it
+#   tools/setup.sh pandas   pandas in it
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh report   plotly in it
 #   tools/setup.sh study    dask.distributed in it
 #   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh top      Textual in it
+#   tools/setup.sh site     mkdocs-material in it
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh upstream what compiles and checks a part of a kernel
@@ -307,7 +309,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | parquet | report | study | top) install_requirements "$1" ;;
+dev | plots | pandas | parquet | report | study | top | site) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
@@ -318,5 +320,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|parquet|report|study|top|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|pandas|parquet|report|study|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac

@@ -29,7 +29,7 @@ from streamsched.sim.policies import all_policies
 
 OUTPUT = ROOT / "build" / "upstream"
 TEXTS = ROOT / "kernel" / "upstream"
-# The path and the schedulers of docs/KERNEL.md's tables that a cover letter has room for.
+# The path and the schedulers of docs/results/kernel.md's tables that a cover letter has room for.
 PATHS = ("direct", "loop")
 COLUMNS = 80
 TITLE = "STREAM I/O SCHEDULER"
@@ -141,9 +141,9 @@ def write_files(table: upstream_edit.Table, number: int, tree: Path, who: dict[s
 
 
 def measured(name: str) -> str:
-    """A table of docs/KERNEL.md by its mark, or the one of docs/results/, as plain text."""
+    """A table of docs/results/kernel.md by its mark, or the one of docs/results/, as plain text."""
     result = ROOT / "docs" / "results" / f"{name}.md"
-    file = result if result.exists() else ROOT / "docs" / "KERNEL.md"
+    file = result if result.exists() else ROOT / "docs" / "results" / "kernel.md"
     mark = rf"<!-- measured: {name} -->\n(.*?)<!-- end"
     match = re.search("(.*)" if result.exists() else mark, file.read_text(), re.DOTALL)
     rows = [

@@ -24,7 +24,7 @@ from streamsched.sim.compare import Task, run_tasks
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.experiment import PAPER_DISK
 from streamsched.sim.policies import AUTO
-from streamsched.sim.results import plain_table
+from streamsched.sim.results import plain_table, widen
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.workloads import job_path
 from streamsched.work.jobfile import Process, load_jobs
@@ -254,7 +254,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
             one.choices[-1].policy,
             "holds" if one.holds else "FAILS",
         )
-    console.print(table)
+    widen(console, table).print(table)
     console.print(
         f"{sum(one.holds for one in rows)} of {len(rows)} hold: within 5 % of the best fixed "
         "policy, at most one change for each job"

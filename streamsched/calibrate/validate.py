@@ -75,8 +75,8 @@ HEAD = """\
 
 Written by `streamsched validate disk --to docs/VALIDATION.md`; do not edit. Each
 disk of `disks/` is measured in the model from outside, by the times of its commands
-(`disk/hdd_measure.c`), and set beside what was published about the real one.
-"-" means that nothing was published, or nothing that we could cite.
+(`disk/hdd_measure.c`). Published figures of the real disk stand beside. "-" means that
+nothing was published, or nothing that we could cite.
 
 A figure that was used to choose the model's parameters agrees because it was made
 to: *fitted*. Evidence are the other figures, the paper's experiment below, and five
@@ -92,7 +92,7 @@ LIMITS = """\
   the same time; a real disk scatters.
 - **Layout.** Sectors go along a track, over the surfaces of a cylinder, then
   inwards. Many real disks stay on one surface for a band of tracks and come
-  back on the next; that moves a head switch's cost, not its size on average.
+  back on the next. That moves the cost of a head switch, not its average size.
   Zones are estimated as equally wide with linear density.
 - **Seeks.** One curve for both directions, by distance alone; a table of
   straight lines. Writes settle longer by a constant.
@@ -112,8 +112,8 @@ LIMITS = """\
   shortest positioning time less a share of the time waited, and the oldest
   command when that is over the limit. The share is chosen per disk: without
   it the model would gain more from a deep queue than the real disk.
-- **The write cache** is written out in pieces of 256 KiB at most, when idle for a
-  while, when half full or more, or on flush. What goes next is, by the disk, the next
+- **The write cache** is written out in pieces of 256 KiB at most. This happens after an
+  idle time, when half full or more, or on flush. What goes next is, by the disk, the next
   extent upwards, or the one with the shortest positioning time among 32 near the head.
   Beside reads the cache of some disks has a share of the time, in bursts of eight
   revolutions; the share is estimated. A flush lets no other command in. Data that went
@@ -227,8 +227,8 @@ def paper() -> list[str]:
         "## The paper's four readers",
         "",
         "Xu and Jiang (FAST 2011, section 3.3): four processes read files of 1 GB that lie",
-        "50 GB apart, each through the kernel's readahead (windows of 128 KiB), noop as the",
-        "scheduler, so that the drive orders what it holds: 16.0 MB/s in total. The same",
+        "50 GB apart, each through the kernel's readahead (windows of 128 KiB). The scheduler is",
+        "noop, so the drive orders what it holds. The paper has 16.0 MB/s in total. The same",
         "four commands kept in `wd5000aaks`:",
         "",
         "| | model | paper | difference |",
@@ -242,13 +242,15 @@ def paper() -> list[str]:
         "",
         "## The simulator and the kernel",
         "",
-        "The jobs of `jobs/kernel/` in the simulator and on the rig's kernel, on the same disk,",
-        "depths 1 and 32, noop (none), deadline (mq-deadline) and stream:",
-        "`tests/kernel/test_kernel_stream.py` asserts that throughput differs",
-        "by less than 5 %, with the page cache, without it, with think time and at random.",
-        "At depth 1, none is not compared: without a scheduler the kernel has as many requests",
-        "as the disk has commands, so readahead waits for the only one and nothing is merged",
-        "(four buffered readers: 8.3 MB/s), while noop has a queue of 128 (15.7 MB/s).",
+        "`tests/kernel/test_kernel_stream.py` runs the jobs of `jobs/kernel/` in the simulator and",
+        "on the rig's kernel, on the same disk, at depths 1 and 32. Schedulers are noop (none),",
+        "deadline (mq-deadline) and stream. Throughput must differ by less than 5 %, with the page",
+        "cache, without it, with think time and at random.",
+        "",
+        "At depth 1, none is not compared. Without a scheduler the kernel has as many requests as",
+        "the disk has commands. So readahead waits for the only one, and nothing is merged (four",
+        "buffered readers: 8.3 MB/s). noop has a queue of 128 (15.7 MB/s).",
+        "",
         "Real programs on ext4 have no counterpart in the simulator, and kyber and bfq are",
         "not in it.",
         "",

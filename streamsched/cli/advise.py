@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from streamsched.api import DEPTH, files_of
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, write_whole
-from streamsched.cli.options import DEPTH, Form, FormatOption, FormOption, files_of, path_option
+from streamsched.cli.options import Form, FormatOption, FormOption, path_option
 from streamsched.cli.work import note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth
@@ -76,7 +77,7 @@ def advise(
         typer.Option(
             "--disk",
             help="What describes it: a name, or the .toml that `calibrate` has written.",
-            show_default="the shipped one that fits best",
+            show_default="the shipped one of its model, or learned",
         ),
     ] = None,
     queue_depth: Annotated[
@@ -93,6 +94,8 @@ def advise(
     """Watch a disk, and foretell what it would do under other schedulers; change nothing."""
     from streamsched.auto.service import check_size, device_of
     from streamsched.watch import advise as advising
+    from streamsched.watch.learn import WIDER
+    from streamsched.watch.learn import learned as learn
     from streamsched.watch.predict import forecast
 
     if (device is None) == (trace is None):
@@ -116,8 +119,7 @@ def advise(
                 f"{name}: has requests up to sector {capacity}, and {described.name} has "
                 f"{described.capacity_sectors}; name the description of a larger disk"
             )
-        chosen = described or advising.description_of(capacity, "")
-        depth = _depth(queue_depth, chosen, None)
+        known, takes = described, None
     else:
         assert device is not None
         _check_heeded(context, ("scheduler", "trace_device", "format_"), "only with --trace")
@@ -131,8 +133,8 @@ def advise(
         before = advising.scheduler_known(there.in_use)
         model_file = there.folder / "device" / "model"
         model = there.text(model_file) if model_file.exists() else ""
-        chosen = described or advising.description_of(capacity, model)
-        depth = _depth(queue_depth, chosen, there.queue_depth)
+        known, takes = described or advising.of_model(model), there.queue_depth
+        _depth(queue_depth, known or advising.of_size(capacity), takes)
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"watching {name}", total=1.0)
             found = advising.watched(
@@ -143,13 +145,26 @@ def advise(
                 f"{name}: its scheduler was changed meanwhile, from {before} to {there.in_use}; "
                 "watch it again"
             )
+    chosen = known or advising.of_size(capacity)
+    depth = _depth(queue_depth, chosen, takes)
     advising.check_work(found, name)
+    learned = None
+    if known is None:
+        most = queue_depth or min(takes or MOST_DEPTH, MOST_DEPTH)
+        with Console(stderr=True).status("learning what disk it is"):
+            learned = learn(
+                found, capacity, before, most, advising.mechanical(), whole=trace is None
+            )
+        if learned:
+            chosen, depth = learned.disk, min(most, learned.disk.queue_depth)
+        else:
+            note(f"{name}: too few reads to learn what disk it is; the next larger one stands in")
     if described is None:
         note(f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description")
     lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
     with Console(stderr=True).status("playing it under each scheduler"):
-        said = forecast(found, chosen, before, depth)
-    answer = advising.advice(name, chosen, lasted, said, traced=trace is not None)
+        said = forecast(found, chosen, before, depth, wider=WIDER if learned else 0.0)
+    answer = advising.advice(name, chosen, lasted, said, traced=trace is not None, learned=learned)
     advising.check_model(answer)
     if to is not None:
         write_whole(to, advising.page(answer), Kind.ADVICE)

@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streamsched.api import DEPTH, files_of, specs_of
 from streamsched.auto import setting as auto
 from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
 from streamsched.auto.setting import Goal, Rule
+from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, is_stdout, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import (
-    DEPTH,
     FLAG,
     DepthOption,
     Form,
@@ -26,13 +27,12 @@ from streamsched.cli.options import (
     JobsOption,
     ProfileOption,
     RuleOption,
-    files_of,
     path_option,
-    specs_of,
+    refuse_python,
 )
-from streamsched.cli.output import wide_console
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO
+from streamsched.sim.results import widen
 from streamsched.sim.simulate import check_depth
 
 
@@ -117,7 +117,6 @@ def auto_(
     queue_depth: Annotated[
         int | None,
         typer.Option(
-            DEPTH,
             help="Of the profile: refuse one of another depth; without --profile, which to take.",
             show_default="the profile's, or the disk's, up to 32",
         ),
@@ -135,6 +134,7 @@ def auto_(
     from streamsched.auto.choose import Selection
 
     auto.Options(profile, goal, rule).check()
+    refuse_python(policy, "auto")
     wanted = tuple(specs_of(policy)) if policy is not None else ()
     found = autoservice.device_of(device)
     described = load_disk(disk)
@@ -176,7 +176,7 @@ def profile_(
             show_default="all that run can choose among",
         ),
     ] = None,
-    queue_depth: DepthOption = 1,
+    queue_depth: DepthOption = None,
     to: Annotated[
         Path | None,
         path_option(
@@ -190,6 +190,7 @@ def profile_(
     """Measure what each policy makes of a disk, for the policy auto to choose by."""
     from streamsched.auto import profile_measure
 
+    refuse_python(policy, "profile")
     specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)
     if AUTO in specs:
         raise UsageError("--policy auto: it chooses by a profile and cannot be in one")
@@ -199,8 +200,9 @@ def profile_(
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
     check_output(to, Kind.PROFILE, *files_of(disk))
     described = load_disk(disk)
-    _check_profile_depth(queue_depth, described)
-    path = to or auto.default_path(described, queue_depth)
+    depth = min(described.queue_depth, auto.MAX_DEPTH) if queue_depth is None else queue_depth
+    _check_profile_depth(depth, described)
+    path = to or auto.default_path(described, depth)
     if to is None:  # before the work, as --to
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,15 +214,16 @@ def profile_(
     found = profile_measure.measure(
         described,
         specs,
-        queue_depth=queue_depth,
+        queue_depth=depth,
         jobs=nr_jobs(jobs),
         console=Console(stderr=True),
     )
     auto.keep(found, path)
     if is_stdout(to):
         return
-    console = wide_console()
-    console.print(profile_measure.table(found))
+    console = trimmed()
+    table = profile_measure.table(found)
+    widen(console, table).print(table)
     console.print(f"{len(found.cells)} more workloads; all in {path}")
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from streamsched.cli.output import wide_console
+from streamsched.base.console import trimmed
 from streamsched.sim import results
 from streamsched.sim.diskfile import list_disks, load_disk
 from streamsched.sim.policies import (
@@ -35,7 +35,7 @@ def policies() -> None:
         name = f"{one.name}:POLICY" if one.flags & WRAPPER else one.name
         table.add_row(name, ", ".join(kind), one.help)
     table.add_row(AUTO, "chooses", AUTO_HELP)
-    wide_console().print(table)
+    trimmed().print(table)
 
 
 def disks() -> None:
@@ -54,7 +54,7 @@ def disks() -> None:
             rpm,
             f"{one.model}: {one.description}",
         )
-    wide_console().print(table)
+    trimmed().print(table)
 
 
 def formats() -> None:
@@ -66,8 +66,8 @@ def formats() -> None:
     table.add_column("what it is")
     for name, help_ in tracefile.formats():
         table.add_row(name, help_)
-    wide_console().print(table)
-    wide_console().print("\nplain, gzip or zstd; found out by content")
+    trimmed().print(table)
+    trimmed().print("\nplain, gzip or zstd; found out by content")
 
 
 def workloads() -> None:
@@ -79,7 +79,7 @@ def workloads() -> None:
     for one in WORKLOADS.values():
         storage = f"{one.array} of {one.disk}" if one.array else one.disk
         table.add_row(one.name, one.source, storage, one.owners, one.help)
-    wide_console().print(table)
+    trimmed().print(table)
 
 
 def tunables() -> None:
@@ -92,4 +92,4 @@ def tunables() -> None:
         for row in one.tunables:
             shown = map(row.show, (row.initial, row.minimum, row.maximum))
             table.add_row(one.name, row.name, *shown, row.help)
-    wide_console().print(table)
+    trimmed().print(table)

@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from streamsched.api import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
-from streamsched.sim.array import Array, parse_array
-from streamsched.sim.diskfile import Disk, is_path, load_disk
-from streamsched.sim.policies import check_spec, names_in, parse_settings, refuse_twice
-from streamsched.sim.simulate import Setup, check_depth
+from streamsched.sim.pythonpolicy import is_python
 
 FOLDER = "a folder"
-DEPTH = "--queue-depth"
 
 
 def path_option(name: str, what: str, tells: str) -> Any:
@@ -34,8 +29,6 @@ def path_option(name: str, what: str, tells: str) -> Any:
     return typer.Option(name, metavar="<path>", parser=given(name, what, path), help=tells)
 
 
-DEFAULT_DISK = "wd5000aaks"
-DEFAULT_POLICIES = "noop,deadline,anticipatory,cfq,stream:deadline"
 FLAG = ""  # what follows an option that takes no value; typer would say <bool>
 
 
@@ -90,11 +83,12 @@ class Curve(enum.StrEnum):
 
 
 DiskOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--disk",
         help="A name that `streamsched disks` lists, or a .toml file; "
         "for an array also one for each member, comma-separated.",
+        show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
 ArrayOption = Annotated[
@@ -108,21 +102,29 @@ ArrayOption = Annotated[
     ),
 ]
 PolicyOption = Annotated[
-    str, typer.Option("--policy", help="Policies, comma-separated; see `streamsched policies`.")
+    str,
+    typer.Option(
+        "--policy",
+        help="Policies, comma-separated, each with settings of its own in brackets, "
+        "as in stream:deadline[wait_target=1s]; see `streamsched policies`. "
+        "One in Python is FILE.py:CLASS.",
+    ),
 ]
 OwnersOption = Annotated[
-    Owners,
+    Owners | None,
     typer.Option(
         "--owners",
         help="What schedulers see of who sent a request: its process, its group (a VM), nothing.",
+        show_default=f"{DEFAULT_OWNERS}; a workload's own",
     ),
 ]
 DepthOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         DEPTH,
         help="Commands in the disk at once, no more than its queue_depth; "
         "with 1 the scheduler alone decides the order.",
+        show_default="the disk's queue_depth; 1 with a workload's own disk",
     ),
 ]
 SetOption = Annotated[
@@ -219,97 +221,17 @@ JobsOption = Annotated[
 ]
 
 
-def specs_of(policy: str) -> list[str]:
-    """The policies that --policy names, checked."""
-    specs = names_in(policy, "noop,stream:deadline")
-    for spec in specs:
-        check_spec(spec)
-    refuse_twice(policy, specs)
-    return specs
+def policy_files(policy: str | None) -> list[str]:
+    """The files of policies in Python that --policy names."""
+    specs = [spec.strip() for spec in (policy or "").split(",")]
+    return [spec.rpartition(":")[0] for spec in specs if is_python(spec)]
 
 
-@dataclasses.dataclass(frozen=True)
-class Storage:
-    """What the work runs on: a disk, or disks put together."""
-
-    disk: Disk
-    array: Array | None = None
-    disks: tuple[Disk, ...] = ()
-
-    def __str__(self) -> str:
-        if self.array is None:
-            return self.disk.name
-        names = dict.fromkeys(one.name for one in self.members)
-        return f"{self.array} of {', '.join(names)}"
-
-    def apply(self, setup: Setup) -> Setup:
-        """@setup on this."""
-        return dataclasses.replace(setup, disk=self.disk, array=self.array, disks=self.disks)
-
-    @property
-    def members(self) -> tuple[Disk, ...]:
-        """Every description that there is."""
-        return self.disks or (self.disk,)
-
-    @property
-    def capacity_bytes(self) -> int:
-        return self.apply(Setup(self.disk, "noop")).capacity_bytes
-
-
-def files_of(disk: str) -> list[str]:
-    """The files that --disk names."""
-    return [name.strip() for name in disk.split(",") if is_path(name.strip())]
-
-
-def storage_of(disk: str, array: str | None, depth: int) -> Storage:
-    """What --disk and --array say, checked; --queue-depth is @depth for each of the disks."""
-    names = [name.strip() for name in disk.split(",")]
-    if len(names) > 1 and not all(names):
-        raise UsageError(f"--disk {disk}: a name is missing beside a comma")
-    if array is None:
-        if len(names) > 1:
-            raise UsageError(f"--disk {disk}: several disks need --array, as in raid0:5:64k")
-        storage = Storage(load_disk(disk))
-        check_depth(depth, storage.members, DEPTH)
-        return storage
-    described = parse_array(array)
-    if len(names) not in (1, described.members):
-        raise UsageError(
-            f"--disk {disk}: name one disk, or each of the {described.members} of --array {array}; "
-            f"these are {len(names)}"
-        )
-    disks = tuple(load_disk(name) for name in names)
-    storage = Storage(disks[0], described, disks if len(disks) > 1 else ())
-    if not storage.capacity_bytes:  # also refuses what cannot be put together
-        raise UsageError(f"--array {array}: has no room")
-    check_depth(depth, storage.members, DEPTH)
-    return storage
-
-
-def setups_of(
-    disk: Disk,
-    policy: str,
-    owners: str,
-    depth: int,
-    settings: Sequence[str],
-    curve: str,
-) -> list[Setup]:
-    """One simulation for each policy, as the options have it."""
-    specs = specs_of(policy)
-    values = parse_settings(list(settings), specs)
-    tunables = tuple(sorted(values.items()))
-    return [
-        Setup(disk, spec, owners=owners, queue_depth=depth, tunables=tunables, curve=curve)
-        for spec in specs
-    ]
-
-
-def nr_processes(processes: Sequence[object]) -> str:
-    """How many, in words."""
-    return f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
-
-
-def check_seed(seed: int) -> None:
-    """Refuse what the simulator has no room for."""
-    if seed >= 2**64:
-        raise UsageError(f"--seed {seed}: must be within 0 to 2^64-1")
+def refuse_python(policy: str | None, where: str) -> None:
+    """Refuse policies in Python, which only the simulator has."""
+    for spec in (policy or "").split(","):
+        if is_python(spec.strip()):
+            raise UsageError(
+                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
+                "(and report) have policies in Python"
+            )

@@ -3,22 +3,35 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import JobsOption, PlotOption, ToOption
-from streamsched.cli.output import wide_console
 from streamsched.sim.policies import AUTO
+from streamsched.sim.results import widen
 
 # Figures 3 and 5 by real programs.
 PROGRAMS = "programs"
+AUTO_DOCUMENT = """\
+<!-- SPDX-License-Identifier: GPL-2.0-only -->
+# auto beside the best fixed policy
+
+Written by `streamsched reproduce auto --to docs/results/auto.md`; do not edit. What the rows are,
+and why some fail: [AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
+
+```text
+{}
+```
+"""
 
 
 def reproduce(
@@ -40,24 +53,31 @@ def reproduce(
         raise UsageError("auto: is no figure of a paper; name it by itself")
     if figures and PROGRAMS in figures and len(figures) > 1:
         raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
-    if to and figures and {AUTO, PROGRAMS} & set(figures):
-        raise UsageError(f"--to {to}: only figures of the papers in the simulator are written")
+    if to and figures and PROGRAMS in figures:
+        raise UsageError(f"--to {to}: only what the simulator reproduces is written")
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
 
-        if not reproduce_programs(nr_jobs(jobs), wide_console()):
+        if not reproduce_programs(nr_jobs(jobs), trimmed()):
             raise typer.Exit(1)
     elif figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
 
-        if not reproduce_auto(nr_jobs(jobs), wide_console()):
+        if to:
+            check_output(to, Kind.DOCUMENT)
+        printed = io.StringIO() if to else None
+        held = reproduce_auto(nr_jobs(jobs), trimmed(printed))
+        if to and printed:
+            lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
+            write_whole(to, AUTO_DOCUMENT.format("\n".join(lines)), Kind.DOCUMENT)
+        elif not held:
             raise typer.Exit(1)
     elif to:
         papers.chosen(figures or ["all"])
         check_output(to, Kind.DOCUMENT)
         found = papers.measure(figures or ["all"], nr_jobs(jobs))
         write_whole(to, papers.document(found), Kind.DOCUMENT)
-    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), wide_console()):
+    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), trimmed()):
         raise typer.Exit(1)
 
 
@@ -98,8 +118,9 @@ def frontier(
         cases += limits.fixed_cases()
     points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
     auto = [point for point in points if point.case.target_ms]
-    console = wide_console()
-    console.print(limits.table(auto))
+    console = trimmed()
+    table = limits.table(auto)
+    widen(console, table).print(table)
     good = sum(point.reaches and point.in_time for point in auto)
     console.print(
         f"{good} of {len(auto)} are within 5 % of the frontier, "

@@ -12,14 +12,24 @@ from typing import Annotated
 
 import typer
 
+from streamsched.api import (
+    DEFAULT_POLICIES,
+    Job,
+    Place,
+    Work,
+    check_seed,
+    files_of,
+    job_of,
+    job_work,
+    setups_of,
+    trace_work,
+)
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import StreamschedError, UsageError, given
 from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import (
-    DEFAULT_DISK,
-    DEFAULT_POLICIES,
     ArrayOption,
     Curve,
     CurveOption,
@@ -31,7 +41,6 @@ from streamsched.cli.options import (
     JobsOption,
     Mode,
     ModeOption,
-    Owners,
     OwnersOption,
     PolicyOption,
     ProfileOption,
@@ -42,12 +51,9 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
-    check_seed,
-    files_of,
-    setups_of,
-    storage_of,
+    policy_files,
 )
-from streamsched.cli.work import Work, check_job, job_work, places_of, trace_work
+from streamsched.cli.work import say
 from streamsched.sim.compare import Trace
 from streamsched.sim.resultfile import is_other_result
 from streamsched.sim.workloads import WORKLOADS
@@ -90,8 +96,8 @@ def _kind(name: str) -> str:
         raise UsageError(f"{name}: is a result, but no JSON; make it again with --output json+")
     if name.endswith(".json") or head.lstrip().startswith(b"{"):
         return "result"
-    if name != "-" and not Path(name).exists():
-        check_job(name)
+    if name != "-" and not Path(name).exists() and job_of(name) != name:
+        return "job"
     return "job" if JOB.match(head) else "trace"
 
 
@@ -123,11 +129,11 @@ def report(
         ),
     ],
     to: ToOption = None,
-    disk: DiskOption = DEFAULT_DISK,
+    disk: DiskOption = None,
     array: ArrayOption = None,
     policy: PolicyOption = DEFAULT_POLICIES,
-    owners: OwnersOption = Owners.process,
-    queue_depth: DepthOption = 1,
+    owners: OwnersOption = None,
+    queue_depth: DepthOption = None,
     set_: SetOption = None,
     weight: WeightOption = None,
     curve: CurveOption = Curve.measured,
@@ -154,21 +160,25 @@ def report(
     from streamsched.sim.resultfile import load_result
 
     read = [one for one in inputs if one not in WORKLOADS]
-    check_output(to, Kind.PAGE, *read, *files_of(disk), profile)
+    check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
     check_seed(seed)
 
     def work_of(name: str, stack: contextlib.ExitStack) -> Work:
         is_job = kinds[name] == "job"
-        places = (disk, array, owners)
-        disk_, array_, owners_ = places_of(context, name, *places) if is_job else places
-        storage = storage_of(disk_, array_, queue_depth)
-        setups = setups_of(storage.disk, policy, owners_, queue_depth, set_ or [], curve)
+        place = Place(disk, array, owners, queue_depth)
         if is_job:
-            return job_work(name, storage, setups, weight or [], seed)
+            place = place.of(name)
+        storage, depth = place.storage()
+        setups = setups_of(storage.disk, policy, place.seen, depth, set_ or [], curve)
+        if is_job:
+            job = Job(name if name in WORKLOADS else job_of(name))
+            work = job_work(job, storage, setups, weight or [], seed)
+            say(work.notes)
+            return work
         trace = Trace(name, format_, device, skip_bad)
-        return stack.enter_context(trace_work(trace, storage, setups, mode, wrap))
+        return stack.enter_context(trace_work(trace, storage, setups, mode is Mode.closed, wrap))
 
     options = auto.Options(profile, goal, rule)
     sections = []
@@ -182,10 +192,10 @@ def report(
         ]
         for one in found:
             if isinstance(one, Work):
-                section = one.run(options, nr_jobs(jobs), drawn=True).section
-                if section is None:
+                try:
+                    one = one.run(options, nr_jobs(jobs), drawn=True).section()
+                except KeyboardInterrupt:
                     print("streamsched: interrupted; no page is written", file=sys.stderr)
-                    raise typer.Exit(130)
-                one = section
+                    raise typer.Exit(130) from None
             sections.append(one)
     write_whole(to, pages.page(sections), Kind.PAGE)

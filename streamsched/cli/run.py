@@ -8,15 +8,29 @@ from typing import Annotated
 
 import typer
 
+from streamsched.api import (
+    DEFAULT_POLICIES,
+    Job,
+    Place,
+    Result,
+    Storage,
+    check_seed,
+    files_of,
+    job_of,
+    job_work,
+    nr_processes,
+    origin_of,
+    setups_of,
+    specs_of,
+    trace_work,
+)
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output
-from streamsched.base.plotfile import check_plot
+from streamsched.base.plotfile import check_plot, save
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import (
-    DEFAULT_DISK,
-    DEFAULT_POLICIES,
     ArrayOption,
     By,
     ByOption,
@@ -47,24 +61,11 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
-    check_seed,
-    files_of,
-    nr_processes,
-    setups_of,
-    specs_of,
-    storage_of,
+    policy_files,
+    refuse_python,
 )
 from streamsched.cli.output import show
-from streamsched.cli.work import (
-    Done,
-    check_apart,
-    check_job,
-    job_work,
-    load,
-    note,
-    places_of,
-    trace_work,
-)
+from streamsched.cli.work import check_apart, note, say
 from streamsched.sim.compare import Trace
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import AUTO
@@ -74,7 +75,6 @@ from streamsched.work.jobfile import JobFile
 
 
 def run(
-    context: typer.Context,
     job: Annotated[
         str,
         typer.Argument(
@@ -82,20 +82,21 @@ def run(
             help="A fio job file, or a name that `streamsched workloads` lists.",
         ),
     ],
-    disk: DiskOption = DEFAULT_DISK,
+    disk: DiskOption = None,
     array: ArrayOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
-            help="Policies, comma-separated; see `streamsched policies`. On the kernel: "
+            help="Policies, comma-separated; see `streamsched policies`. "
+            "One in Python is FILE.py:CLASS. On the kernel: "
             "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
             "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
             show_default=DEFAULT_POLICIES,
         ),
     ] = None,
-    owners: OwnersOption = Owners.process,
-    queue_depth: DepthOption = 1,
+    owners: OwnersOption = None,
+    queue_depth: DepthOption = None,
     set_: SetOption = None,
     weight: WeightOption = None,
     curve: CurveOption = Curve.measured,
@@ -130,52 +131,53 @@ def run(
 ) -> None:
     """Run a fio job file's processes on a simulated disk, under each policy."""
     workload = WORKLOADS.get(job)
-    read = [None if workload else job, *files_of(disk), profile]
+    if workload is None:
+        job = job_of(job)
+    read = [None if workload else job, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)
     check_apart({"--to": to, "--requests": requests, "--plot": plot})
     _check_by(by, output)
-    check_job(job)
     if workload and on is not Host.sim:
         raise UsageError(f"{job}: only with --on sim; fio cannot do what this workload does")
-    disk, array, owners = places_of(context, job, disk, array, owners)
     check_seed(seed)
     if array is not None and on is not Host.sim:
         raise UsageError(f"--array {array}: only with --on sim")
-    storage = storage_of(disk, array, queue_depth)
-    the_disk = storage.disk
+    place = Place(disk, array, owners, queue_depth).of(job)
+    storage, depth = place.storage()
     _check_host_options(on, owners, curve, seed, path, kernel)
     if weight and on is not Host.sim:
         raise UsageError(f"--weight: not with --on {on.value}")
     options = auto.Options(profile, goal, rule)
     if on is not Host.sim:
+        refuse_python(policy, f"--on {on.value}")
         options.refuse()
         for name, file in (("--requests", requests), ("--plot", plot)):
             if file is not None:
                 raise UsageError(f"{name} {file}: not with --on {on.value}")
     if on is Host.kernel:
-        _run_on_kernel(
-            job, the_disk, policy, path.value, queue_depth, set_ or [], kernel, output, to, jobs, by
+        result = _run_on_kernel(
+            job, storage, policy, path.value, depth, set_ or [], kernel, output, jobs
         )
-        return
-    if on is Host.nbd:
-        _run_on_nbd(job, the_disk, policy, queue_depth, set_ or [], output, to, by)
-        return
-    specs = DEFAULT_POLICIES if policy is None else policy
-    setups = setups_of(the_disk, specs, owners, queue_depth, set_ or [], curve)
-    work = job_work(job, storage, setups, weight or [], seed)
-    done = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
-    show(done.comparison, output, to, work.name, work.title, by is By.process)
-    _plot(done, plot)
+    elif on is Host.nbd:
+        result = _run_on_nbd(job, storage, policy, depth, set_ or [], output)
+    else:
+        specs = DEFAULT_POLICIES if policy is None else policy
+        setups = setups_of(storage.disk, specs, place.seen, depth, set_ or [], curve)
+        work = job_work(Job(job), storage, setups, weight or [], seed)
+        say(work.notes)
+        result = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
+    _plot(result, plot)
+    show(result, output, to, by is By.process)
 
 
-def _plot(done: Done, path: Path | None) -> None:
-    """Draw what came of it, if that was asked for."""
-    if path and done.section:
-        from streamsched.report.plot import draw
+def _plot(result: Result, path: Path | None) -> None:
+    """Draw what was finished, if that was asked for."""
+    if path and result.drawn:
+        from streamsched.report.plot import picture
 
-        draw(done.section, path)
+        save(picture(result.drawn), path)
 
 
 def _check_by(by: By, output: Output) -> None:
@@ -188,7 +190,7 @@ def _check_by(by: By, output: Output) -> None:
 
 
 def _check_host_options(
-    on: Host, owners: Owners, curve: Curve, seed: int, path: Layers, kernel: str
+    on: Host, owners: Owners | None, curve: Curve, seed: int, path: Layers, kernel: str
 ) -> None:
     """Refuse what the chosen host would not heed."""
     if on is not Host.kernel:
@@ -201,7 +203,7 @@ def _check_host_options(
     if on is Host.sim:
         return
     where = f"--on {on.value}"
-    if owners is not Owners.process:
+    if owners not in (None, Owners.process):
         raise UsageError(f"--owners {owners.value}: not {where}, where senders are what they are")
     if curve is not Curve.measured:
         raise UsageError(f"--curve {curve.value}: not {where}, where the curve is always learned")
@@ -215,7 +217,9 @@ DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
 
 def _load_for_fio(job: str, disk: Disk, on: str) -> JobFile:
     """A job file that a real fio will do."""
-    file = load(job, disk.capacity_sectors * 512, 0)
+    notes: list[str] = []
+    file = Job(job).load(disk.capacity_sectors * 512, 0, notes)
+    say(notes)
     if file.ignored:
         note(f"{job}: fio is not given {', '.join(file.ignored)}")
     for process in file.processes:
@@ -238,17 +242,15 @@ def _load_for_fio(job: str, disk: Disk, on: str) -> JobFile:
 
 def _run_on_kernel(
     job: str,
-    disk: Disk,
+    storage: Storage,
     policy: str | None,
     path: str,
     depth: int,
     settings: list[str],
     variant: str,
     output: str,
-    to: Path | None,
     jobs: int,
-    by: By,
-) -> None:
+) -> Result:
     from streamsched.hosts import kernelhost
 
     if output == Output.fio_json:
@@ -256,6 +258,7 @@ def _run_on_kernel(
     policies = kernelhost.parse_policies(
         kernelhost.DEFAULT_POLICIES if policy is None else policy, settings
     )
+    disk = storage.disk
     file = _load_for_fio(job, disk, "kernel")
     comparison = kernelhost.compare_on_kernel(
         file,
@@ -266,24 +269,16 @@ def _run_on_kernel(
         variant=variant,
         jobs=nr_jobs(jobs),
     )
-    name = file.name
     title = (
-        f"{name}: {nr_processes(file.processes)} on {disk.name}, "
+        f"{file.name}: {nr_processes(file.processes)} on {disk.name}, "
         f"the real kernel, path {path}, queue depth {depth}"
     )
-    show(comparison, output, to, name, title, by is By.process)
+    return Result(comparison, file.name, title, origin_of(storage, 0, file.sha256))
 
 
 def _run_on_nbd(
-    job: str,
-    disk: Disk,
-    policy: str | None,
-    depth: int,
-    settings: list[str],
-    output: str,
-    to: Path | None,
-    by: By,
-) -> None:
+    job: str, storage: Storage, policy: str | None, depth: int, settings: list[str], output: str
+) -> Result:
     from streamsched.hosts import nbdhost
 
     if output == Output.fio_json:
@@ -291,15 +286,15 @@ def _run_on_nbd(
     specs = nbdhost.DEFAULT_POLICIES if policy is None else policy
     if AUTO in specs_of(specs):
         raise UsageError("auto: not with --on nbd; the plugin keeps the policy it began with")
+    disk = storage.disk
     setups = setups_of(disk, specs, "process", depth, settings, "learned")
     file = _load_for_fio(job, disk, "nbd")
     comparison = nbdhost.compare_on_nbd(file, setups)
-    name = file.name
     title = (
-        f"{name}: {nr_processes(file.processes)} on {disk.name}, "
+        f"{file.name}: {nr_processes(file.processes)} on {disk.name}, "
         f"over NBD in real time, queue depth {depth}"
     )
-    show(comparison, output, to, name, title, by is By.process)
+    return Result(comparison, file.name, title, origin_of(storage, 0, file.sha256))
 
 
 def replay(
@@ -311,11 +306,11 @@ def replay(
             help="A block trace; - reads stdin.",
         ),
     ],
-    disk: DiskOption = DEFAULT_DISK,
+    disk: DiskOption = None,
     array: ArrayOption = None,
     policy: PolicyOption = DEFAULT_POLICIES,
-    owners: OwnersOption = Owners.process,
-    queue_depth: DepthOption = 1,
+    owners: OwnersOption = None,
+    queue_depth: DepthOption = None,
     set_: SetOption = None,
     curve: CurveOption = Curve.measured,
     mode: ModeOption = Mode.closed,
@@ -338,17 +333,19 @@ def replay(
     jobs: JobsOption = 0,
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
-    read = [trace, *files_of(disk), profile]
+    read = [trace, *files_of(disk), profile, *policy_files(policy)]
     check_output(to, Kind.RESULTS, *read)
     check_requests(requests, *read)
     check_plot(plot, *read)
     check_apart({"--to": to, "--requests": requests, "--plot": plot})
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
-    storage = storage_of(disk, array, queue_depth)
-    setups = setups_of(storage.disk, policy, owners, queue_depth, set_ or [], curve)
+    place = Place(disk, array, owners, queue_depth)
+    storage, depth = place.storage()
+    setups = setups_of(storage.disk, policy, place.seen, depth, set_ or [], curve)
     options = auto.Options(profile, goal, rule)
-    with trace_work(Trace(trace, format_, device, skip_bad), storage, setups, mode, wrap) as work:
-        done = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
-    show(done.comparison, output, to, work.name, work.title)
-    _plot(done, plot)
+    the_trace = Trace(trace, format_, device, skip_bad)
+    with trace_work(the_trace, storage, setups, mode is Mode.closed, wrap) as work:
+        result = work.run(options, nr_jobs(jobs), requests, drawn=plot is not None)
+    _plot(result, plot)
+    show(result, output, to)

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.cli.options import path_option
-from streamsched.cli.output import wide_console
 from streamsched.sim import results
 
 app = typer.Typer(
@@ -75,4 +75,4 @@ def disk(
                 f"{row.error:+.1f}",
                 f"{row.demerit:.1f}",
             )
-    wide_console().print(table)
+    trimmed().print(table)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of docs/KERNEL.md for arrays: five emulated disks under md, on the real kernel.
+"""The tables of docs/results/kernel-arrays.md: five emulated disks under md, on the real kernel.
 
 `python -m streamsched.hosts.arraytable` measures it all anew, or the jobs, programs, levels and
 schedulers that are named, and writes it. Sizes and distances of jobs are four times those of the
@@ -54,7 +54,7 @@ SCALE = 4
 TRACES = 3
 
 
-# Real programs; those of docs/KERNEL.md, and one of docs/APPLICATIONS.md.
+# Real programs; those of docs/results/kernel.md, and one of docs/APPLICATIONS.md.
 PROGRAMS = {
     **{name: Application(program, ()) for name, program in kerneltable.PROGRAMS.items()},
     "postmark": APPLICATIONS["postmark"],
@@ -205,7 +205,7 @@ def write_into(document: Path, found: Sequence[Cell]) -> None:
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Measure what is named (workloads, levels, schedulers; nothing: all) into docs/KERNEL.md."""
+    """Measure what is named (workloads, levels, schedulers; nothing: all) into docs/results/."""
     workloads, levels, schedulers = named(
         arguments,
         ("job or program", [*FIO_JOBS, *PROGRAMS]),
@@ -214,7 +214,7 @@ def table(arguments: Sequence[str]) -> None:
     )
     rig.build()
     rig.build_modules()
-    document = rig.source_root() / "docs" / "KERNEL.md"
+    document = rig.source_root() / "docs" / "results" / "kernel-arrays.md"
     with counted() as progress:
         total = len(workloads) * len(levels) * len(schedulers)
         task = progress.add_task("array table", total=total)

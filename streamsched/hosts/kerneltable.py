@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of docs/KERNEL.md: the kernel's schedulers and ours, on the real kernel.
+"""The tables of docs/results/kernel.md: the kernel's schedulers and ours, on the real kernel.
 
 `python -m streamsched.hosts.kerneltable` (make kernel-table) measures it all anew, or
 what is named, and writes each workload and path when it is done: fio jobs of
@@ -381,7 +381,7 @@ def table_of(
     columns = f"{measured} | p99 ms | longest ms"
     return "\n".join(
         [
-            f"### {before}{title}" if before else f"### {title[0].upper()}{title[1:]}",
+            f"## {before}{title}" if before else f"## {title[0].upper()}{title[1:]}",
             "",
             f"| {where} | scheduler | {columns} |",
             "|---|---|" + "---:|" * len(columns.split(" | ")),
@@ -391,7 +391,7 @@ def table_of(
 
 
 def marks(workload: str) -> tuple[str, str]:
-    """What surrounds a workload's table in docs/KERNEL.md."""
+    """What surrounds a workload's table in a document."""
     return f"<!-- measured: {workload} -->", f"<!-- end: {workload} -->"
 
 
@@ -422,7 +422,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
 
 
 def table(arguments: Sequence[str]) -> None:
-    """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/KERNEL.md."""
+    """Measure what is named (workloads, paths, schedulers; nothing: all) into docs/results/."""
     every = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
     workloads, paths, schedulers = named(
         arguments,
@@ -433,7 +433,7 @@ def table(arguments: Sequence[str]) -> None:
     progress = counted()
     total = len(workloads) * len(paths) * len(schedulers)
     task = progress.add_task("kernel table", total=total)
-    document = rig.source_root() / "docs" / "KERNEL.md"
+    document = rig.source_root() / "docs" / "results" / "kernel.md"
 
     def keep(cells: Sequence[Cell]) -> None:
         progress.advance(task, len(schedulers))

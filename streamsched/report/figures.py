@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamsched.sim.series import Series
+import numpy as np
+
+from streamsched.sim.requestlog import party_name
+from streamsched.sim.series import Array, Series
 
 Figure = dict[str, Any]
 Run = dict[str, Any]
@@ -27,6 +30,18 @@ COLOURS = [
     "#9c755f",
     "#8f8f8f",
 ]
+# Of parties: told apart by people who see fewer colours, too, on white and on black.
+PARTIES = [
+    "#3355ff",
+    "#cc0000",
+    "#aacc00",
+    "#f2a6cc",
+    "#267359",
+    "#993399",
+    "#66cc77",
+    "#cc99ff",
+]
+OTHERS = "#8f8f8f"  # of more parties than these, the smaller ones
 LEGEND = 12  # more names than these are told by pointing only
 SHORT = 18  # characters of a name beside an axis
 NOBODY = 2**32 - 1  # has requests of an array that belong to no process
@@ -70,6 +85,54 @@ def colour(number: int, nr: int) -> str:
         return COLOURS[number]
     parts = colorsys.hls_to_rgb(number / nr, (0.45, 0.6)[number % 2], 0.6)
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+
+
+def party_label(party: int) -> str:
+    """Of enum sim_party, for a legend."""
+    name = party_name(party)
+    return f"stream {name}" if name.isdigit() else name or "no party"
+
+
+@dataclass(frozen=True)
+class Points:
+    """Requests of one run that are drawn in one colour."""
+
+    name: str
+    colour: str
+    rows: Array
+    of_party: bool
+
+
+def points(section: Section, series: Sequence[Series]) -> list[list[Points]]:
+    """Of each run the requests by party or, if its policy has no parties, by sender."""
+    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
+    sizes: dict[int, int] = {}  # in the run where it is largest
+    for one in series:
+        for party, nr in one.parties.items() if any(one.parties) else ():
+            sizes[party] = max(nr, sizes.get(party, 0))
+    largest = sorted(sorted(sizes, key=lambda party: -sizes[party])[: len(PARTIES)])
+    found = []
+    for one in series:
+        rows = one.rows
+        if any(one.parties):
+            others = ~np.isin(rows["party"], largest)
+            own = [Points("other parties", OTHERS, rows[others], True)]
+            own += [
+                Points(party_label(party), paint, rows[rows["party"] == party], True)
+                for party, paint in zip(largest, PARTIES, strict=False)
+            ]
+        else:
+            own = [
+                Points(
+                    section.sender(sender),
+                    colour(place, len(senders)),
+                    rows[rows["job"] == sender],
+                    False,
+                )
+                for place, sender in enumerate(senders)
+            ]
+        found.append([points for points in own if len(points.rows)])
+    return found
 
 
 def short(name: str) -> str:

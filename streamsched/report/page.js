@@ -46,7 +46,10 @@
 			const place = document.getElementById("figure-" + index);
 			const width = place.clientWidth;
 			const look = themed(figure.layout);
-			Plotly.relayout(place, { ...look, width, height: height(figure, width) });
+			const size = { ...look, width, height: height(figure, width) };
+			// The first time a legend's place is that of its lines before.
+			Plotly.relayout(place, size);
+			Plotly.relayout(place, size);
 		}
 	}
 

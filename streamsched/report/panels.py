@@ -165,36 +165,49 @@ def _latencies(section: Section) -> Iterator[Panel]:
 def _reasons(section: Section) -> Iterator[Panel]:
     runs = section.runs
 
-    def stacked(parts: dict[str, list[int]], title: str) -> Figure:
-        shown = {name: counts for name, counts in parts.items() if any(counts)}
-        data = [
+    def stacked(parts: dict[str, list[Any]], title: str) -> Figure:
+        data: list[dict[str, Any]] = [
             {
                 "type": "bar",
                 "orientation": "h",
                 "name": html.escape(name),
                 "x": counts,
                 "y": list(range(len(runs))),
-                "marker": {"color": colour(number, len(shown))},
+                "marker": {"color": colour(number, len(parts))},
                 "hovertemplate": "%{x}",
             }
-            for number, (name, counts) in enumerate(shown.items())
+            for number, (name, counts) in enumerate(parts.items())
         ]
         height = 120 + 26 * len(runs)
         return figure(data, height, axis(title), _policies(runs), barmode="stack")
 
+    def of(key: str, name: str) -> list[Any]:
+        return [run[key].get(name, 0) for run in runs]
+
     title = "Dispatches by reason"
+    used: dict[str, list[int]] = {}
     if all("reasons" in run for run in runs):
         names = dict.fromkeys(name for run in runs for name in run["reasons"])
-        parts = {name: [run["reasons"].get(name, 0) for run in runs] for name in names}
-        yield Panel(title, (stacked(parts, "dispatches"),))
+        used = {name: of("reasons", name) for name in names if any(of("reasons", name))}
+        yield Panel(title, (stacked(used, "dispatches"),))
     else:
         yield Panel(title, note="The result has no reasons: only this version's simulator counts.")
+    title = "Waits of requests by reason"
+    if used and all("reason_waits_s" in run for run in runs):
+        drawn = stacked({name: of("reason_waits_s", name) for name in used}, "waited, s")
+        for one, counts in zip(drawn["data"], used.values(), strict=True):
+            one["customdata"] = counts
+            one["hovertemplate"] = "%{x:.3f} s, of %{customdata:,} requests"
+        note = "From arrival to dispatch, the sum of the requests dispatched for each reason."
+        yield Panel(title, (drawn,), note)
+    else:
+        yield Panel(title, note="The result has no waits by reason: only this version has them.")
     title = "Waits of the head, with requests pending, by their ends"
     counters = [run["counters"] for run in runs]
     ends = {name: [one[name] for one in counters] for name in ("hits", "timeouts")}
     ends["otherwise"] = [max(0, c["waits"] - c["hits"] - c["timeouts"]) for c in counters]
     if any(any(counts) for counts in ends.values()):
-        yield Panel(title, (stacked(ends, "waits"),))
+        yield Panel(title, (stacked({n: c for n, c in ends.items() if any(c)}, "waits"),))
     else:
         yield Panel(title, note="No waits of the head were counted.")
 

@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from streamsched.base.plotfile import new_figure, save
-from streamsched.report.figures import Section, colour
-from streamsched.sim.series import Series
+from streamsched.base.plotfile import new_figure
+from streamsched.report.figures import Points, Section, colour, points
 
 PARTS = ("p50", "p99", "max")
-LEGEND = 10  # of more processes the colours have no names
+LEGEND = 10  # of more names the colours have no names
 
 
 def _bars(section: Section, throughput: Axes, latency: Axes) -> None:
@@ -34,26 +31,24 @@ def _bars(section: Section, throughput: Axes, latency: Axes) -> None:
     latency.tick_params(labelleft=False)
 
 
-def _positions(section: Section, one: Series, axes: Axes, senders: list[int]) -> None:
-    for place, sender in enumerate(senders):
-        rows = one.rows[one.rows["job"] == sender]
+def _positions(own: list[Points], axes: Axes) -> None:
+    for one in own:
         axes.plot(
-            rows["start_ns"] / 1e9,
-            rows["sector"] * (512 / 1e9),
+            one.rows["start_ns"] / 1e9,
+            one.rows["sector"] * (512 / 1e9),
             ".",
             markersize=1.5,
-            color=colour(place, len(senders)),
-            label=section.sender(sender),
+            color=one.colour,
+            label=one.name,
             rasterized=True,  # thousands of points
         )
     axes.set_ylabel("GB")
 
 
-def draw(section: Section, path: Path) -> None:
-    """The picture of @section, which has series, in @path."""
+def picture(section: Section) -> Figure:
+    """Of @section, which has series."""
     series = section.series or ()
     runs = section.runs
-    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
     low = 0.9 + 0.3 * len(runs)
     heights = [low, *[1.4] * len(series), 2.2]
     figure: Figure = new_figure(9, sum(heights) + 0.8)
@@ -61,10 +56,15 @@ def draw(section: Section, path: Path) -> None:
     throughput = figure.add_subplot(grid[0, 0])
     _bars(section, throughput, figure.add_subplot(grid[0, 1], sharey=throughput))
     first: Axes | None = None
-    for number, (run, one) in enumerate(zip(runs, series, strict=True)):
+    named: list[str] = []
+    for number, (run, own) in enumerate(zip(runs, points(section, series), strict=True)):
         axes = figure.add_subplot(grid[number + 1, :], sharex=first, sharey=first)
         axes.set_title(f"head position: {run['policy']}", fontsize=9, loc="left")
-        _positions(section, one, axes, senders)
+        _positions(own, axes)
+        names = [one.name for one in own]
+        if names != named and 1 < len(names) <= LEGEND:
+            axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), markerscale=5)
+        named = names
         axes.tick_params(labelbottom=False)
         first = first or axes
     timeline = figure.add_subplot(grid[-1, :], sharex=first)
@@ -76,7 +76,5 @@ def draw(section: Section, path: Path) -> None:
     timeline.set_xlabel("time (s)")
     timeline.set_ylabel("MB/s")
     timeline.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
-    if first and 1 < len(senders) <= LEGEND:
-        first.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), markerscale=5)
     figure.suptitle(section.title, fontsize=10)
-    save(figure, path)
+    return figure

@@ -11,15 +11,19 @@ from streamsched.report.figures import (
     LEGEND,
     Figure,
     Panel,
+    Points,
     Run,
     Section,
     axis,
     colour,
     figure,
     line,
+    party_label,
+    points,
     rounded,
 )
-from streamsched.sim.series import INTERVALS, Array, Series
+from streamsched.sim.requestlog import DIRECTIONS, REASONS
+from streamsched.sim.series import INTERVALS, Series
 
 SIZES = ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB", "1 GB", "10 GB", "100 GB", "1 TB"]
 
@@ -48,48 +52,68 @@ def _facets(
     return figure(lines, 50 + height * len(runs), x, y, **axes, annotations=labels)
 
 
-def _requests(rows: Array) -> dict[str, Any]:
+def _requests(section: Section, points: Points) -> dict[str, Any]:
     """Where and when, and what pointing tells."""
+    rows = points.rows
     waited = rows["dispatch_ns"] - rows["arrival_ns"]
-    more = (rows["direction"], rows["nr_sectors"], waited, rows["disk"])
+    who = {
+        (job, party): f", {html.escape(section.sender(job))}, {party_label(party)}"
+        if points.of_party
+        else ""
+        for job, party in set(zip(rows["job"].tolist(), rows["party"].tolist(), strict=True))
+    }
+    more = ("direction", "nr_sectors", "disk", "why", "job", "party")
     return {
         "x": rounded(rows["start_ns"] / 1e9),
         "y": rounded(rows["sector"] * (512 / 1e9)),
         "customdata": [
-            [("read", "write")[direction], sectors / 2, round(ns / 1e6, 3), disk]
-            for direction, sectors, ns, disk in zip(*(one.tolist() for one in more), strict=True)
+            [
+                DIRECTIONS[direction],
+                sectors / 2,
+                round(ns / 1e6, 3),
+                disk,
+                REASONS[why] + who[job, party],
+            ]
+            for ns, direction, sectors, disk, why, job, party in zip(
+                waited.tolist(), *(rows[name].tolist() for name in more), strict=True
+            )
         ],
         "hovertemplate": "%{x} s, %{y} GB: %{customdata[0]} of %{customdata[1]} KiB, waited "
-        "%{customdata[2]} ms, disk %{customdata[3]}",
+        "%{customdata[2]} ms, disk %{customdata[3]}, %{customdata[4]}",
     }
 
 
 def positions(section: Section, series: Sequence[Series]) -> Panel:
     """Where and when the disk began each request."""
-    senders = sorted({int(job) for one in series for job in set(one.rows["job"].tolist())})
-    shown: set[int] = set()
+    drawn_points = points(section, series)
+    senders = {one.name for own in drawn_points for one in own if not one.of_party}
+    shown: set[str] = set()
     data: list[list[Any]] = []
-    for one in series:
+    for own in drawn_points:
         data.append([])
-        for place, sender in enumerate(senders):
-            rows = one.rows[one.rows["job"] == sender]
-            if not len(rows):
-                continue
-            points = {
-                "type": "scatter",
-                "mode": "markers",
-                "name": html.escape(section.sender(sender)),
-                "legendgroup": str(sender),
-                "showlegend": sender not in shown and len(senders) <= LEGEND,
-                "marker": {"color": colour(place, len(senders)), "size": 3},
-                **_requests(rows),
-            }
-            data[-1].append(points)
-            shown.add(sender)
+        for one in own:
+            named = one.of_party or len(senders) <= LEGEND
+            # A party may be called as a process is.
+            group = f"{'party' if one.of_party else 'process'} {one.name}"
+            data[-1].append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": html.escape(one.name),
+                    "legendgroup": group,
+                    "showlegend": named and group not in shown,
+                    "marker": {"color": one.colour, "size": 3},
+                    **_requests(section, one),
+                }
+            )
+            shown.add(group)
     drawn = _facets(section.runs, data, _time(series), "GB", 150 if len(series) > 1 else 260)
     drawn["layout"]["hovermode"] = "closest"
     nr, whole = sum(len(one.rows) for one in series), sum(one.all_rows for one in series)
-    note = "Each point is a request, where and when the disk began it, in its process's colour."
+    note = "Each point is a request, where and when the disk began it. Colours are"
+    note += " parties, or processes where the policy has no parties."
+    if sum(own[0].of_party for own in drawn_points if own) > 1:
+        note += " Streams are numbered under each policy on its own."
     if nr < whole:
         note += (
             f" Of {whole:,} requests {nr:,} are drawn: of each process and disk, in equal intervals"

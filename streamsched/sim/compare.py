@@ -16,6 +16,7 @@ import dataclasses
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.requestlog import appending, write_requests
 from streamsched.sim.simulate import Requests, Run, Setup, run_jobs, run_trace, trace_owners
 from streamsched.work import tracefile
@@ -79,6 +81,7 @@ class Comparison:
     runs: tuple[Run, ...]
     alone: dict[int, float]  # process number -> bytes per second
     interrupted: bool = False
+    failed: tuple[PolicyError, ...] = ()  # why other runs have no result
     alone_s: float | None = None  # a trace's owners, one after the other, each alone
 
     def efficiency(self, run: Run) -> float | None:
@@ -153,6 +156,8 @@ def _run_task(
 def _begin_worker(parts: Any) -> None:
     global _parts
     _parts = parts
+    # What a policy in Python prints is no result.
+    sys.stdout = sys.stderr
     # The parent decides what an interrupt means, and ends a worker also while it computes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -310,11 +315,16 @@ def _how_ended(workers: Sequence[multiprocessing.Process], nr: int) -> str:
 
 
 def run_tasks(
-    tasks: Sequence[Task], jobs: int, console: Console, together: str | None = None
+    tasks: Sequence[Task],
+    jobs: int,
+    console: Console,
+    together: str | None = None,
+    failed: list[PolicyError] | None = None,
 ) -> tuple[list[Run | None], bool]:
     """All tasks, at most @jobs at once; None where an interrupt came first.
 
-    Each has a bar of its own, or all share one that is called @together.
+    Each has a bar of its own, or all share one that is called @together. If there is a list
+    @failed, the error of a policy in Python is put there, and the others go on.
     """
     labels = [together] if together else [task.label for task in tasks]
     nr = max(1, min(jobs, len(tasks)))
@@ -335,7 +345,12 @@ def run_tasks(
                     done, left = wait(left, timeout=0.1)
                 update()
                 for future in done:
-                    future.result()
+                    try:
+                        future.result()
+                    except PolicyError as error:
+                        if failed is None:
+                            raise
+                        failed.append(error)
     except KeyboardInterrupt:
         interrupted = True
     except BrokenProcessPool:
@@ -376,9 +391,11 @@ def compare(
     if requests is None and look is None:
         return _compare(setups, processes, trace, jobs, console, None)
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
-        parts = [(s.policy, Path(folder) / f"{i}") for i, s in enumerate(setups)]
+        parts = [(s.shown, Path(folder) / f"{i}") for i, s in enumerate(setups)]
         comparison = _compare(setups, processes, trace, jobs, console, parts)
         if not comparison.interrupted:
+            finished = {run.setup.shown for run in comparison.runs}
+            parts = [(policy, part) for policy, part in parts if policy in finished]
             if look:
                 look([part for _, part in parts])
             if requests:
@@ -397,22 +414,25 @@ def _compare(
     console = console or Console(stderr=True)
     files = [str(part) for _, part in parts] if parts else [None] * len(setups)
     work = [
-        Task(s.policy, s, tuple(processes), trace, file)
+        Task(s.shown, s, tuple(processes), trace, file)
         for s, file in zip(setups, files, strict=True)
     ]
     alone = alone_tasks(processes, setups[0]) if processes else {}
     if trace and setups[0].closed:
         alone = alone_replays(trace, setups[0])
-    results, interrupted = run_tasks([*work, *alone.values()], jobs, console)
+    failed: list[PolicyError] = []
+    results, interrupted = run_tasks([*work, *alone.values()], jobs, console, failed=failed)
+    if failed and not any(results[: len(work)]):
+        raise failed[0]
     runs = tuple(run for run in results[: len(work)] if run)
     lonely = results[len(work) :]
     if trace:
         complete = bool(lonely) and all(lonely)
         alone_s = sum(run.seconds for run in lonely if run) if complete else None
-        return Comparison(runs, {}, interrupted, alone_s)
+        return Comparison(runs, {}, interrupted, tuple(failed), alone_s)
     rates = {
         number: run.bytes / run.seconds
         for number, run in zip(alone, lonely, strict=True)
         if run and run.duration_ns
     }
-    return Comparison(runs, rates, interrupted)
+    return Comparison(runs, rates, interrupted, tuple(failed))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -119,6 +120,16 @@ class Disk:
             elif isinstance(value, tuple) and field.name != "published":
                 fields[field.name] = list(value)
         return fields
+
+    @staticmethod
+    def load(name_or_path: str | os.PathLike[str]) -> Disk:
+        """A shipped disk by its name, or a description by its path; UsageError if it is wrong."""
+        return load_disk(os.fspath(name_or_path))
+
+    @staticmethod
+    def names() -> list[str]:
+        """Those that are shipped."""
+        return list_disks()
 
     def description_text(self) -> str:
         """The fields of struct hdd_params as the nbdkit plugin reads them: NAME VALUE..."""

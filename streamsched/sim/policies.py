@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
 from streamsched.base.units import Range, format_tunable, parse_tunable, whole_number
+from streamsched.sim import pythonpolicy
 from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.jobfile import Process
 
@@ -123,6 +125,14 @@ def check_spec(spec: str) -> list[Policy]:
     if AUTO in spec.split(":"):
         raise UsageError(f'policy "{spec}": auto stands alone; it chooses what to wrap by itself')
     known = all_policies()
+    if pythonpolicy.is_python(spec):
+        outer = spec.partition(":")[0]
+        if outer in known:
+            raise UsageError(
+                f'policy "{spec}": {outer} wraps policies of the core only; leave {outer}: out'
+            )
+        pythonpolicy.begin(spec)
+        return [Policy(spec, "a policy in Python", 0, (), False, False, {})]
     found = []
     for name in spec.split(":"):
         if not name:
@@ -146,9 +156,26 @@ def check_spec(spec: str) -> list[Policy]:
     return found
 
 
+def register_policy(name: str, policy: pythonpolicy.Maker) -> None:
+    """Have the class @policy known by @name, wherever a policy of the simulator is named."""
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+        raise UsageError(f"policy {name!r}: a name has letters, digits, - and _, a letter first")
+    if name in {*all_policies(), *KERNELS_OWN, AUTO}:
+        raise UsageError(f"policy {name!r}: is there already; give yours another name")
+    before = pythonpolicy.registered.get(name)
+    pythonpolicy.registered[name] = policy
+    try:
+        pythonpolicy.begin(name)
+    except UsageError:
+        del pythonpolicy.registered[name]
+        if before:
+            pythonpolicy.registered[name] = before
+        raise
+
+
 def names_in(policies: str, example: str) -> list[str]:
     """What --policy names, comma-separated; @example is what a message may show."""
-    names = [name.strip() for name in policies.split(",")]
+    names = [name.strip() for name in re.split(r",(?![^\[]*\])", policies)]
     if not any(names):
         raise UsageError(f"--policy is empty; name at least one, as in {example}")
     if not all(names):
@@ -264,3 +291,35 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
             message = str(error)
             raise UsageError(message if name in message else f"{name}: {message}") from None
     return values
+
+
+def spec_of(name: str) -> tuple[str, list[str]]:
+    """Of stream:deadline[wait_target=1s] the policy, and its own settings."""
+    match = re.fullmatch(r"([^\[\]]*)(?:\[([^\[\]]*)\])?", name)
+    if not match or match[2] == "":
+        raise UsageError(
+            f"--policy {name}: write settings in one pair of brackets, "
+            "as in stream:deadline[wait_target=1s]"
+        )
+    return match[1], match[2].split(",") if match[2] else []
+
+
+def with_settings(
+    names: Sequence[str], settings: list[str]
+) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
+    """Of each of @names the policy and its tunables: @settings are for all that have them.
+
+    What a policy has in its own brackets goes before.
+    """
+    found = [spec_of(name) for name in names]
+    for spec, _ in found:
+        check_spec(spec)
+    common = parse_settings(settings, [spec for spec, _ in found])
+    result = []
+    for name, (spec, own) in zip(names, found, strict=True):
+        try:
+            values = {**common, **parse_settings(own, [spec])}
+        except UsageError as error:
+            raise UsageError(f"--policy {name}: {str(error).removeprefix('--set ')}") from None
+        result.append((spec, tuple(sorted(values.items()))))
+    return result

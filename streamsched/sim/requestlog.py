@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from streamsched._core import ffi
+from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Kind, check_output, mode_of, output
 
@@ -36,8 +36,12 @@ COLUMNS = {
     "completion_ns": "uint64",
     "positioning_ns": "uint64",
     "transfer_ns": "uint64",
+    "reason": "string",
+    "party": "string",
 }
 DIRECTIONS = ("read", "write")
+# By enum ss_why.
+REASONS = tuple(ffi.string(lib.ss_why_name[why]).decode() for why in range(lib.SS_WHYS))
 # Rows that are in memory at once.
 LUMP = 1 << 16
 
@@ -45,11 +49,18 @@ LUMP = 1 << 16
 def _layout() -> tuple[struct.Struct, tuple[str, ...]]:
     """The simulator's row as struct reads it, and its fields' names."""
     fields = ffi.typeof("struct sim_log_row").fields
-    letters = "".join("Q" if ffi.sizeof(field.type) == 8 else "I" for _, field in fields)
+    letters = "".join(" BH I   Q"[ffi.sizeof(field.type)] for _, field in fields)
     layout = struct.Struct(f"={letters}")
     if layout.size != ffi.sizeof("struct sim_log_row"):
         raise StreamschedError("the simulator's log has gaps between its fields")
     return layout, tuple(name for name, _ in fields)
+
+
+def party_name(party: int) -> str:
+    """Of enum sim_party: rest, write-back, or the number of a stream, from 1; else nothing."""
+    if party >= lib.SIM_PARTY_STREAM:
+        return str(party - lib.SIM_PARTY_STREAM + 1)
+    return ("", "rest", "write-back")[party]
 
 
 def check_requests(path: Path | None, *read: str | Path | None) -> None:
@@ -110,10 +121,12 @@ def _lumps(part: Path) -> Iterator[dict[str, list[Any]]]:
                 "completion_ns": list(columns["complete_ns"]),
                 "positioning_ns": list(columns["position_ns"]),
                 "transfer_ns": [max(0, end - start - moved) for start, end, moved in served],
+                "reason": [REASONS[one] for one in columns["why"]],
+                "party": [party_name(one) for one in columns["party"]],
             }
 
 
-def _tables(
+def tables(
     parts: Sequence[tuple[str, Path]], names: Sequence[str]
 ) -> Iterator[dict[str, list[Any]]]:
     """Lumps of the whole table. The owner in a trace has no name but its number."""
@@ -146,4 +159,4 @@ def write_requests(path: Path, parts: Sequence[tuple[str, Path]], names: Sequenc
     """Write @parts (a policy and its rows' file each) to @path; @names are the processes'."""
     write = _as_csv if path.suffix == ".csv" else _as_parquet
     with output(path, Kind.REQUESTS) as file:
-        write(file, _tables(parts, names))
+        write(file, tables(parts, names))

@@ -38,6 +38,7 @@ RESULT: dict[str, Any] = {
             "response_ms": TIMES,
             "counters": dict.fromkeys(("waits", "hits", "timeouts"), WHOLE),
             "reasons?": {"*": WHOLE},
+            "reason_waits_s?": {"*": NUMBER},
             "response_histogram?": HISTOGRAM,
             "jobs": [
                 {

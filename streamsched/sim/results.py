@@ -8,6 +8,7 @@ import dataclasses
 import io
 import json
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich import box
@@ -16,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamsched import __version__
+from streamsched.base.console import CONSOLE_COLUMNS, trimmed
 from streamsched.sim.compare import Comparison
 from streamsched.sim.policies import check_spec
 from streamsched.sim.simulate import Buckets, Run, Setup, Times
@@ -25,6 +27,8 @@ OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
 JSON_VERSION = 1
 # Wider than any table.
 MUCH = 1000
+# From so many columns on tables have all that they can show.
+WIDE = 110
 TIME_KEYS = ("mean", "p50", "p99", "p999", "max")
 
 
@@ -61,8 +65,9 @@ def _job_dict(comparison: Comparison, run: Run, number: int, bins: bool) -> dict
 
 def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, Any]:
     """One entry of runs[]; @bins: with histograms."""
+    waits = {name: round(ns / 1e9, 9) for name, ns in run.reason_waits.items()}
     return {
-        "policy": run.setup.policy,
+        "policy": run.setup.shown,
         "throughput_mb_s": round(run.mb_s, 6),
         "efficiency": _rounded(comparison.efficiency(run)),
         "least_share": _rounded(comparison.least_share(run)),
@@ -80,7 +85,7 @@ def run_dict(comparison: Comparison, run: Run, bins: bool = False) -> dict[str, 
         "hits": run.counters["hits"],
         "timeouts": run.counters["timeouts"],
         "counters": run.counters,
-        **({"reasons": run.reasons} if run.reasons else {}),
+        **({"reasons": run.reasons, "reason_waits_s": waits} if run.reasons else {}),
         **({"array_counters": run.array_counters} if run.setup.array else {}),
         **({"choices": [dataclasses.asdict(one) for one in run.choices]} if run.choices else {}),
         "skipped_records": run.skipped,
@@ -108,14 +113,20 @@ def _array(setup: Setup) -> dict[str, Any]:
     return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
 
 
-def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> dict[str, Any]:
-    """The whole JSON document. It holds nothing but inputs and results: no clock, no host."""
+def comparison_dict(
+    comparison: Comparison, work: str, origin: Mapping[str, Any], bins: bool = False
+) -> dict[str, Any]:
+    """The whole JSON document. It holds nothing but inputs and results: no clock, no host.
+
+    @origin: the program and hashes of what it read.
+    """
     setup = comparison.runs[0].setup if comparison.runs else None
     return {
         "format": "streamsched-results",
         "version": JSON_VERSION,
+        **origin,
         "work": work,
-        "complete": not comparison.interrupted,
+        "complete": not (comparison.interrupted or comparison.failed),
         "setup": None
         if setup is None
         else {
@@ -134,9 +145,11 @@ def comparison_dict(comparison: Comparison, work: str, bins: bool = False) -> di
     }
 
 
-def as_json(comparison: Comparison, work: str, bins: bool = False) -> str:
+def as_json(
+    comparison: Comparison, work: str, origin: Mapping[str, Any], bins: bool = False
+) -> str:
     """The JSON document, as text; the numbers of a histogram stand in one line."""
-    text = json.dumps(comparison_dict(comparison, work, bins), indent=2)
+    text = json.dumps(comparison_dict(comparison, work, origin, bins), indent=2)
 
     def one_line(numbers: re.Match[str]) -> str:
         return "[" + " ".join(numbers[0].strip("[]").split()) + "]"
@@ -144,14 +157,30 @@ def as_json(comparison: Comparison, work: str, bins: bool = False) -> str:
     return re.sub(r"\[[-\d.,\s]+\]", one_line, text) + "\n"
 
 
-def as_csv(comparison: Comparison) -> str:
-    """One line per policy; the units are in the column names."""
+def as_csv(comparison: Comparison, work: str, origin: Mapping[str, Any]) -> str:
+    """One line per policy, each with what it is of; the units are in the column names."""
     out = io.StringIO()
     writer: Any = None
     for run in comparison.runs:
-        row: dict[str, Any] = {}
+        setup = run.setup
+        row: dict[str, Any] = {
+            "work": work,
+            "seed": origin["seed"],
+            "disk": setup.disk.name,
+            "array": str(setup.array or ""),
+            "owners": setup.owners,
+            "queue_depth": setup.queue_depth,
+            "path": setup.path or "",
+        }
         for key, value in run_dict(comparison, run).items():
-            if key in ("jobs", "counters", "reasons", "array_counters", "choices"):
+            if key in (
+                "jobs",
+                "counters",
+                "reasons",
+                "reason_waits_s",
+                "array_counters",
+                "choices",
+            ):
                 continue
             if isinstance(value, dict):
                 row.update({f"{key}_{inner}": v for inner, v in value.items()})
@@ -203,7 +232,7 @@ def as_fio_json(comparison: Comparison) -> str:
         for job in run.jobs:
             jobs.append(
                 {
-                    "jobname": f"{run.setup.policy}/{job.name}",
+                    "jobname": f"{run.setup.shown}/{job.name}",
                     "groupid": group,
                     "error": 0,
                     "eta": 0,
@@ -231,8 +260,8 @@ def _number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}"
 
 
-def _part(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _part(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def plain_table(title: str | None = None) -> Table:
@@ -244,62 +273,55 @@ def plain_table(title: str | None = None) -> Table:
         header_style="bold",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 1),
+        padding=(0, 1, 0, 0),
     )
 
 
-def main_table(comparison: Comparison) -> Table:
-    """Throughput and what explains it, one line per policy."""
+def main_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
+    """Throughput, what each had of it, and what explains it, one line per policy.
+
+    Those columns that @columns have no room for are left out; JSON and CSV have them all.
+    """
     table = plain_table()
     table.add_column("policy", no_wrap=True)
-    for column in (
-        "MB/s",
-        "gain",
-        "effi-\nciency",
-        "least\nshare",
-        "dura-\ntion s",
-        "seeks\n/s",
-        "switch\nms",
-        "idle\n%",
-        "waits",
-        "hits",
-        "time-\nouts",
-    ):
-        table.add_column(column, justify="right")
     first = comparison.runs[0].mb_s if comparison.runs else 0.0
+    cells: dict[str, Callable[[Run], str]] = {
+        "MB/s": lambda run: _number(run.mb_s, 2),
+        "gain": lambda run: f"x{run.mb_s / first:.2f}" if first else "-",
+        "effi-\nciency": lambda run: _part(comparison.efficiency(run), 3),
+        "least\nshare": lambda run: _part(comparison.least_share(run)),
+        "p99\nms": lambda run: f"{run.response.p99:.1f}",
+        "dura-\ntion s": lambda run: _number(run.seconds, 2),
+        "seeks\n/s": lambda run: _number(run.seeks_s, 1),
+        "switch\nms": lambda run: f"{run.switch_ms:.2f}",
+    }
+    if columns >= WIDE:
+        cells["idle\n%"] = lambda run: f"{100 * run.idle_share:.1f}"
+        for name in ("waits", "hits", "timeouts"):
+            head = "time-\nouts" if name == "timeouts" else name
+            cells[head] = lambda run, name=name: str(run.counters[name])  # type: ignore[misc]
+    for head in cells:
+        table.add_column(head, justify="right")
     for run in comparison.runs:
-        efficiency = comparison.efficiency(run)
-        table.add_row(
-            run.setup.policy,
-            _number(run.mb_s, 2),
-            f"x{run.mb_s / first:.2f}" if first else "-",
-            "-" if efficiency is None else f"{efficiency:.3f}",
-            _part(comparison.least_share(run)),
-            _number(run.seconds, 2),
-            _number(run.seeks_s, 1),
-            f"{run.switch_ms:.2f}",
-            f"{100 * run.idle_share:.1f}",
-            str(run.counters["waits"]),
-            str(run.counters["hits"]),
-            str(run.counters["timeouts"]),
-        )
+        table.add_row(run.setup.shown, *(cell(run) for cell in cells.values()))
     return table
 
 
-def times_table(comparison: Comparison) -> Table:
+def times_table(comparison: Comparison, columns: int = CONSOLE_COLUMNS) -> Table:
     """Wait, service and response times in ms."""
     table = plain_table()
     table.add_column("policy", no_wrap=True)
+    keys = ("mean", "p50", "p99", "max") if columns >= WIDE else ("mean", "p99", "max")
     for group in ("wait", "service", "response"):
-        for i, column in enumerate(("mean", "p50", "p99", "max")):
+        for i, column in enumerate(keys):
             table.add_column(f"{group if i == 0 else ''}\n{column}", justify="right", no_wrap=True)
     for run in comparison.runs:
         cells = [
             f"{getattr(times, key):.1f}"
             for times in (run.wait, run.service, run.response)
-            for key in ("mean", "p50", "p99", "max")
+            for key in keys
         ]
-        table.add_row(run.setup.policy, *cells)
+        table.add_row(run.setup.shown, *cells)
     return table
 
 
@@ -313,7 +335,7 @@ def process_table(comparison: Comparison) -> Table:
     for run in comparison.runs:
         for number, job in enumerate(run.jobs):
             table.add_row(
-                run.setup.policy if number == 0 else "",
+                run.setup.shown if number == 0 else "",
                 job.name,
                 _number(job.rate / 1e6, 2),
                 _part(comparison.share(run, number)),
@@ -322,21 +344,28 @@ def process_table(comparison: Comparison) -> Table:
     return table
 
 
+def widen(console: Console, *tables: Table) -> Console:
+    """@console, as wide as @tables of numbers need it: none of those is cut off."""
+    whole = console.options.update(max_width=MUCH)
+    for table in tables:
+        console.width = max(console.width, console.measure(table, options=whole).maximum)
+    return console
+
+
 def print_tables(
     comparison: Comparison, title: str, console: Console, by_process: bool = False
 ) -> None:
     """The tables, with what the columns mean; nothing in them is cut off."""
-    main, times = main_table(comparison), times_table(comparison)
+    columns = console.width
+    main, times = main_table(comparison, columns), times_table(comparison, columns)
     processes = process_table(comparison) if by_process else None
-    for table in filter(None, (main, times, processes)):
-        needed = console.measure(table, options=console.options.update(max_width=MUCH)).maximum
-        console.width = max(console.width, needed)
+    widen(console, *filter(None, (main, times, processes)))
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(main)
     for run in comparison.runs:
         for choice in run.choices:
             console.print(
-                f"{run.setup.policy}, {choice.at_s:.2f} s: {choice.policy} ({choice.why})",
+                f"{run.setup.shown}, {choice.at_s:.2f} s: {choice.policy} ({choice.why})",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -353,10 +382,19 @@ def print_tables(
         console.print("\ninterrupted: only finished runs are shown")
 
 
-def render(comparison: Comparison, output: str, work: str) -> str:
+def tables_text(
+    comparison: Comparison, title: str, columns: int = CONSOLE_COLUMNS, by_process: bool = False
+) -> str:
+    """What print_tables() prints, as plain text."""
+    file = io.StringIO()
+    print_tables(comparison, title, trimmed(file, columns), by_process)
+    return file.getvalue()
+
+
+def render(comparison: Comparison, output: str, work: str, origin: Mapping[str, Any]) -> str:
     """The text of any output but the table."""
     if output in ("json", "json+"):
-        return as_json(comparison, work, bins=output == "json+")
+        return as_json(comparison, work, origin, bins=output == "json+")
     if output == "csv":
-        return as_csv(comparison)
+        return as_csv(comparison, work, origin)
     return as_fio_json(comparison)

@@ -32,6 +32,7 @@ class Series:
 
     rows: Array  # those that are drawn, with columns of struct sim_log_row
     all_rows: int
+    parties: dict[int, int]  # of all rows: enum sim_party, and so many requests
     distances: Array  # upper ends
     within: Array  # the part of the requests with seeks no longer
     queue_ns: Array
@@ -131,6 +132,7 @@ def series_of(rows: Array, runs: int, end_ns: int) -> Series:
     start = rows["start_ns"].astype(np.int64)
     group = rows["job"].astype(np.int64) << 32 | rows["disk"]
     drawn = rows[thinned(start, rows["sector"].astype(np.int64), group, most)]
+    parties = np.unique(rows["party"], return_counts=True)
     times, depth = _queue(rows)
     kept = extremes(times, depth, np.zeros(len(times), np.int64), most)
     interval = max(1, -(-end_ns // INTERVALS))
@@ -139,6 +141,7 @@ def series_of(rows: Array, runs: int, end_ns: int) -> Series:
     return Series(
         drawn,
         len(rows),
+        dict(zip(*(one.tolist() for one in parties), strict=True)),
         *_within(_distances(rows)),
         times[kept],
         depth[kept],

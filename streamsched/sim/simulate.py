@@ -13,9 +13,11 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.sim import pythonpolicy
 from streamsched.sim.array import Array
 from streamsched.sim.chooser import Choice, Chooser, Selection
 from streamsched.sim.diskfile import Disk
+from streamsched.sim.requestlog import REASONS
 from streamsched.work.jobfile import Process
 from streamsched.work.looks import SAMPLE_S, Observation
 
@@ -34,6 +36,8 @@ PAGE_COPY_NS = 1500
 WAKE_NS = 10_000
 
 EVENTS_PER_CALL = 200_000
+# What a scheduler begins with that a policy in Python is then given to.
+PLACE_HOLDER = "noop"
 NS = 1_000_000_000
 
 Progress = Callable[[float], None]
@@ -64,6 +68,12 @@ class Setup:
     stop_ns: int = 0  # end then at the latest; 0: no limit
     path: str | None = None  # on the real kernel: the layers above the disk
     selection: Selection | None = None  # with the policy auto: how it is chosen
+    label: str = ""  # the policy with settings of its own, if it has any
+
+    @property
+    def shown(self) -> str:
+        """What it is called in results."""
+        return self.label or self.policy
 
     @property
     def members(self) -> tuple[Disk, ...]:
@@ -143,6 +153,7 @@ class Run:
     choices: tuple[Choice, ...] = ()  # with the policy auto: the first one is the beginning
     histograms: dict[str, Buckets] = dataclasses.field(default_factory=dict)  # HISTOGRAMS
     reasons: dict[str, int] = dataclasses.field(default_factory=dict)  # dispatches, by enum ss_why
+    reason_waits: dict[str, int] = dataclasses.field(default_factory=dict)  # of those, sum
 
     @property
     def bytes(self) -> int:
@@ -282,10 +293,13 @@ class Simulation:
             policy = self.chooser.current
             self.choices.append(self.chooser.first)
         members = setup.members
+        python = pythonpolicy.is_python(policy)
+        # Each disk has a policy of its own.
+        self.python = [pythonpolicy.begin(policy) for _ in members] if python else []
         check_depth(setup.queue_depth, members)
         params = {disk: disk_params(disk) for disk in dict.fromkeys(members)}
         self.sim = lib.sim_new(
-            _config(setup, policy),
+            _config(setup, PLACE_HOLDER if python else policy),
             ffi.new("struct hdd_params *[]", [params[disk] for disk in members]),
             len(members),
             setup.array.params() if setup.array else ffi.NULL,
@@ -294,6 +308,8 @@ class Simulation:
         )
         if not self.sim:
             raise UsageError(_said(self._why))
+        for index, one in enumerate(self.python):
+            lib.sim_set_foreign(self.sim, index, one.foreign)
         if setup.curve == "measured":
             for index, disk in enumerate(members):
                 self._set_curve(index, measured_curve(disk))
@@ -384,12 +400,17 @@ class Simulation:
 
     def steps(self, feed: Callable[[], bool] | None = None) -> Iterator[float]:
         """Run to the end; gives the part done after each lump of events."""
+        watched = pythonpolicy.watched if self.python else contextlib.nullcontext
         while True:
-            state = lib.sim_run(self.sim, EVENTS_PER_CALL)
+            with watched():
+                state = lib.sim_run(self.sim, EVENTS_PER_CALL)
             if state == lib.SIM_DONE:
                 return
             if state == lib.SIM_FAILED:
-                raise UsageError(_said(lib.sim_why(self.sim)))
+                why = _said(lib.sim_why(self.sim))
+                for one in self.python:
+                    one.raise_error(why)
+                raise UsageError(why)
             if state == lib.SIM_PAUSED:
                 if self.chooser:
                     self._choose()
@@ -485,13 +506,16 @@ class Simulation:
             array_counters={name: getattr(raw, f"array_{name}") for name in ARRAY_COUNTERS}
             if self.setup.array
             else {},
-            reasons={
-                ffi.string(lib.ss_why_name[why]).decode(): raw.dispatched_by[why]
-                for why in range(lib.SS_WHYS)
-                if why not in (lib.SS_WHY_PAUSE, lib.SS_WHY_DRAIN)  # those only wait
-            },
+            reasons=_by_reason(raw.dispatched_by),
+            reason_waits=_by_reason(raw.waited_ns_by),
             skipped=lib.trace_skipped(self.reader) if self.reader else 0,
         )
+
+
+def _by_reason(values: Any) -> dict[str, int]:
+    """Those of enum ss_why for which requests are dispatched, not those that only wait."""
+    waits = (lib.SS_WHY_PAUSE, lib.SS_WHY_DRAIN)
+    return {name: values[why] for why, name in enumerate(REASONS) if why not in waits}
 
 
 def _raw_times(times: Any) -> dict[str, int]:

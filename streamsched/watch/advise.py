@@ -21,6 +21,7 @@ from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.tracing import Instance
 from streamsched.sim.diskfile import KINDS, Disk, list_disks, load_disk
 from streamsched.sim.simulate import trace_requests
+from streamsched.watch.learn import Learned
 from streamsched.watch.predict import POLICIES, Forecast, Prediction, Range
 from streamsched.work import tracefile
 from streamsched.work.blocktrace import Bio, bios
@@ -103,14 +104,24 @@ def traced(path: str, format_name: str | None, device: str | None) -> list[Bio]:
     return found
 
 
-def description_of(capacity: int, model: str) -> Disk:
-    """The shipped description that fits a disk best: its model, or the next larger size."""
-    disks = [disk for disk in map(load_disk, list_disks()) if KINDS[disk.kind] == "mechanical"]
+def mechanical() -> list[Disk]:
+    """The shipped descriptions of disks that rotate."""
+    return [disk for disk in map(load_disk, list_disks()) if KINDS[disk.kind] == "mechanical"]
+
+
+def of_model(model: str) -> Disk | None:
+    """The shipped description of a disk's model."""
     # As in "ST2000DM006-2DM164"; a maker's name has no digits.
     words = [word for word in re.split(r"[\s-]+", model) if re.search(r"[A-Z]+\d\w{4}", word)]
-    for disk in disks:
+    for disk in mechanical():
         if any(word in disk.model for word in words):
             return disk
+    return None
+
+
+def of_size(capacity: int) -> Disk:
+    """The shipped description of the next larger size."""
+    disks = mechanical()
     larger = [disk for disk in disks if disk.capacity_sectors >= 0.99 * capacity]
     if larger:
         return min(larger, key=lambda disk: disk.capacity_sectors)
@@ -131,6 +142,7 @@ class Advice:
     best: Prediction | None  # None: what is there may stay
     why: str
     traced: bool = False  # it is the name of a trace
+    learned: Learned | None = None  # where the description came from, if it is not the disk's own
 
 
 def _better(now: Forecast, one: Prediction) -> str | None:
@@ -146,16 +158,21 @@ def _better(now: Forecast, one: Prediction) -> str | None:
 
 
 def advice(
-    name: str, disk: Disk, seconds: float, forecast: Forecast, *, traced: bool = False
+    name: str,
+    disk: Disk,
+    seconds: float,
+    forecast: Forecast,
+    *,
+    traced: bool = False,
+    learned: Learned | None = None,
 ) -> Advice:
     """What to do."""
     worth = [(one, why) for one in forecast.predictions if (why := _better(forecast, one))]
     if not worth:
-        return Advice(
-            name, disk, seconds, forecast, None, "no scheduler would do more here", traced
-        )
+        why = "no scheduler would do more here"
+        return Advice(name, disk, seconds, forecast, None, why, traced, learned)
     best, why = max(worth, key=lambda pair: pair[0].mb_s.value)
-    return Advice(name, disk, seconds, forecast, best, why, traced)
+    return Advice(name, disk, seconds, forecast, best, why, traced, learned)
 
 
 def _worst(forecast: Forecast) -> tuple[Sender, float] | None:
@@ -191,6 +208,11 @@ def lines(found: Advice) -> Iterator[str]:
         f"Its model, {found.disk.name}, makes {100 * now.error:+.0f} % MB/s and "
         f"{100 * now.p99_error:+.0f} % p99 of what was seen."
     )
+    if found.learned:
+        yield (
+            f"Learned from this trace: nearest {found.disk.name}, transfer rate "
+            f"x{found.learned.rate:.2f}, seeks x{found.learned.seeks:.2f}."
+        )
     yield ""
     yield f"{'scheduler':<15} {'MB/s':<19} {'p99, ms':<21} {'seeks/s':>8} {'least share':>12}"
     yield (
@@ -242,6 +264,12 @@ def document(found: Advice) -> str:
             "version": VERSION,
             "disk": found.name,
             "model": found.disk.name,
+            "learned": None
+            if found.learned is None
+            else {
+                "transfer_rate": round(found.learned.rate, 3),
+                "seeks": round(found.learned.seeks, 3),
+            },
             "seconds": round(found.seconds, 3),
             "scheduler": now.scheduler,
             "observed": {

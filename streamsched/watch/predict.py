@@ -36,7 +36,8 @@ LARGEST = 2560
 MOST_SENDERS = 16
 # Of a figure, whatever the model is found to be good for: throughput, 99th percentile.
 LEAST_RANGE = (0.05, 0.30)
-_ROW = struct.Struct("<7Q4I")
+# struct sim_log_row.
+ROW = struct.Struct("<7Q3IH2B")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,8 +122,19 @@ def observed(bios: Sequence[Bio], those: Sequence[Sender]) -> Outcome:
     return Outcome(moved / seconds, len(bios) / seconds, seeks / seconds, p99_ms, rates)
 
 
-def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
-    """@those on the model of @disk under a policy, for @length_ns."""
+def replay(
+    those: Sequence[Sender],
+    disk: Disk,
+    policy: str,
+    depth: int,
+    length_ns: int,
+    most: int = 200_000,
+) -> tuple[list[tuple[int, ...]], int]:
+    """Rows of what @disk served, and its seeks; @most: requests of each sender.
+
+    In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender,
+    party, disk, direction, reason.
+    """
     setup = Setup(
         disk,
         policy,
@@ -137,20 +149,23 @@ def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns
     run = run_trace(
         setup,
         "blkparse",
-        ((text, 0.0) for text in endless(those, disk.capacity_sectors, length_ns)),
-        requests=lambda part: rows.extend(_ROW.iter_unpack(part)),
+        ((text, 0.0) for text in endless(those, disk.capacity_sectors, length_ns, most)),
+        requests=lambda part: rows.extend(ROW.iter_unpack(part)),
     )
     if not rows:
         raise StreamschedError("the recording has too little in it to be played")
-    # In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender.
+    return rows, run.counters["seeks"]
+
+
+def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
+    """@those on the model of @disk under a policy, for @length_ns."""
+    rows, seeks = replay(those, disk, policy, depth, length_ns)
     seconds = max(row[3] for row in rows) / NS
     rates: dict[int, float] = {}
     for row in rows:
         rates[row[8]] = rates.get(row[8], 0.0) + row[7] * 512 / 1e6 / seconds
     p99_ms = _p99_ms(row[3] - row[0] for row in rows)
-    return Outcome(
-        sum(rates.values()), len(rows) / seconds, run.counters["seeks"] / seconds, p99_ms, rates
-    )
+    return Outcome(sum(rates.values()), len(rows) / seconds, seeks / seconds, p99_ms, rates)
 
 
 def _range(value: float, halves: Sequence[float], error: float, least: float) -> Range:
@@ -167,10 +182,12 @@ def forecast(
     depth: int,
     others: Sequence[str] = FORETOLD,
     length_ns: int = MODEL_NS,
+    wider: float = 0.0,
 ) -> Forecast:
     """What @others than @scheduler, under which @bios were recorded, would make of such work.
 
-    @bios in order of arrival, @depth: commands in the disk at once.
+    @bios in order of arrival, @depth: commands in the disk at once; @wider: of the ranges, for a
+    description that is not the disk's own.
     """
     if len(bios) < 2:
         raise StreamschedError(
@@ -199,6 +216,7 @@ def forecast(
         if len(one.bios) >= len(bios) / 1000
     }
     error, p99_error = model.mb_s / seen.mb_s - 1, model.p99_ms / seen.p99_ms - 1
+    least = [one + wider for one in LEAST_RANGE]
     found = []
     for other in others:
         if other == scheduler:
@@ -210,8 +228,8 @@ def forecast(
             Prediction(
                 other,
                 whole,
-                _range(whole.mb_s, [part.mb_s for part in parts], error, LEAST_RANGE[0]),
-                _range(whole.p99_ms, [part.p99_ms for part in parts], p99_error, LEAST_RANGE[1]),
+                _range(whole.mb_s, [part.mb_s for part in parts], error, least[0]),
+                _range(whole.p99_ms, [part.p99_ms for part in parts], p99_error, least[1]),
                 whole.least_share(alone),
             )
         )

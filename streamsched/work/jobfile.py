@@ -8,6 +8,7 @@ read in fio_values.py; here is what they mean together. docs/JOBS.md describes a
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import os
 import sys
@@ -215,6 +216,7 @@ class JobFile:
     sections: tuple[Section, ...]
     exits: bool = False  # the end of one job is that of others
     ignored: tuple[str, ...] = ()  # accepted keys without effect, which no fio is given
+    sha256: str = ""  # of the text
 
 
 class _Job:
@@ -740,7 +742,8 @@ def parse_job_file(
     keys = [one.key for section in sections for one in section.settings]
     ignored = dict.fromkeys(key for key in keys if key in IGNORED)
     name = Path(source).name
-    return JobFile(name, tuple(processes), tuple(written), exits, tuple(ignored))
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return JobFile(name, tuple(processes), tuple(written), exits, tuple(ignored), digest)
 
 
 def parse_jobs(text: str, source: str = "job file", **options: Any) -> list[Process]:

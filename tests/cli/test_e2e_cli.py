@@ -40,13 +40,16 @@ WHY_USB = "--queue-depth 4: usb2-2tb takes 1 command at once"
 Done = subprocess.CompletedProcess[str]
 
 
-def streamsched(*arguments: object, stdin: bytes = b"", **environ: str) -> Done:
+def streamsched(
+    *arguments: object, stdin: bytes = b"", cwd: Path | None = None, **environ: str
+) -> Done:
     done = subprocess.run(
         [str(COMMAND), *map(str, arguments)],
         input=stdin,
         capture_output=True,
         timeout=120,
         env={**os.environ, "COLUMNS": "120", **environ},
+        cwd=cwd,
     )
     return Done(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -160,27 +163,27 @@ def endless(tmp_path: Path) -> Path:
             "--weight: none of noop, cfq has weights; these have: stride, wfq, stream",
         ),
         (
-            ["--policy", "wfq", "--weight", "reader=0"],
+            ["--policy", "wfq", "--owners", "process", "--weight", "reader=0"],
             "--weight reader=0: a weight is a whole number from 1 to 1000",
         ),
         (
-            ["--policy", "wfq", "--weight", "reader=1.5"],
+            ["--policy", "wfq", "--owners", "process", "--weight", "reader=1.5"],
             "--weight reader=1.5: a weight is a whole number from 1 to 1000",
         ),
         (
-            ["--policy", "wfq", "--weight", f"reader={'9' * 5000}"],
+            ["--policy", "wfq", "--owners", "process", "--weight", f"reader={'9' * 5000}"],
             f"--weight reader={'9' * 5000}: a weight is a whole number from 1 to 1000",
         ),
         (
-            ["--policy", "wfq", "--weight", "reader=\u0663"],
+            ["--policy", "wfq", "--owners", "process", "--weight", "reader=\u0663"],
             "--weight reader=\u0663: a weight is a whole number from 1 to 1000",
         ),
         (
-            ["--policy", "wfq", "--weight", "readex=2"],
+            ["--policy", "wfq", "--owners", "process", "--weight", "readex=2"],
             "unknown owner 'readex'; did you mean 'reader'?",
         ),
         (
-            ["--policy", "wfq", "--weight", "reader"],
+            ["--policy", "wfq", "--owners", "process", "--weight", "reader"],
             "--weight reader: write OWNER=N, as in reader=2",
         ),
         (
@@ -188,16 +191,25 @@ def endless(tmp_path: Path) -> Path:
             "--weight: with --owners none nobody's share can be told from others'",
         ),
         (
-            ["--policy", "wfq", "--weight", "reader=2", "--weight", "reader=3"],
+            [
+                "--policy",
+                "wfq",
+                "--owners",
+                "process",
+                "--weight",
+                "reader=2",
+                "--weight",
+                "reader=3",
+            ],
             "--weight reader=3: its owner has another weight already",
         ),
         (["--weight", "reader=2", "--on", "nbd"], "--weight: not with --on nbd"),
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
-        (["--queue-depth", "0"], "--queue-depth 0: wd5000aaks takes 1 to 32 commands at once"),
-        (["--queue-depth", "33"], "--queue-depth 33: wd5000aaks takes 1 to 32 commands at once"),
-        (["--queue-depth", "-1"], "--queue-depth -1: wd5000aaks takes 1 to 32 commands at once"),
+        (["--queue-depth", "0"], "--queue-depth 0: exos-x18 takes 1 to 32 commands at once"),
+        (["--queue-depth", "33"], "--queue-depth 33: exos-x18 takes 1 to 32 commands at once"),
+        (["--queue-depth", "-1"], "--queue-depth -1: exos-x18 takes 1 to 32 commands at once"),
         (USB, WHY_USB),
         ([*USB, "--on", "kernel"], WHY_USB),
         ([*USB, "--on", "nbd"], WHY_USB),
@@ -503,9 +515,13 @@ def test_a_misspelt_job_file_without_its_folder() -> None:
     assert why == "unknown workload or job file 'pra-read'; did you mean 'par-read'?"
 
 
-def test_a_job_file_is_not_named_like_a_workload() -> None:
-    why = why_refused("run", "par-read")
-    assert why == "par-read is a job file: name it by its path, as in jobs/par-read.fio"
+def test_a_shipped_job_file_by_its_name(tmp_path: Path) -> None:
+    """From anywhere; a file of that name in this folder goes before."""
+    done = streamsched("run", "par-read", "--policy", "noop", cwd=tmp_path)
+    assert done.stdout.startswith("par-read.fio: 4 processes on exos-x18, owners none, ")
+    (tmp_path / "par-read").write_text("[one]\nsize=64k\n")
+    done = streamsched("run", "par-read", "--policy", "noop", cwd=tmp_path)
+    assert done.stdout.startswith("par-read: 1 process on ")
     assert why_refused("run", "multi-thread").endswith("did you mean 'multi-threads'?")
 
 
@@ -524,10 +540,10 @@ def test_long_waits_are_not_cut_off(tmp_path: Path) -> None:
     )
     table = streamsched("run", job, "--policy", "noop,stream:deadline").stdout
     assert "…" not in table
-    title = f"{job.name}: 16 processes on wd5000aaks, owners process, queue depth 1"
+    title = f"{job.name}: 16 processes on exos-x18, owners none, queue depth 32"
     assert table.splitlines()[0] == title
     job.write_text("[one]\nsize=64k\n")
-    title = f"{job.name}: 1 process on wd5000aaks, owners process, queue depth 1"
+    title = f"{job.name}: 1 process on exos-x18, owners none, queue depth 32"
     assert streamsched("run", job, "--policy", "noop").stdout.splitlines()[0] == title
 
 
@@ -680,7 +696,7 @@ HEAD = "[r]\nrw=read\n"
 def test_bad_job_file(tmp_path: Path, to: Path, text: str, why: str) -> None:
     job = tmp_path / "bad.fio"
     job.write_text(text)
-    said = why_refused("run", job, to=to)
+    said = why_refused("run", job, "--disk", "wd5000aaks", to=to)
     assert said.startswith(str(job))
     assert why in said
 
@@ -931,7 +947,7 @@ def test_bad_trace(tmp_path: Path, to: Path, kind: str, mode: str) -> None:
     data, why = BAD_TRACES[kind]
     trace = tmp_path / "my.trace"
     trace.write_bytes(data)
-    said = why_refused("replay", trace, "--mode", mode, to=to)
+    said = why_refused("replay", trace, "--disk", "wd5000aaks", "--mode", mode, to=to)
     assert said.startswith(f"{trace}: "), said
     assert said.count(str(trace)) == 1
     assert why in said
@@ -1006,7 +1022,7 @@ def test_wrap_folds(tmp_path: Path) -> None:
 def test_what_is_longer_than_the_disk_cannot_be_folded(tmp_path: Path, wrap: list[str]) -> None:
     trace = tmp_path / "my.trace"
     trace.write_text("1,usr,0,Read,0,600000000000,1\n")
-    why = why_refused("replay", trace, *wrap)
+    why = why_refused("replay", trace, "--disk", "wd5000aaks", *wrap)
     assert why.endswith(f"beyond the disk's last sector {PAPERS_LAST_SECTOR}; choose a larger disk")
 
 
@@ -1232,7 +1248,7 @@ def test_help_of_a_command(command: str) -> None:
                 "csv",
                 "fio-json",
                 "whole or not at all",
-                "wd5000aaks",
+                "exos-x18",
                 "one per processor",
             ],
         ),

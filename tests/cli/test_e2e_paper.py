@@ -112,7 +112,7 @@ def test_results_are_written_for_figures_in_the_simulator(tmp_path: Path) -> Non
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"streamsched: --to {to}: only figures of the papers in the simulator are written\n"
+        f"streamsched: --to {to}: only what the simulator reproduces is written\n"
     )
 
 

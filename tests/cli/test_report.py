@@ -7,11 +7,13 @@ A page is opened in headless Chromium, with a script behind it that hands back w
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from streamsched.sim.resultfile import load_result
 np = pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
 
+from streamsched.report.figures import OTHERS, PARTIES  # noqa: E402
 from streamsched.report.panels import (  # noqa: E402
     Section,
     cumulative,
@@ -103,6 +106,10 @@ setTimeout(() => {
 """
 
 
+# One command in the disk, senders seen: what is served in which order follows from the dispatches.
+PAPERS = ("--disk", "wd5000aaks", "--owners", "process", "--queue-depth", "1")
+
+
 def streamsched(*words: object, fails: bool = False) -> str:
     done = subprocess.run(
         [str(Path(sys.executable).parent / "streamsched"), *map(str, words)],
@@ -150,9 +157,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = folder / "job.fio"
     job.write_text(JOB)
     words = ["--policy", POLICIES, "--requests", folder / "rows.csv"]
-    streamsched("run", job, *words, "--output", "json+", "--to", folder / "plus.json")
-    streamsched("run", job, "--policy", POLICIES, "--output", "json", "--to", folder / "plain.json")
-    streamsched("report", job, "--policy", POLICIES, "--to", folder / "job.html")
+    streamsched("run", job, *PAPERS, *words, "--output", "json+", "--to", folder / "plus.json")
+    words = [*PAPERS, "--policy", POLICIES]
+    streamsched("run", job, *words, "--output", "json", "--to", folder / "plain.json")
+    streamsched("report", job, *words, "--to", folder / "job.html")
     streamsched("report", folder / "plain.json", folder / "plus.json", "--to", folder / "json.html")
     return folder
 
@@ -256,6 +264,15 @@ def test_shares_latencies_and_reasons(made: Path) -> None:
             by = {line["name"]: line["x"][number] for line in reasons["data"]}
             assert by == {name: run["reasons"][name] for name in by}
             assert sum(by.values()) == run["counters"]["dispatches"]
+        (waited, *_) = panels["Waits of requests by reason"]
+        assert [line["name"] for line in waited["data"]] == [
+            line["name"] for line in reasons["data"]
+        ]
+        for line, counted in zip(waited["data"], reasons["data"], strict=True):
+            assert line["x"] == [run["reason_waits_s"][line["name"]] for run in runs]
+            assert line["customdata"] == counted["x"]
+            assert line["marker"] == counted["marker"]
+        assert waited["layout"]["barmode"] == "stack"
         (waits, *_) = panels["Waits of the head, with requests pending, by their ends"]
         totals = [sum(line["x"][number] for line in waits["data"]) for number in range(len(runs))]
         assert totals == [run["counters"]["waits"] for run in runs]
@@ -280,7 +297,28 @@ def test_positions_seeks_queue_and_throughput(made: Path) -> None:
         for row in by[policy]
     }
     assert points == exact
-    assert all(row["number"] in "012" for own in by.values() for row in own)
+    # Each point has the name, and so the colour, of its process or its party.
+    for number, (policy, own) in enumerate(by.items()):
+        named: dict[str, int] = {}
+        for row in own:
+            party = row["party"]
+            name = f"stream {party}" if party.isdigit() else party
+            name = name or f"{row['process']} ({row['number']})"
+            named[name] = named.get(name, 0) + 1
+        axis = f"y{number + 1 if number else ''}"
+        lines = {
+            html.unescape(line["name"]).replace("</scri…", "</script>"): line
+            for line in positions
+            if line["yaxis"] == axis
+        }
+        assert {name: len(line["x"]) for name, line in lines.items()} == named
+        assert (policy == "stream:deadline") == ("rest" in named)
+        asked = Counter(
+            one[4].split(", ")[0] for line in lines.values() for one in line["customdata"]
+        )
+        assert asked == {name: nr for name, nr in runs[number]["reasons"].items() if nr}
+    colours = {line["name"]: line["marker"]["color"] for line in positions}
+    assert len(set(colours.values())) == len(colours)
     seeks = panels["Seek distances"][0]["data"]
     for line, run in zip(seeks, runs, strict=True):
         own = sorted(by[run["policy"]], key=lambda row: int(row["start_ns"]))
@@ -314,6 +352,69 @@ def test_positions_seeks_queue_and_throughput(made: Path) -> None:
         assert sum(line["y"]) * line["x"][1] * 1e6 == pytest.approx(moved, rel=1e-3)
 
 
+def test_the_largest_parties_have_colours(tmp_path: Path) -> None:
+    job = tmp_path / "many.fio"
+    sizes = [2, 8, 3, 9, 4, 10, 5, 11, 6, 12, 7, 13]  # MB
+    job.write_text(
+        "[global]\nrw=read\nbs=64k\nfilename=disk\n"
+        + "".join(f"[r{mb}]\nsize={mb}m\noffset={20 * mb}g\n" for mb in sizes)
+    )
+    words = ["--owners", "none", "--policy", "noop,stream:noop"]
+    streamsched("report", job, *words, "--to", tmp_path / "p.html")
+    streamsched("run", job, *words, "--requests", tmp_path / "rows.csv")
+    own = [row for row in rows(tmp_path)["stream:noop"] if row["party"]]
+    sent = Counter(row["party"] for row in own)
+    figure = drawn(tmp_path / "p.html")["Head position"][0]
+    lines = {line["name"]: line for line in figure["data"] if line["yaxis"] == "y2"}
+    assert lines.pop("other parties")["marker"]["color"] == OTHERS
+    assert len(lines) == len(PARTIES) < len(sent)
+    shown = {name.removeprefix("stream "): len(line["x"]) for name, line in lines.items()}
+    assert shown == {name: sent[name] for name in shown}
+    assert min(shown.values()) >= max(nr for name, nr in sent.items() if name not in shown)
+    assert {line["marker"]["color"] for line in lines.values()} == set(PARTIES)
+
+
+# What people without red, green or blue cones see, of linear RGB: Machado, Oliveira and Fernandes,
+# "A physiologically-based model for simulation of color vision deficiency", IEEE TVCG 2009.
+SEEN = {
+    "all": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(paint: str) -> Any:
+    parts = np.array([int(paint[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+@pytest.mark.parametrize("who", SEEN)
+def test_parties_are_told_apart(who: str) -> None:
+    """By at least 18 in CIELAB: 2.3 is just seen."""
+
+    def lab(paint: str) -> Any:
+        xyz = XYZ @ np.clip(np.array(SEEN[who]) @ linear(paint), 0, 1) / XYZ.sum(axis=1)
+        root = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+        return np.array([116 * root[1] - 16, *(root[:2] - root[1:]) * (500, 200)])
+
+    for one, other in itertools.combinations([*PARTIES, OTHERS], 2):
+        assert np.linalg.norm(lab(one) - lab(other)) > 18, (one, other)
+
+
 def test_long_histograms_keep_their_ends() -> None:
     histogram = {"up_to_ms": [float(n) for n in range(1000)], "count": [1] * 1000}
     for most in (2, 10, 999, 1000, 5000):
@@ -342,11 +443,12 @@ def test_what_a_result_lacks_is_said(made: Path) -> None:
     lacking = document(made)
     lacking["setup"]["path"] = "loop"
     for run in lacking["runs"]:
-        del run["reasons"], run["response_histogram"], run["least_share"]
+        del run["reasons"], run["reason_waits_s"], run["response_histogram"], run["least_share"]
         for job in run["jobs"]:
             del job["share"]
     notes = {panel.title: panel.note for panel in panels(Section("x", lacking))}
     assert notes["Dispatches by reason"].startswith("The result has no reasons")
+    assert notes["Waits of requests by reason"].startswith("The result has no waits by reason")
     assert notes["The policies"] == "Not known: least share, which needs rates of processes alone."
     assert notes["Shares of the processes"].startswith("The result has no shares")
 
@@ -357,7 +459,7 @@ def test_a_trace_and_a_result_below_each_other(made: Path, tmp_path: Path) -> No
     streamsched("report", TRACE, made / "plain.json", *words)
     text = page.read_text()
     assert re.findall("<h2>(.*)</h2>", text) == [
-        "grep-twice.blktrace.zst (blktrace), closed: on wd5000aaks, owners process, queue depth 1",
+        "grep-twice.blktrace.zst (blktrace), closed: on exos-x18, owners none, queue depth 32",
         "job.fio: on wd5000aaks, owners process, queue depth 1",
     ]
     assert "A trace has no processes." in text
@@ -391,7 +493,7 @@ def test_a_page_in_chromium(made: Path, tmp_path: Path, width: int, scheme: int)
     shutil.copy(made / "job.html", page)
     shown = opened(page, width, scheme)
     figures = shown["figures"]
-    assert len(figures) == int(shown["drawn"]) == 14
+    assert len(figures) == int(shown["drawn"]) == 15
     runs = document(made)["runs"]
     merits = [figure for figure in figures if figure["panel"] == "The policies"]
     assert merits[0]["data"][0]["x"] == [run["throughput_mb_s"] for run in runs]
@@ -403,6 +505,13 @@ def test_a_page_in_chromium(made: Path, tmp_path: Path, width: int, scheme: int)
         )
     (positions,) = (figure for figure in figures if figure["panel"] == "Head position")
     assert positions["points"] == sum(run["counters"]["dispatches"] for run in runs)
+    (waits,) = (figure for figure in figures if figure["panel"] == "Waits of requests by reason")
+    waited = [sum(line["x"][number] for line in waits["data"]) for number in range(len(runs))]
+    assert waited == pytest.approx([sum(run["reason_waits_s"].values()) for run in runs])
+    lengths = [right - left for left, _, right, _ in waits["bars"]]
+    assert max(lengths) / sum(lengths) == pytest.approx(
+        max(x for line in waits["data"] for x in line["x"]) / sum(waited), abs=0.02
+    )
     (seeks,) = (figure for figure in figures if figure["panel"] == "Seek distances")
     assert seeks["lines"] == len(runs)
     # Nothing is cut off, and no legend hides a plot; the page is no wider than the window.
@@ -518,7 +627,7 @@ def test_without_the_library_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 def test_plots(made: Path, tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is missing")
     first, second = tmp_path / f"1{suffix}", tmp_path / f"2{suffix}"
-    words = ["--policy", POLICIES, "--output", "json"]
+    words = [*PAPERS, "--policy", POLICIES, "--output", "json"]
     with_plot = streamsched("run", made / "job.fio", *words, "--plot", first)
     assert with_plot == (made / "plain.json").read_text()
     streamsched("run", made / "job.fio", *words, "--plot", second)

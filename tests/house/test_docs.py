@@ -148,8 +148,8 @@ def test_an_example_prints_what_is_shown(example: Example) -> None:
 
 
 def test_the_readme_shows_results() -> None:
-    shown = [e for e in EXAMPLES if e.path.name == "README.md" and len(e.output) > 10]
-    assert any("par-read.fio --owners none" in example.command for example in shown)
+    shown = [e for e in EXAMPLES if e.path.name == "README.md" and len(e.output) > 6]
+    assert any("run direct-readers" in example.command for example in shown)
 
 
 # ---- links ----
@@ -249,16 +249,18 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     job = tmp_path_factory.mktemp("docs") / "small.fio"
     job.write_text("[reader]\nrw=rw\nsize=1m\nnumjobs=2\noffset_increment=1g\n")
     streamsched = str(BIN / "streamsched")
+    wide = {**os.environ, "COLUMNS": "120"}  # narrower tables leave columns out
     kinds = ("table", "json", "json+", "csv", "fio-json")
     command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline"]
     command += ["--array", "raid0:2:64k", "--output"]
     profile = job.with_suffix(".json")
     profile.write_text(as_text(small_profile()))
     auto = [streamsched, "run", str(job), "--policy", "auto", "--profile", str(profile)]
+    auto += ["--disk", "wd5000aaks", "--queue-depth", "1"]
     asked = {kind: [*command, kind] for kind in kinds} | {"auto": [*auto, "--output", "json"]}
     return {
         kind: subprocess.run(
-            words, capture_output=True, text=True, check=True, timeout=SECONDS
+            words, capture_output=True, text=True, check=True, timeout=SECONDS, env=wide
         ).stdout
         for kind, words in asked.items()
     }
@@ -307,7 +309,7 @@ def test_every_table_column_is_described(outputs: dict[str, str]) -> None:
     text = outputs["table"]
     for column in described:
         for word in column.split():
-            assert word in text.replace("-\n", ""), column
+            assert word in text, column
     assert len(described) >= 14
 
 

@@ -59,7 +59,7 @@ def test_a_table_of_programs_says_what_was_timed() -> None:
     program = arraytable.PROGRAMS["love-2"].program
     cell = kerneltable.Cell("love-2", "raid0", "stream", 235.8, None, 5.58, 46.4, 521.4, 224.2)
     assert kerneltable.table_of([cell], program, "level", "On arrays: ").splitlines() == [
-        "### On arrays: streaming read, source tree read",
+        "## On arrays: streaming read, source tree read",
         "",
         "| level | scheduler | reading the tree, s | streaming reader, MB/s | disk MB/s | p99 ms "
         "| longest ms |",

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def ran(job: Path, *words: str | Path) -> dict[str, Any]:
         ",".join(POLICIES),
         "--output",
         "json+",
-        "--queue-depth",
-        "4",
+        *("--queue-depth", "4", "--owners", "process"),
+        *([] if "--disk" in words else ["--disk", "wd5000aaks"]),
         *words,
     )
     document: dict[str, Any] = json.loads(text)
@@ -100,6 +101,60 @@ def test_a_row_for_each_request(job: Path, tmp_path: Path, array: list[str]) -> 
         assert {row["process"] for row in of} == {"scan", "direct"}
         assert {row["number"] for row in of} == {"0", "1", "2"}
         assert {row["disk"] for row in of} == ({"0", "1"} if array else {"0"})
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "more"),
+    [
+        ("", "", []),
+        ("", "", ["--array", "raid0:2:64k"]),
+        # A scheduler for each half of the disk.
+        ("=20g", "=9500g", ["--disk", "exos-2x18"]),
+        # More than a scheduler takes: the others wait before it.
+        ("io_size=256k\niodepth=4", "size=1g\nio_size=4m\niodepth=400", []),
+    ],
+)
+def test_reasons_and_parties(tmp_path: Path, was: str, now: str, more: list[str]) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text(JOB.replace(was, now))
+    document = ran(job, "--requests", tmp_path / "r.csv", *more)
+    found = rows(tmp_path / "r.csv")
+    for run in document["runs"]:
+        of = [row for row in found if row["policy"] == run["policy"]]
+        number = Counter(row["reason"] for row in of)
+        waited: Counter[str] = Counter()
+        for row in of:
+            waited[row["reason"]] += int(row["dispatch_ns"]) - int(row["arrival_ns"])
+        assert {name: number[name] for name in run["reasons"]} == run["reasons"]
+        assert {name: waited[name] / 1e9 for name in run["reasons"]} == run["reason_waits_s"]
+        parties = {row["party"] for row in of}
+        if run["policy"] == "noop":
+            assert parties == {""}
+            continue
+        streams = [party for party in parties if party.isdigit()]
+        assert parties <= {"rest", "write-back", *streams} and "rest" in parties
+        assert sorted(map(int, streams)) == list(range(1, len(streams) + 1))
+        assert all(row["party"].isdigit() for row in of if row["reason"] == "own")
+        for stream in streams:
+            own = {(row["disk"], int(row["sector"]) >> 23) for row in of if row["party"] == stream}
+            assert len(own) == 1  # all within 4 GiB
+        assert "scan" in {row["process"] for row in of if row["party"].isdigit()}
+
+
+def test_each_stream_has_a_number_of_its_own(tmp_path: Path) -> None:
+    """Of more one after the other than the scheduler remembers at once."""
+    path, to = tmp_path / "zones.fio", tmp_path / "r.csv"
+    path.write_text(
+        "[scan]\nrw=read\nbs=64k\nzonemode=strided\nzonesize=2m\nzonerange=1g\n"
+        "size=300g\nio_size=300m\nnumjobs=2\noffset_increment=250g\nfilename=disk\n"
+    )
+    words = ["--disk", "wd5000aaks", "--queue-depth", "1", "--policy", "stream:noop"]
+    streamsched("run", path, *words, "--requests", to)
+    zones: dict[str, set[int]] = {}
+    for row in rows(to):
+        if row["party"].isdigit():
+            zones.setdefault(row["party"], set()).add(int(row["sector"]) >> 21)
+    assert len(zones) > 200 and all(len(own) == 1 for own in zones.values())
 
 
 def test_parquet_has_the_same(job: Path, tmp_path: Path) -> None:

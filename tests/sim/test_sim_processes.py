@@ -745,8 +745,9 @@ def test_on_a_flat_disk_stream_is_its_inner_policy(work: str, inner: str, depth:
     stream_rows, stream_run = played(FLAT_WORK[work], f"stream:{inner}", queue_depth=depth)
     assert stream_rows == rows
     # It says of each that the inner policy had all.
-    expected = dataclasses.replace(run, setup=stream_run.setup, reasons=stream_run.reasons)
-    assert stream_run == expected
+    said = {name: getattr(stream_run, name) for name in ("setup", "reasons", "reason_waits")}
+    assert stream_run == dataclasses.replace(run, **said)
+    assert sum(stream_run.reason_waits.values()) == sum(run.reason_waits.values())
     assert sum(stream_run.reasons.values()) == sum(run.reasons.values()) == len(rows)
 
 
