@@ -16,16 +16,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from streamsched import __version__
+from streamsched.api import DEFAULT_OWNERS, Job
 from streamsched.base.errors import UsageError, unknown
 from streamsched.sim.array import parse_array
 from streamsched.sim.compare import Task, Trace, alone_tasks
 from streamsched.sim.diskfile import Disk, load_disk
-from streamsched.sim.policies import AUTO, check_spec, parse_settings, parse_weights
+from streamsched.sim.policies import AUTO, parse_weights, spec_of, with_settings
+from streamsched.sim.pythonpolicy import is_python
 from streamsched.sim.simulate import OWNERS, Setup, check_depth
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.study.toml import Document, Given, StudyError
 from streamsched.work import tracefile
-from streamsched.work.jobfile import Process, load_job_file
+from streamsched.work.jobfile import JobFile, Process
 
 MAX_SEED = 2**64 - 1
 PIECE_BYTES = 1 << 20
@@ -75,32 +77,47 @@ class Work:
         """Those of a job on @disk; none of a trace."""
         if self.trace:
             return ()
-        return _processes(self, self.fit(Setup(disk, "noop")).capacity_bytes, seed)
+        return self.loaded(disk, seed).processes
+
+    def loaded(self, disk: Disk, seed: int) -> JobFile:
+        """A job on @disk."""
+        return _loaded(self, self.fit(Setup(disk, "noop")).capacity_bytes, seed)
+
+    def sha256(self, disk: Disk) -> str:
+        """Of the text of a job, or of a trace's file."""
+        return trace_digest(self.path) if self.trace else self.loaded(disk, 0).sha256
 
     def owners(self) -> str:
         """What schedulers see if the study does not say it."""
-        return WORKLOADS[self.name].owners if self.name in WORKLOADS else "process"
+        named = self.name in WORKLOADS and not self.path
+        return WORKLOADS[self.name].owners if named else DEFAULT_OWNERS
 
 
 @functools.lru_cache(maxsize=64)
-def _processes(work: Work, capacity_bytes: int, seed: int) -> tuple[Process, ...]:
-    if work.path:
-        return load_job_file(work.path, capacity_bytes=capacity_bytes, seed=seed).processes
-    return tuple(WORKLOADS[work.name].processes(capacity_bytes, seed))
+def _loaded(work: Work, capacity_bytes: int, seed: int) -> JobFile:
+    return Job(work.path or work.name).load(capacity_bytes, seed, [])
 
 
 @functools.lru_cache(maxsize=1024)
 def work_digest(work: Work, disk: Disk) -> str:
-    """Of all that a work does, whatever the seed."""
+    """Of all that a work does on @disk, whatever the seed."""
     if work.trace:
         return trace_digest(work.path)
     return digest(work.fit(Setup(disk, "noop")), work.processes(disk, 0))
 
 
 @functools.lru_cache(maxsize=1024)
-def disk_digest(disk: Disk) -> str:
+def disk_sha256(disk: Disk) -> str:
     """Of a disk's description."""
-    return digest(disk)
+    return hashlib.sha256(disk.description_text().encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=64)
+def _tunables(
+    policies: tuple[str, ...], settings: str
+) -> dict[str, tuple[str, tuple[tuple[str, int], ...]]]:
+    """By the name of a policy, which may have brackets: the policy, and its tunables."""
+    return dict(zip(policies, with_settings(policies, settings.split()), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,8 +142,8 @@ class Cell:
             "seed": self.seed,
             "owners": self.owners,
             "settings": self.settings,
-            "work_sha256": work_digest(self.work, self.disk),
-            "disk_sha256": disk_digest(self.disk),
+            "work_sha256": self.work.sha256(self.disk),
+            "disk_sha256": disk_sha256(self.disk),
         }
 
 
@@ -137,7 +154,7 @@ class Plan:
     text: str  # of study.toml
     works: tuple[Work, ...]
     disks: tuple[Disk, ...]
-    queue_depths: tuple[int, ...]
+    queue_depths: tuple[int, ...]  # empty: each disk's own
     seeds: tuple[int, ...]
     owners: tuple[str, ...]  # empty: each work's own
     settings: tuple[str, ...]
@@ -147,51 +164,64 @@ class Plan:
     wrap: bool
     alone: bool
 
+    @property
+    def specs(self) -> list[str]:
+        """The policies without brackets."""
+        return [spec_of(name)[0] for name in self.policies]
+
     def __len__(self) -> int:
         """How many cells there are."""
-        each = len(self.disks) * len(self.queue_depths) * len(self.settings) * len(self.policies)
+        each = (
+            len(self.disks)
+            * (len(self.queue_depths) or 1)
+            * len(self.settings)
+            * len(self.policies)
+        )
         runs = sum(1 if work.trace else len(self.seeds) for work in self.works)
         return runs * each * (len(self.owners) or 1)
 
     def cells(self) -> Iterator[Cell]:
         """All of them; those of a group stand together."""
-        for work, disk, depth in itertools.product(self.works, self.disks, self.queue_depths):
+        for work, disk in itertools.product(self.works, self.disks):
+            depths = self.queue_depths or (disk.queue_depth,)
             seeds: Sequence[int | None] = (None,) if work.trace else self.seeds
             owners = self.owners or (work.owners(),)
-            for rest in itertools.product(seeds, owners, self.settings, self.policies):
-                yield Cell(work, disk, depth, *rest)
+            for rest in itertools.product(depths, seeds, owners, self.settings, self.policies):
+                yield Cell(work, disk, *rest)
 
     def id(self, cell: Cell) -> str:
         """Equal for cells whose results are equal."""
         how = (self.closed, self.wrap) if cell.work.trace else (self.alone,)
-        return digest(__version__, self.curve, how, sorted(cell.labels().items(), key=str))[:32]
+        does = work_digest(cell.work, cell.disk)
+        labels = sorted(cell.labels().items(), key=str)
+        return digest(__version__, self.curve, how, does, labels)[:32]
 
     def group(self, cell: Cell) -> str | None:
         """Equal for cells with the same alone rates; None: there are none."""
         if cell.work.trace or not self.alone:
             return None
-        marks = (work_digest(cell.work, cell.disk), disk_digest(cell.disk))
+        marks = (work_digest(cell.work, cell.disk), disk_sha256(cell.disk))
         return digest(__version__, self.curve, *marks, cell.queue_depth, cell.seed)[:32]
 
     def task(self, cell: Cell) -> Task:
         """The simulation of @cell."""
+        policy, tunables = _tunables(self.policies, cell.settings)[cell.policy]
         setup = cell.work.fit(
             Setup(
                 cell.disk,
-                cell.policy,
+                policy,
                 owners=cell.owners,
                 queue_depth=cell.queue_depth,
-                tunables=tuple(
-                    sorted(parse_settings(cell.settings.split(), list(self.policies)).items())
-                ),
+                tunables=tunables,
                 curve=self.curve,
+                label="" if policy == cell.policy else cell.policy,
             )
         )
         if cell.work.trace:
             setup = dataclasses.replace(setup, closed=self.closed, wrap=self.wrap)
             return Task(cell.policy, setup, trace=Trace(cell.work.path))
         processes = cell.work.processes(cell.disk, cell.seed or 0)
-        weights = parse_weights([], list(self.policies), processes, cell.owners)
+        weights = parse_weights([], self.specs, processes, cell.owners)
         return Task(cell.policy, dataclasses.replace(setup, weights=weights), processes)
 
     def alone_tasks(self, cell: Cell) -> dict[int, Task]:
@@ -221,7 +251,9 @@ def _trace_of(name: str, beside: Path) -> Work:
 def _check_policy(name: str) -> str:
     if name == AUTO:
         raise UsageError("policy auto: not in a study, for it needs a profile of the disk")
-    check_spec(name)
+    if is_python(spec_of(name)[0]):
+        raise UsageError(f"policy {name}: not in a study, whose workers have those of the core")
+    with_settings([name], [])
     return name
 
 
@@ -236,10 +268,10 @@ def _check_fits(document: Document, plan: Plan) -> None:
             with document.errors(work):
                 processes = work.value.processes(disk, 0)
                 for owners in plan.owners or (work.value.owners(),):
-                    parse_weights([], list(plan.policies), processes, owners)
+                    parse_weights([], plan.specs, processes, owners)
     for setting in document.given("settings", plan.settings) if plan.policies else ():
         with document.errors(setting):
-            parse_settings(setting.value.split(), list(plan.policies))
+            with_settings(plan.policies, setting.value.split())
 
 
 def _named_twice(works: Iterable[Given[Work]]) -> Iterator[tuple[Given[Work], str]]:
@@ -258,7 +290,7 @@ def read_plan(path: Path) -> Plan:
     jobs = document.list("jobs", str, lambda name: _work_of(name, beside))
     traces = document.list("traces", str, lambda name: _trace_of(name, beside))
     disks = document.list("disks", str, lambda name: load_disk(_disk_name(name, beside)), True)
-    depths = document.list("queue_depths", int, default=(1,))
+    depths = document.list("queue_depths", int)
     owners = document.list("owners", str, lambda name: _choice("owners", name, OWNERS))
     settings = document.list("settings", str, default=("",))
     seeds = _seeds(document)

@@ -16,6 +16,7 @@ import queue
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
@@ -187,6 +188,26 @@ def _no_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _interrupts() -> Iterator[Callable[[], None]]:
+    """Gives what raises KeyboardInterrupt after Ctrl-C: where no result is half kept."""
+    asked = False
+
+    def note(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
 def _local(jobs: int) -> Iterator[tuple[str, Any]]:
     """Workers on this machine: the scheduler's address, and the keys to it.
 
@@ -217,7 +238,9 @@ def _local(jobs: int) -> Iterator[tuple[str, Any]]:
                 cluster.close(timeout=10)
 
 
-def _connected(address: str, security: Any, patience_s: float) -> Any:
+def _connected(
+    address: str, security: Any, patience_s: float, interrupted: Callable[[], None]
+) -> Any:
     """A client of the scheduler there."""
     from distributed import Client
 
@@ -234,6 +257,7 @@ def _connected(address: str, security: Any, patience_s: float) -> Any:
                     f"--cluster {address}: no scheduler answers there; start `dask scheduler`, "
                     "then the same command goes on"
                 ) from None
+            interrupted()
             time.sleep(POLL_S)
 
 
@@ -244,6 +268,8 @@ def run_study(
     import dask
     import distributed  # noqa: F401  which sets how much is logged
 
+    # Which of them have pandas, and the like; that they have the same streamsched is checked.
+    warnings.filterwarnings("ignore", module="distributed")
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -263,16 +289,18 @@ def run_study(
     patience = CONNECT_S
     with (
         dask.config.set({"distributed.worker.profile.enabled": False}),
+        _interrupts() as interrupted,
         cluster as (where, security),
         counted(console) as progress,
     ):
         bar = progress.add_task("simulations", total=len(plan), completed=len(store.done))
 
         def told() -> None:
+            interrupted()
             progress.update(bar, completed=len(store.done) + len(tried))
 
         while True:
-            client = _connected(where, security, patience)
+            client = _connected(where, security, patience, interrupted)
             try:
                 _Session(client, plan, store, failed).run(left(), told)
                 return failures

@@ -27,7 +27,7 @@ from streamsched import __version__
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Kind, mode_of, output, read_whole, write_whole
 from streamsched.study.cell import FIGURES, LABELS, MARKS, PROCESS, Rates, Row
-from streamsched.study.plan import Plan, disk_digest, work_digest
+from streamsched.study.plan import Plan, disk_sha256
 
 FORMAT = "streamsched-study"
 MARK, LOCK, JOURNAL, ALONE = "_study.json", "_lock", "_journal.jsonl", "_alone.jsonl"
@@ -231,15 +231,14 @@ class Store:
     def _metadata(self) -> dict[str, str]:
         plan = self._plan
         works = {
-            work.name: {disk.name: work_digest(work, disk) for disk in plan.disks}
-            for work in plan.works
+            work.name: {disk.name: work.sha256(disk) for disk in plan.disks} for work in plan.works
         }
         return {
             "streamsched_version": __version__,
             "study": plan.text,
             "study_sha256": hashlib.sha256(plan.text.encode()).hexdigest(),
             "work_sha256": json.dumps(works),
-            "disk_sha256": json.dumps({disk.name: disk_digest(disk) for disk in plan.disks}),
+            "disk_sha256": json.dumps({disk.name: disk_sha256(disk) for disk in plan.disks}),
         }
 
     def write_part(self) -> None:
