@@ -104,8 +104,8 @@ def test_results(folder: Path, whole: list[dict[str, Any]]) -> None:
     one = next(r for r in whole if (r["policy"], r["seed"]) == ("stream:deadline", 5))
     # The same as the command run has.
     ran = subprocess.run(
-        [BIN / "streamsched", "run", "job.fio", "--policy", "noop,stream:deadline", "--disk", "wd5000aaks",
-         "--seed", "5", "--output", "json"],
+        [BIN / "streamsched", "run", "job.fio", "--policy", "noop,stream:deadline",
+         "--disk", "wd5000aaks", "--seed", "5", "--output", "json"],
         cwd=folder, capture_output=True, check=True, timeout=60,
     )  # fmt: skip
     run = json.loads(ran.stdout)["runs"][1]
