@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table prediction-table blktests xfstests install clean
+.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
 	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
 	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
+	@echo "make study-table  docs/results/study-scaling.md: what a study costs, and would with many workers (2 min)"
 	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
 	@echo "make kernel-table  docs/results/kernel.md, measured on the real kernel (40 min)"
@@ -118,6 +119,10 @@ prediction-table: $(STAMP)-package
 	@tools/setup.sh rig
 	@$(BIN)/python -P -m streamsched.watch.prediction --to docs/results/prediction.md
 
+study-table: $(STAMP)-package
+	@tools/setup.sh study
+	@$(BIN)/python -P bench/study.py --to docs/results/study-scaling.md
+
 nullblk-table: $(STAMP)-package
 	@tools/setup.sh stock
 	@$(BIN)/python -P bench/nullblk.py --to docs/results/nullblk.md
@@ -152,6 +157,7 @@ $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh pandas
 	@tools/setup.sh parquet
 	@tools/setup.sh report
+	@tools/setup.sh study
 	@tools/setup.sh top
 	@tools/setup.sh site
 	@tools/setup.sh fuzz

@@ -51,6 +51,7 @@ ROOMS = (
     "watch",
     "report",
     "api",
+    "study",
     "papers",
     "cli",
 )

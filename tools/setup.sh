@@ -11,6 +11,7 @@
 #   tools/setup.sh pandas   pandas in it
 #   tools/setup.sh parquet  pyarrow in it
 #   tools/setup.sh report   plotly in it
+#   tools/setup.sh study    dask.distributed in it
 #   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh top      Textual in it
 #   tools/setup.sh site     mkdocs-material in it
@@ -308,7 +309,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | pandas | parquet | report | top | site) install_requirements "$1" ;;
+dev | plots | pandas | parquet | report | study | top | site) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
@@ -319,5 +320,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|pandas|parquet|report|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|dev|plots|pandas|parquet|report|study|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac

@@ -56,6 +56,10 @@ class Kind(enum.Enum):
         "a list of requests",
         rb"(?s)\A(policy,process,number,disk,|PAR1.*positioning_ns)",
     )
+    STUDY = (
+        "results of a study",
+        rb'(?s)\A(\{\s*"format": "streamsched-study"|PAR1.*study_sha256)',
+    )
     PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
     DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
     ADVICE = ("an answer of advise", rb"\A<!-- streamsched's advice -->")

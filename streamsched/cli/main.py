@@ -27,6 +27,7 @@ from streamsched.cli import papers as cli_papers
 from streamsched.cli import report as cli_report
 from streamsched.cli import rig as cli_rig
 from streamsched.cli import run as cli_run
+from streamsched.cli import study as cli_study
 from streamsched.cli import validate as cli_validate
 from streamsched.cli import watch as cli_watch
 from streamsched.cli.options import FLAG
@@ -42,6 +43,7 @@ app = typer.Typer(
 # In the order of --help.
 app.command()(cli_run.run)
 app.command()(cli_run.replay)
+app.command()(cli_study.study)
 app.command()(cli_report.report)
 app.command()(cli_lists.policies)
 app.command()(cli_lists.disks)

@@ -346,7 +346,12 @@ OPTIONS: tuple[Option, ...] = (
         "0",
         "What is missed while thinking is not made up for.",
     ),
-    Option("startdelay", Kind.SECONDS, "0", "Start so late after the run has begun, or later."),
+    Option(
+        "startdelay",
+        Kind.SECONDS,
+        "0",
+        "Start so late after the run has begun, or later; unset, `--seed` chooses 0 to 20 ms.",
+    ),
     Option(
         "runtime",
         Kind.SECONDS,

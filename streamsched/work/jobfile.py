@@ -58,6 +58,8 @@ RW_BITS = {
 
 FILE_ALIGN = 4096  # where a file system begins one
 NAME_BYTES = 63  # of char name[64]
+# A run with a seed starts each process within so long.
+START_SPREAD_NS = 20_000_000
 U64_MASK = 2**64 - 1
 # enum sim_exits
 EXITS = {"group": 1, "stonewall": 2, "all": 3}
@@ -721,8 +723,14 @@ def parse_job_file(
         base = values.numbers.get("randseed", seed)
         _check_waited_for(job, processes)
         for process in job.processes(jobs, group, stage, exits, exit_group):
-            own = _mix(base, len(processes))
-            processes.append(dataclasses.replace(process, seed=own))
+            number = len(processes)
+            own = _mix(base, number)
+            process = dataclasses.replace(process, seed=own)
+            # So that each seed makes another run, also of work in which nothing is random.
+            if seed and "startdelay" not in values.lines:
+                late_ns = _mix(seed, MAX_JOBS + number) % START_SPREAD_NS
+                process = dataclasses.replace(process, startdelay_ns=late_ns)
+            processes.append(process)
             name = values.words.get("filename")
             files.append(((values.words.get("directory"), name) if name else own, process))
         written.append(Section(job.name, as_written, job.blocks, processes[-1].iodepth))

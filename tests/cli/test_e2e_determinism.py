@@ -85,23 +85,30 @@ def test_seed() -> None:
     default, same, other = with_seed(0), with_seed(0), with_seed(1)
     assert default == same != other
     assert output("run", JOB, "--policy", "noop,stream:noop", "--output", "json") == default
-    # Chance is in the random job alone.
     for a, b in zip(runs(default), runs(other), strict=True):
         assert a["duration_s"] != b["duration_s"]
         assert a["bytes_read"] == b["bytes_read"]
     assert with_seed(2**64 - 1) not in (default, other)
 
 
-def test_seed_does_not_matter_without_chance(tmp_path: Path) -> None:
+def test_each_seed_is_another_run_without_chance_too(tmp_path: Path) -> None:
     job = tmp_path / "sequential.fio"
-    job.write_text("[r]\nrw=read\nsize=4m\nnumjobs=2\noffset_increment=10g\n")
-    results = [runs(output("run", job, "--output", "json", "--seed", seed)) for seed in (0, 1, 99)]
-    assert results[0] == results[1] == results[2]
+    text = "[r]\nrw=read\nsize=4m\nnumjobs=2\noffset_increment=10g\n"
+
+    def results() -> list[object]:
+        return [runs(output("run", job, "--output", "json", "--seed", seed)) for seed in (0, 1, 99)]
+
+    job.write_text(text)
+    first, *others = results()
+    assert first not in others and others[0] != others[1]
+    job.write_text(text + "startdelay=0\n")
+    first, *others = results()
+    assert others == [first, first]
 
 
 def test_randseed_goes_before_seed(tmp_path: Path) -> None:
     job = tmp_path / "random.fio"
-    text = "[r]\nrw=randread\ndirect=1\nsize=1g\nio_size=1m\n"
+    text = "[r]\nrw=randread\ndirect=1\nsize=1g\nio_size=1m\nstartdelay=0\n"
     job.write_text(text + "randseed=7\n")
     fixed = [runs(output("run", job, "--output", "json", "--seed", seed)) for seed in (0, 1)]
     assert fixed[0] == fixed[1]

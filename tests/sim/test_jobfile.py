@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from streamsched.base import units
 from streamsched.base.errors import UsageError
 from streamsched.base.units import Unit, format_tunable, parse_tunable
+from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import fio_options, fio_values
 from streamsched.work.jobfile import Process, load_jobs, options_markdown, parse_jobs
 
@@ -91,13 +92,13 @@ def test_every_option_of_fio_is_in_a_table() -> None:
 
 
 def test_defaults() -> None:
-    assert job(seed=7) == Process(
+    assert job() == Process(
         name="a", section=0, group=0, rw=1, read_pct=100, offset=0, size=M, io_bytes=M,
         nr_splits=(1, 1), split_bytes=((4096,), (4096,)), split_pct=((100,), (100,)),
         range_min=(0, 0), range_max=(0, 0), align_bytes=4096, seq_skip=0, direct=False,
         norandommap=False, iodepth=1, thinktime_ns=0, thinktime_blocks=1, startdelay_ns=0,
         runtime_ns=0, time_based=False, fsync_blocks=0, end_fsync=False,
-        seed=job(seed=7).seed, stage=0, zone_size=0, zone_range=0, zone_skip=0,
+        seed=job().seed, stage=0, zone_size=0, zone_range=0, zone_skip=0,
     )  # fmt: skip
 
 
@@ -296,9 +297,33 @@ def test_increment_in_percent_rounds_every_clone_up() -> None:
 def test_seeds() -> None:
     assert job(seed=1) == job(seed=1)
     assert job(seed=1).seed != job(seed=2).seed
-    assert job("randseed=9", seed=1) == job("randseed=9", seed=2)
+    assert job("randseed=9", seed=1).seed == job("randseed=9", seed=2).seed
     assert job("randseed=9").seed == job(seed=9).seed
     assert 0 <= job(f"randseed={2**63 - 1}").seed < 2**64
+
+
+def test_a_seed_moves_each_start() -> None:
+    late = [p.startdelay_ns for s in range(1, 51) for p in jobs("[a]\nsize=1m\nnumjobs=4", seed=s)]
+    assert len(set(late)) == 200
+    assert 0 <= min(late) < 2_000_000 and 18_000_000 < max(late) < 20_000_000
+    assert job(seed=0).startdelay_ns == 0
+    assert job("randseed=9", seed=1).startdelay_ns == job(seed=1).startdelay_ns > 0
+    # What the file says stays, also where a section has it from [global].
+    assert job("startdelay=0", seed=1).startdelay_ns == 0
+    inherited = jobs("[global]\nstartdelay=1\n[a]\nsize=1m\n[b]\nsize=1m", seed=1)
+    assert [p.startdelay_ns for p in inherited] == [1_000_000_000] * 2
+
+
+@pytest.mark.parametrize("name", [*WORKLOADS, *shipped_jobs()])
+def test_a_seed_moves_something_in_every_workload(name: str) -> None:
+    def starts(seed: int) -> list[int]:
+        if name in WORKLOADS:
+            found = WORKLOADS[name].processes(500 * G, seed)
+        else:
+            found = load_jobs(job_path(f"{name}.fio"), capacity_bytes=500 * G, seed=seed)
+        return [p.startdelay_ns for p in found]
+
+    assert starts(1) != starts(0) != starts(2) != starts(1)
 
 
 def test_variables_are_the_environments() -> None:

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Studies: many simulations on many processors or machines, resumable, with error bars."""

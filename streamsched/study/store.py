@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The folder of a study's results: Parquet files, and what is written as results come.
+
+    part-000000.parquet ...  results, whole or not at all: any Parquet reader takes the folder
+    _journal.jsonl          results that are in no part yet, a line each
+    _alone.jsonl            alone rates, a line for each group of cells
+    _study.json             what the study is: by this the folder is known as ours
+    _lock                   held by the command that is at work
+
+A result counts when its line is in the journal and on the disk. Lines become a part now and then,
+and at the end. A command that is killed between the two finds both, and drops what it has twice.
+Readers of Parquet skip names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from streamsched import __version__
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.files import Kind, mode_of, output, read_whole, write_whole
+from streamsched.study.cell import FIGURES, LABELS, MARKS, PROCESS, Rates, Row
+from streamsched.study.plan import Plan, disk_sha256
+
+FORMAT = "streamsched-study"
+MARK, LOCK, JOURNAL, ALONE = "_study.json", "_lock", "_journal.jsonl", "_alone.jsonl"
+# A command that runs for long makes a part of so many results.
+PART_ROWS = 4096
+ROOM = "finished results are kept; make room, then the same command goes on"
+
+
+def _schema(metadata: dict[str, str] | None = None) -> Any:
+    import pyarrow as pa
+
+    def fields(columns: dict[str, str]) -> list[Any]:
+        return [pa.field(name, pa.type_for_alias(kind)) for name, kind in columns.items()]
+
+    processes = pa.list_(pa.struct(fields(PROCESS)))
+    columns = [*fields(LABELS | FIGURES), pa.field("processes", processes), *fields(MARKS)]
+    return pa.schema(columns, metadata=metadata)
+
+
+class _Lines:
+    """A file of JSON lines to add to; a line that is not whole is none."""
+
+    def __init__(self, path: Path, write: bool) -> None:
+        self.path = path
+        data = path.read_bytes() if mode_of(path) else b""
+        whole = data[: data.rfind(b"\n") + 1]
+        self.read: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
+        self._size = len(whole)
+        self._file = -1
+        if write:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            self.cut(self._size)
+
+    def add(self, rows: Iterable[object]) -> None:
+        """Add lines, all or none; they are on the disk then."""
+        data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(self._file, left) :]
+            os.fdatasync(self._file)
+        except OSError as error:
+            self.cut(self._size)
+            raise StreamschedError(
+                f"{self.path}: cannot write it: {error.strerror}; {ROOM}"
+            ) from None
+        self._size += len(data)
+
+    def cut(self, size: int = 0) -> None:
+        """Only so many bytes stay."""
+        os.ftruncate(self._file, size)
+        os.lseek(self._file, size, os.SEEK_SET)
+        self._size = size
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+def parts(folder: Path) -> list[Path]:
+    """The Parquet files, in order."""
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def _mark_of(folder: Path) -> dict[str, Any] | None:
+    """What the folder says it is; None: nothing of ours."""
+    if not mode_of(folder / MARK):
+        return None
+    with contextlib.suppress(ValueError, UsageError):
+        mark = json.loads(read_whole(folder / MARK))
+        if isinstance(mark, dict) and mark.get("format") == FORMAT:
+            return mark
+    return None
+
+
+def read_mark(folder: Path) -> dict[str, Any]:
+    """What the study of these results is."""
+    mark = _mark_of(folder)
+    if mark is None:
+        raise UsageError(f"{folder}: is not results of a study")
+    return mark
+
+
+def finished(folder: Path) -> set[str]:
+    """The cells that are in @folder, if anything is there."""
+    return {row["cell"] for row in read_results(folder)} if _mark_of(folder) else set()
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a place for results that is not ours."""
+    if not mode_of(folder):
+        if not folder.parent.is_dir():
+            raise UsageError(f"--to {folder}: there is no directory {folder.parent}")
+        return
+    if not folder.is_dir():
+        raise UsageError(f"--to {folder}: is there, and is no folder; name another place")
+    if folder.stat().st_uid != os.geteuid():
+        raise UsageError(f"--to {folder}: belongs to somebody else; name another place")
+    names = {path.name for path in folder.iterdir()}
+    if names - {LOCK} and _mark_of(folder) is None:
+        raise UsageError(
+            f"--to {folder}: is there, and is not results of a study; "
+            "remove it or name another place"
+        )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise StreamschedError(
+            f"--to {folder}: another study is at work there; wait for it or name another place"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_results(folder: Path) -> list[Row]:
+    """All results, each once, without processes."""
+    import pyarrow.parquet as pq
+
+    read_mark(folder)
+    # In this order: the command that is at work may make a part of the journal meanwhile.
+    journal = _Lines(folder / JOURNAL, write=False).read
+    columns = [*LABELS, *FIGURES, "cell"]
+    found = {row["cell"]: row for row in journal}
+    for part in parts(folder):
+        rows = pq.read_table(part, columns=columns, partitioning=None).to_pylist()
+        found |= {row["cell"]: row for row in rows}
+    return list(found.values())
+
+
+class Store:
+    """Results of @plan, while they come."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder = folder
+        self.done: set[str] = set()
+        self.alone: dict[str, Rates] = {}
+        self._plan = plan
+        self._journal = _Lines(folder / JOURNAL, write=True)
+        self._alone = _Lines(folder / ALONE, write=True)
+        self._rows: list[Row] = []
+
+    def load(self) -> None:
+        """What was finished before; StreamschedError if it is of another study."""
+        import pyarrow.parquet as pq
+
+        for half in self.folder.glob(".part-*"):  # of a command that was killed
+            half.unlink()
+        for part in parts(self.folder):
+            table = pq.read_table(part, columns=["cell"], partitioning=None)
+            self.done.update(table.column("cell").to_pylist())
+        self._rows = [row for row in self._journal.read if row["cell"] not in self.done]
+        self.done.update(row["cell"] for row in self._rows)
+        for line in self._alone.read:
+            self.alone[line["group"]] = {int(n): rate for n, rate in line["rates"].items()}
+        here = sum(self._plan.id(cell) in self.done for cell in self._plan.cells())
+        if here < len(self.done):
+            mark = _mark_of(self.folder) or {}
+            former = mark.get("streamsched", __version__)
+            why = "the study was changed"
+            if former != __version__:
+                why = f"they are of streamsched {former}, and this is {__version__}"
+            raise UsageError(
+                f"--to {self.folder}: {len(self.done) - here} of its {len(self.done)} results are "
+                f"not of this study: {why}; name another place, or add to the study only"
+            )
+
+    def mark(self) -> None:
+        """Say whose folder it is."""
+        content = {
+            "format": FORMAT,
+            "streamsched": __version__,
+            "policies": self._plan.policies,
+            "study": self._plan.text,
+        }
+        write_whole(self.folder / MARK, json.dumps(content, indent=2) + "\n", Kind.STUDY)
+
+    def add_alone(self, found: dict[str, Rates]) -> None:
+        """Alone rates of groups."""
+        self._alone.add({"group": group, "rates": rates} for group, rates in found.items())
+        self.alone |= found
+
+    def add(self, rows: list[Row]) -> None:
+        """Finished results."""
+        fresh = [row for row in rows if row["cell"] not in self.done]
+        if not fresh:
+            return
+        self._journal.add(fresh)
+        self.done.update(row["cell"] for row in fresh)
+        self._rows += fresh
+        if len(self._rows) >= PART_ROWS:
+            self.write_part()
+
+    def _metadata(self) -> dict[str, str]:
+        plan = self._plan
+        works = {
+            work.name: {disk.name: work.sha256(disk) for disk in plan.disks} for work in plan.works
+        }
+        return {
+            "streamsched_version": __version__,
+            "study": plan.text,
+            "study_sha256": hashlib.sha256(plan.text.encode()).hexdigest(),
+            "work_sha256": json.dumps(works),
+            "disk_sha256": json.dumps({disk.name: disk_sha256(disk) for disk in plan.disks}),
+        }
+
+    def write_part(self) -> None:
+        """Make a part of what the journal has."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self._rows:
+            return
+        sink = pa.BufferOutputStream()
+        table = pa.Table.from_pylist(self._rows, schema=_schema(self._metadata()))
+        pq.write_table(table, sink, compression="zstd")
+        there = parts(self.folder)
+        number = int(there[-1].stem.removeprefix("part-")) + 1 if there else 0
+        try:
+            with output(self.folder / f"part-{number:06}.parquet", Kind.STUDY) as file:
+                file.write(sink.getvalue())
+        except UsageError as error:
+            raise StreamschedError(f"{error}; {ROOM}") from None
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(handle)
+        os.close(handle)
+        self._journal.cut()
+        self._rows = []
+
+    def close(self) -> None:
+        self._journal.close()
+        self._alone.close()
+
+
+@contextlib.contextmanager
+def opened(folder: Path, plan: Plan) -> Iterator[Store]:
+    """The results in @folder, for this command alone; it is made if it is not there."""
+    check_folder(folder)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--to {folder}: cannot make it: {error.strerror}") from None
+    with _locked(folder), contextlib.closing(Store(folder, plan)) as store:
+        store.load()
+        store.mark()
+        yield store
