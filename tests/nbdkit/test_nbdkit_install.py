@@ -18,9 +18,9 @@ MESON = Path("/usr/bin/meson")
 
 
 def documented(root: Path) -> list[str]:
-    """The commands behind "For the whole system instead"."""
+    """The commands behind "For the whole system"."""
     text = (root / "docs" / "NBDKIT.md").read_text()
-    block = text.split("For the whole system instead")[1].split("```\n")[1]
+    block = text.split("For the whole system")[1].split("```\n")[1]
     return block.splitlines()
 
 
