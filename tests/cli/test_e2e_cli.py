@@ -1337,7 +1337,7 @@ def test_lists() -> None:
         "disksim",
     ):
         assert name in lists["formats"].stdout
-    assert re.search(r"wait_target\s+500ms\s+10ms\s+60s", lists["tunables"].stdout)
+    assert re.search(r"wait_target\s+500ms\s+10ms to 60s", lists["tunables"].stdout)
 
 
 # Lists.
