@@ -49,7 +49,7 @@ class Kind(enum.Enum):
     RESULTS = (
         "results",
         rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
-        rb"|policy,throughput_mb_s,"
+        rb"|(work,seed,disk,array,owners,queue_depth,path,)?policy,throughput_mb_s,"
         rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n[\s\S]{0,1500}\n policy +)",
     )
     REQUESTS = (

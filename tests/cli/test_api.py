@@ -14,6 +14,7 @@ import pytest
 
 import streamsched
 from streamsched import Disk, Job, Trace, UsageError, simulate
+from streamsched.base.files import Kind
 
 TWO = "[reader]\nrw=read\nsize=4m\nnumjobs=2\noffset_increment=100g\n"
 POLICIES = ["noop", "stream:deadline"]
@@ -58,6 +59,9 @@ def test_it_is_what_the_command_line_prints(tmp_path: Path) -> None:
     assert result.to_csv() == printed("csv")
     assert result.table() == printed("table")
     assert json.loads(result.to_json()) == result.to_dict()
+    # What is written is known again as ours, and may be replaced.
+    for text in (result.to_json(), result.to_csv(), result.table()):
+        assert re.search(Kind.RESULTS.value[1], text.encode())
 
 
 def test_a_result_says_where_it_comes_from() -> None:

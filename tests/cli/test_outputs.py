@@ -28,6 +28,7 @@ OURS = {
         RESULT,
         b'{\n  "fio version": "streamsched-0.1"',
         b"policy,throughput_mb_s,efficiency\n",
+        b"work,seed,disk,array,owners,queue_depth,path,policy,throughput_mb_s,efficiency\n",
         b"a.fio: 4 processes on ssd, owners process, queue depth 1\n" + TABLE,
         b"a b: c.fio: 1 process on ssd, the real kernel, path direct, queue depth 32\n" + TABLE,
         b"x (blktrace), closed: on raid0:2:64k of a, b, owners none, queue depth 32\n" + TABLE,
@@ -50,6 +51,7 @@ OURS = {
         b"\x89PNG\r\n\x1a\n....tEXtSoftware\0streamsched's picture",
         b"%PDF-1.4\n" + bytes(10_000) + b"/Creator (streamsched's picture)\n%%EOF\n",
     ),
+    Kind.STUDY: [b'{\n  "format": "streamsched-study",\n', b"PAR1 rows \0 study_sha256 \0 PAR1"],
 }
 # A job file, a description that somebody wrote, a trace, an image, notes, a picture of somebody's.
 FOREIGN = (
