@@ -359,8 +359,10 @@ static bool hdd_clean_piece(struct hdd_drive *drive, u8 op, u64 now_ns)
 	if (!nr)
 		return false;
 	media->done_sectors += nr;
+	/* Not into the write cache: what is moved was safe where it was. */
 	hdd_drive_send(drive, media->work, 0, op,
-		       drive->params.media_sectors + sector, nr, false, now_ns);
+		       drive->params.media_sectors + sector, nr,
+		       op == HDD_WRITE, now_ns);
 	return true;
 }
 

@@ -160,6 +160,20 @@ def test_actuators_share_interface_and_queue(core: Core) -> None:
 # The media cache
 
 
+def test_cleaning_leaves_what_was_flushed_safe(core: Core) -> None:
+    """What the drive moves by itself never depends on its write cache."""
+    drive = Whole(core, SHINGLED)
+    now = int(drive.one(WRITE, 0, 8, 0).done_ns)
+    now = int(drive.one(FLUSH, 0, 0, now).done_ns)
+    sectors, extents = drive.ffi.new("u64 *"), drive.ffi.new("u32 *")
+    for _ in range(3000):
+        now += MS
+        drive.pop(now)
+        drive.lib.hdd_drive_dirty(drive.hdd, sectors, extents)
+        assert not sectors[0]
+    assert not drive.in_log(), "it has been cleaned"
+
+
 def test_random_writes_are_fast_until_the_map_is_full(core: Core) -> None:
     dice = random.Random(3)
     drive, now, took = Whole(core, SHINGLED), 0, []
