@@ -14,7 +14,7 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 	$(shell find compat core disk sim streamsched disks jobs man traces \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
+.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream results blktests xfstests install clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,19 +28,13 @@ help:
 	@echo "make format   let clang-format and ruff rewrite the sources"
 	@echo "make bench    speed of the simulator and of each policy"
 	@echo "make site     the documents as web pages, in build/site/, with search and without the network (10 s)"
-	@echo "make comparison  docs/COMPARISON.md, every policy on every workload (1 min)"
-	@echo "make yardsticks  docs/results/yardsticks.md: jobs with figures that others reported (1 min)"
+	@echo "make results  lists the measured tables of docs/: their commands, and which are stale; WHAT=\"NAME ...\" measures"
 	@echo "make blktests BLKTESTS=DIR  the kernel's block layer tests under mq-deadline and stream, on a stock kernel (hours)"
 	@echo "make xfstests XFSTESTS=DIR  its file system tests, on emulated disks (hours)"
 	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
 	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
 	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
-	@echo "make prediction-table  docs/results/prediction.md: what advise foretells, and what comes (30 min)"
-	@echo "make study-table  docs/results/study-scaling.md: what a study costs, and would with many workers (2 min)"
-	@echo "make nullblk-table  docs/results/nullblk.md: schedulers on a device that does nothing, under qemu (10 min)"
 	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
-	@echo "make kernel-table  docs/results/kernel.md, measured on the real kernel (40 min)"
-	@echo "make applications-table  docs/APPLICATIONS.md: real programs on the real kernel (30 to 60 min)"
 	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
 	@echo "make clean    remove what make made"
 
@@ -97,35 +91,12 @@ site: $(STAMP)-tools
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 
-kernel-table: $(STAMP)-package
-	@$(BIN)/python -P -m streamsched.hosts.kerneltable
-
-applications-table: $(STAMP)-package
-	@tools/setup.sh rig
-	@tools/setup.sh applications
-	@$(BIN)/python -P -m streamsched.hosts.applications
-
-comparison: $(STAMP)-package
-	@$(BIN)/streamsched compare --to docs/COMPARISON.md
-
-yardsticks: $(STAMP)-package
-	@$(BIN)/python -P -m streamsched.papers.yardsticks
+results: $(STAMP)-dev
+	@$(BIN)/python tools/results.py $(WHAT)
 
 blktests xfstests: $(STAMP)-package
 	@tools/setup.sh stock
 	@$(BIN)/python -P -m streamsched.hosts.kernelsuites $@ --to docs/results/$@.md
-
-prediction-table: $(STAMP)-package
-	@tools/setup.sh rig
-	@$(BIN)/python -P -m streamsched.watch.prediction --to docs/results/prediction.md
-
-study-table: $(STAMP)-package
-	@tools/setup.sh study
-	@$(BIN)/python -P bench/study.py --to docs/results/study-scaling.md
-
-nullblk-table: $(STAMP)-package
-	@tools/setup.sh stock
-	@$(BIN)/python -P bench/nullblk.py --to docs/results/nullblk.md
 
 deb:
 	@packaging/deb.sh

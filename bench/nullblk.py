@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a scheduler costs on a device that does nothing: docs/results/nullblk.md.
 
-    python bench/nullblk.py --to docs/results/nullblk.md     make nullblk-table
+    python bench/nullblk.py --to docs/results/nullblk.md     make results WHAT=nullblk
 
 Debian's newest kernel runs under qemu's software emulation on one processor, whose clock counts
 instructions, one a nanosecond (kernel/qemu/boot.sh --counted), so that nothing else on this machine
@@ -142,7 +142,7 @@ def _spread(values: Sequence[float], form: str) -> str:
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Schedulers on a device that does nothing
 
-Written by `make nullblk-table`; do not edit. fio reads {reads:,} times 4 KiB from null_blk, on
+Written by `make results WHAT=nullblk`; do not edit. fio reads {reads:,} times 4 KiB from null_blk, on
 Linux {release} under qemu without KVM, in {rounds} rounds: the median, and the least to the most.
 There is one processor, and its clock counts instructions, one a nanosecond. What caches, memory and
 a lock that several processors want cost is not in the figures.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a study costs and how it scales: docs/results/study-scaling.md.
 
-    python bench/study.py --to docs/results/study-scaling.md     make study-table
+    python bench/study.py --to docs/results/study-scaling.md     make results WHAT=study-scaling
 
 One and two workers do the same study. Then what a simulation costs a worker, and what it costs the
 process that gives them out, is measured in processor time, and a model makes of both what 1,000
@@ -45,7 +45,7 @@ HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # What a study costs
 
-Written by `make study-table`; do not edit. {cores} processors, load {load:.1f} when it began.
+Written by `make results WHAT=study-scaling`; do not edit. {cores} processors, load {load:.1f} when it began.
 
 ## One and two workers
 

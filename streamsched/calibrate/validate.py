@@ -2,7 +2,7 @@
 """The disk model beside what was published and what was recorded.
 
 `streamsched validate disk` measures every disk of disks/ in the model and is what
-writes docs/VALIDATION.md. With recorded response times of a real drive and its
+writes docs/results/validation.md. With recorded response times of a real drive and its
 description it plays the requests one after the other and compares the times:
 docs/results/recorded-drives.md. The model is deterministic, so the documents change
 only when a disk or the model does.
@@ -73,7 +73,7 @@ HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # What the disk model reproduces
 
-Written by `streamsched validate disk --to docs/VALIDATION.md`; do not edit. Each
+Written by `streamsched validate disk --to docs/results/validation.md`; do not edit. Each
 disk of `disks/` is measured in the model from outside, by the times of its commands
 (`disk/hdd_measure.c`). Published figures of the real disk stand beside. "-" means that
 nothing was published, or nothing that we could cite.
@@ -81,7 +81,7 @@ nothing was published, or nothing that we could cite.
 A figure that was used to choose the model's parameters agrees because it was made
 to: *fitted*. Evidence are the other figures, the paper's experiment below, and five
 drives whose response times were recorded
-([results/recorded-drives.md](results/recorded-drives.md)).
+([recorded-drives.md](recorded-drives.md)).
 """
 
 LIMITS = """\
@@ -442,8 +442,9 @@ RECORDED_HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # The disk model against recorded drives
 
-Written by `streamsched validate disk TRACE DISK.toml ... --to FILE`; do not edit. The
-requests were recorded with DiskSim 4.0's drives (CMU Parallel Data Laboratory), one at a
+Written by `make results WHAT=recorded-drives` (`streamsched validate disk TRACE DISK.toml
+... --to FILE`); do not edit.
+The requests were recorded with DiskSim 4.0's drives (CMU Parallel Data Laboratory), one at a
 time, with the time that the real drive took. The descriptions are in `disks/recorded/`,
 from DiskSim's extracted parameters by one rule; no number was fitted to these times, but
 between ways to read a parameter the five traces decided (*model changed*):

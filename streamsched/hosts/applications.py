@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of docs/APPLICATIONS.md: real programs under each scheduler of the kernel.
+"""The tables of docs/results/applications.md: real programs under each scheduler of the kernel.
 
-`python -m streamsched.hosts.applications` (make applications-table) measures all programs, or those
+`python -m streamsched.hosts.applications` (make results WHAT=applications) measures all programs, or those
 that are named: two greps, four ProFTPD clients, four PostMarks, three PostgreSQL servers with
 TPC-H's query 19; in the rig, on ext4 on an emulated disk, straight (each scheduler sees who
 sends a request) and through a loop device (nobody does). Each table is written when it is done.
@@ -646,7 +646,7 @@ app = typer.Typer(
 
 
 @app.command(
-    help="Measure real programs under the kernel's schedulers; write docs/APPLICATIONS.md."
+    help="Measure real programs under the kernel's schedulers; write docs/results/applications.md."
 )
 def table(
     programs: Annotated[
@@ -663,7 +663,7 @@ def table(
         if name not in APPLICATIONS:
             raise unknown("program", name, APPLICATIONS)
         APPLICATIONS[name].check()
-    document = rig.source_root() / "docs" / "APPLICATIONS.md"
+    document = rig.source_root() / "docs" / "results" / "applications.md"
     progress = counted()
     conditions = sum(len(APPLICATIONS[name].conditions) for name in names)
     with progress:
@@ -684,7 +684,7 @@ def table(
 
 def main() -> int:
     """What `python -m streamsched.hosts.applications` does."""
-    return exit_code_of("applications-table", app)
+    return exit_code_of("applications", app)
 
 
 if __name__ == "__main__":

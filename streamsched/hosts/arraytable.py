@@ -54,7 +54,7 @@ SCALE = 4
 TRACES = 3
 
 
-# Real programs; those of docs/results/kernel.md, and one of docs/APPLICATIONS.md.
+# Real programs; those of docs/results/kernel.md, and one of docs/results/applications.md.
 PROGRAMS = {
     **{name: Application(program, ()) for name, program in kerneltable.PROGRAMS.items()},
     "postmark": APPLICATIONS["postmark"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of docs/results/kernel.md: the kernel's schedulers and ours, on the real kernel.
 
-`python -m streamsched.hosts.kerneltable` (make kernel-table) measures it all anew, or
+`python -m streamsched.hosts.kerneltable` (make results WHAT=kernel) measures it all anew, or
 what is named, and writes each workload and path when it is done: fio jobs of
 jobs/kernel/, and real programs (grep, cat, find) on ext4, straight on the
 emulated disk, through a loop device and through dm-crypt.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every policy on every workload: docs/COMPARISON.md, and the same for some of them.
+"""Every policy on every workload: docs/results/comparison.md, and the same for some of them.
 
 Owners are visible as the paper lets them be, which favours the policies that use them; stream
 does not. A cell is the efficiency (see compare.py: 1.0 means that nothing was lost by serving
@@ -270,17 +270,17 @@ HEAD = f"""\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Every policy on every workload
 
-Written by `make comparison` (`streamsched compare --to docs/COMPARISON.md`) from measured runs;
-do not edit. A cell is the efficiency and the longest wait of a process's request in seconds.
-Efficiency is the time that the processes would need one after the other, each with the disk to
-itself, divided by the time they took together ([RESULTS.md](RESULTS.md)). It may exceed 1: writes
+Written by `streamsched compare --to docs/results/comparison.md`; do not edit.
+
+A cell is the efficiency and the longest wait of a process's request in seconds. Efficiency is the time that the processes would need one after the other, each with the disk to
+itself, divided by the time they took together ([RESULTS.md](../RESULTS.md)). It may exceed 1: writes
 may end in memory, one process may think while another is served, or read what another has read.
 The highest of a line is bold. A policy with long waits may be efficient: look at the wait.
 One that "starves" was not done after {LIMIT_S} s of virtual time.
 
 One command in the disk at a time. Owners are visible, each process or (`-1vm`, `-2vm`) each VM;
 {STREAM} does not look at them, and {PAPER_STREAM}, the paper's algorithm, does not either. The
-workloads of job files are in `jobs/` ([JOBS.md](JOBS.md)) and run on `wd5000aaks`;
+workloads of job files are in `jobs/` ([JOBS.md](../JOBS.md)) and run on `wd5000aaks`;
 `streamsched workloads` lists the others, with their disks. Where processes wait for each other
 (`multi-threads`, `pvfs`) microseconds decide the outcome. There the cell is the mean of
 {BEGINNINGS} runs, whose processes begin up to 20 ms later, and the longest wait of all.
@@ -288,7 +288,7 @@ workloads of job files are in `jobs/` ([JOBS.md](JOBS.md)) and run on `wd5000aak
 Not every wrapped policy is here: of nwcs one over a policy for throughput and one for shares. What
 is left out matters: nwcs:cscan serves one reader to its end while all others wait. With many
 readers that is more efficient. The policy `auto`, which chooses one of these, is in
-[AUTO.md](AUTO.md).
+[AUTO.md](../AUTO.md).
 
 """
 
@@ -306,5 +306,5 @@ def printed(table: Table, settings: Table) -> str:
 
 
 def document(table: Table, settings: Table) -> str:
-    """docs/COMPARISON.md."""
+    """docs/results/comparison.md."""
     return HEAD + markdown(table) + settings_markdown(table, settings)

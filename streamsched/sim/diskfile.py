@@ -43,7 +43,7 @@ NS_PER_MINUTE = 60_000_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """A figure that somebody published about the real disk, for docs/VALIDATION.md."""
+    """A figure that somebody published about the real disk, for docs/results/validation.md."""
 
     figure: str
     value: str

@@ -2,7 +2,7 @@
 """How good are `advise`'s forecasts? Recorded under one scheduler, foretold for another one, and
 done under that, on the real kernel in the rig. Writes docs/results/prediction.md.
 
-`make prediction-table` runs it.
+`make results WHAT=prediction` runs it.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "<!-- SPDX-License-Identifier: GPL-2.0-only -->"
     yield "# Forecasts, and what came of them"
     yield ""
-    yield "<!-- Written by `make prediction-table`. -->"
+    yield "<!-- Written by `make results WHAT=prediction`. -->"
     yield ""
     yield (
         f"{len({row.seed for row in rows})} random fio jobs, seeds {rows[0].seed} to "

@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from test_e2e_cli import COMMAND, streamsched, why_refused
 from streamsched.auto import check as autocheck
 from streamsched.auto import profile
 from streamsched.auto.check import JOBS, SEQUENCE
+from streamsched.cli import papers
+from streamsched.cli.papers import AUTO_DOCUMENT
+from streamsched.sim.chooser import Choice
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.policies import AUTO
 from streamsched.sim.simulate import Setup, run_jobs
@@ -288,6 +292,43 @@ def test_no_workload_is_left_out() -> None:
     assert {*JOBS, *choice.WORKS} == {*shipped_jobs(), *WORKLOADS} - {"pvfs"}
 
 
+def table_in_document() -> list[str]:
+    """The lines of docs/results/auto.md that reproduce auto prints."""
+    text = (ROOT / "docs" / "results" / "auto.md").read_text()
+    assert text.startswith(AUTO_DOCUMENT.partition("{}")[0])
+    return text.partition("```text\n")[2].partition("\n```\n")[0].splitlines()
+
+
+def test_the_rows_of_the_document_are_written_as_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other columns or verdicts the document is stale, though the figures are not."""
+    rows = []
+    for line in table_in_document():
+        cells = re.split(r"  +", line.strip())
+        if len(cells) == 10 and cells[1] in ("hidden", "visible"):
+            work = f"  {cells[0]}" if line.startswith("   ") else cells[0]
+            owners = "none" if cells[1] == "hidden" else "process"
+            best, ratio, size = (float(cells[i]) for i in (3, 4, 5))
+            choices = (Choice(0, cells[8], ""),) * (1 + int(cells[6]))
+            figures = (best, best * ratio, best * size)
+            rows.append(autocheck.Row(work, owners, cells[2], *figures, choices, int(cells[7])))
+    assert len(rows) == 2 * (2 * len(JOBS) + 1)
+    monkeypatch.setattr(autocheck, "obtain", lambda *_: None)
+    monkeypatch.setattr(autocheck, "check", lambda *_: rows)
+    to = tmp_path / "auto.md"
+    papers.reproduce([AUTO], to=to, jobs=1)
+    assert to.read_text() == AUTO_DOCUMENT.format("\n".join(table_in_document()))
+
+
+def test_reproduce_auto_does_not_replace_what_is_not_its_own(tmp_path: Path) -> None:
+    """It says so before it measures."""
+    to = tmp_path / "mine.md"
+    to.write_text("mine\n")
+    assert why_refused("reproduce", AUTO, "--to", str(to)).startswith(f"--to {to}: ")
+    assert to.read_text() == "mine\n"
+
+
 @pytest.mark.long
 def test_the_document_has_what_reproduce_auto_prints(tmp_path: Path) -> None:
     """Virtual time: the same each time. A change that is meant writes it anew."""
@@ -299,6 +340,5 @@ def test_the_document_has_what_reproduce_auto_prints(tmp_path: Path) -> None:
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     )
     lines = [line.rstrip() for line in done.stdout.strip().splitlines()]
-    text = (ROOT / "docs" / "results" / "auto.md").read_text()
-    assert text.partition("```text\n")[2].removesuffix("\n```\n").splitlines() == lines
+    assert table_in_document() == lines
     assert done.returncode == (1 if "FAILS" in done.stdout else 0)

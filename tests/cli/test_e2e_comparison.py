@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every policy on every workload: docs/COMPARISON.md is what the command measures."""
+"""Every policy on every workload: docs/results/comparison.md is what the command measures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PART = ["random-regions", "ftp-2vm", "two-trees", "random-mmap"]
 
 def test_a_part_of_the_document_is_reproduced_exactly(root: Path) -> None:
     table = comparison.measure(PART, os.cpu_count() or 1, Console(stderr=True))
-    lines = (root / "docs/COMPARISON.md").read_text().splitlines()
+    lines = (root / "docs/results/comparison.md").read_text().splitlines()
     for work, row in table.items():
-        assert comparison.table_row(work, row) in lines, "run make comparison"
+        assert comparison.table_row(work, row) in lines, "run make results WHAT=comparison"
 
 
 def test_the_document_is_complete(root: Path) -> None:
-    text = (root / "docs/COMPARISON.md").read_text()
+    text = (root / "docs/results/comparison.md").read_text()
     assert text.startswith(comparison.HEAD)
     assert f"| workload | {' | '.join(comparison.policies())} |" in text
     for work in comparison.workloads():
@@ -55,13 +55,13 @@ def test_what_is_left_out_is_more_efficient_and_keeps_others_waiting(
 def test_settings_of_the_document_are_reproduced_exactly(root: Path) -> None:
     table = comparison.measure([FAR], os.cpu_count() or 1, Console(stderr=True))
     settings = comparison.measure_settings(table, os.cpu_count() or 1, Console(stderr=True))
-    text = (root / "docs/COMPARISON.md").read_text()
+    text = (root / "docs/results/comparison.md").read_text()
     assert list(settings) == [FAR]
     # The line that names the nearest setting, and the table of all.
     lines = [line for line in comparison.settings_markdown(table, settings).splitlines() if line]
     assert len(lines) > 5
     for line in lines:
-        assert line in text, "run make comparison"
+        assert line in text, "run make results WHAT=comparison"
 
 
 def test_where_64_readers_may_wait_for_long_as_much_is_done() -> None:

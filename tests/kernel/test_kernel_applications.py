@@ -25,7 +25,7 @@ from streamsched.papers import programs as paper_programs
 from streamsched.sim.experiment import Row, figure_table
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "APPLICATIONS.md"
+DOCUMENT = ROOT / "docs" / "results" / "applications.md"
 
 pytestmark = pytest.mark.e2e
 
@@ -93,7 +93,7 @@ def test_an_unknown_program_is_refused(
     monkeypatch.setattr(sys, "argv", ["applications", "postmrk"])
     assert applications.main() == 2
     assert capsys.readouterr().err == (
-        "applications-table: unknown program 'postmrk'; did you mean 'postmark'?\n"
+        "applications: unknown program 'postmrk'; did you mean 'postmark'?\n"
     )
 
 
@@ -145,7 +145,7 @@ def printed(rows: list[Row]) -> str:
 
 
 def test_rows_by_real_programs_are_of_what_was_measured() -> None:
-    """docs/results/reproduction-programs.md has the rows of docs/APPLICATIONS.md's figures."""
+    """docs/results/reproduction-programs.md has the rows of docs/results/applications.md's figures."""
     text = REPRODUCTION.read_text()
     head, rest = text.split("<!-- programs -->\n", 1)
     shown, tail = rest.split("<!-- end: programs -->", 1)

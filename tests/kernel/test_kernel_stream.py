@@ -321,7 +321,7 @@ def test_many_times_faster_behind_a_loop_device() -> None:
 def test_kernel_and_simulator_agree(name: str, depth: int) -> None:
     """Issue 3: within 5 % for the jobs that both can run.
 
-    At depth 1 not without a scheduler: docs/VALIDATION.md says why. The newest
+    At depth 1 not without a scheduler: docs/results/validation.md says why. The newest
     kernel reads far more of a rotating disk ahead: the simulator is told how much.
     """
     readahead_kib = int(guest("cat read_ahead_kb").stdout)

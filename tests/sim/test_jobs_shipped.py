@@ -33,7 +33,7 @@ YARDSTICKS = sorted((Path(__file__).parents[2] / "jobs/yardsticks").glob("*.fio"
 
 @pytest.mark.parametrize("path", YARDSTICKS, ids=lambda path: path.stem)
 def test_a_yardstick_fits_and_is_described(root: Path, path: Path) -> None:
-    """Each is measured by make yardsticks, with a figure of others' beside ours."""
+    """Each is measured by make results WHAT=yardsticks, with a figure of others' beside ours."""
     assert path.stem in {one.job for one in yardsticks.YARDSTICKS}
     assert f"jobs/yardsticks/{path.name}" in (root / "docs/JOBS.md").read_text()
     assert f"## {path.stem}\n" in (root / "docs/results/yardsticks.md").read_text()

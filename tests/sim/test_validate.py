@@ -152,7 +152,9 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_document_is_what_the_command_prints() -> None:
-    assert run().stdout == (ROOT / "docs" / "VALIDATION.md").read_text()
+    text = (ROOT / "docs" / "results" / "validation.md").read_text()
+    # After it may come the line of tools/results.py.
+    assert text.startswith(run().stdout) and text.removeprefix(run().stdout).count("\n") <= 2
 
 
 def test_a_drive_by_the_command(tmp_path: Path) -> None:
