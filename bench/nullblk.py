@@ -142,8 +142,9 @@ def _spread(values: Sequence[float], form: str) -> str:
 HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Schedulers on a device that does nothing
 
-Written by `make results WHAT=nullblk`; do not edit. fio reads {reads:,} times 4 KiB from null_blk, on
-Linux {release} under qemu without KVM, in {rounds} rounds: the median, and the least to the most.
+Written by `make results WHAT=nullblk`; do not edit. In each of {rounds} rounds fio reads
+{reads:,} times 4 KiB from null_blk, on Linux {release} under qemu without KVM. Shown are
+the median, and the least to the most.
 There is one processor, and its clock counts instructions, one a nanosecond. What caches, memory and
 a lock that several processors want cost is not in the figures.
 

@@ -45,7 +45,8 @@ HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # What a study costs
 
-Written by `make results WHAT=study-scaling`; do not edit. {cores} processors, load {load:.1f} when it began.
+Written by `make results WHAT=study-scaling`; do not edit. Measured on {cores} processors;
+their load was {load:.1f} at first.
 
 ## One and two workers
 

@@ -287,7 +287,12 @@ def main(words: Sequence[str]) -> int:
     """List, or measure what is named."""
     if not words:
         return exit_code_of("results", show)
-    return exit_code_of("results", lambda: [measure(row) for row in chosen(words)])
+
+    def work() -> None:
+        for row in chosen(words):
+            measure(row)
+
+    return exit_code_of("results", work)
 
 
 if __name__ == "__main__":

@@ -446,8 +446,8 @@ Written by `make results WHAT=recorded-drives` (`streamsched validate disk TRACE
 ... --to FILE`); do not edit.
 The requests were recorded with DiskSim 4.0's drives (CMU Parallel Data Laboratory), one at a
 time, with the time that the real drive took. The descriptions are in `disks/recorded/`,
-from DiskSim's extracted parameters by one rule; no number was fitted to these times, but
-between ways to read a parameter the five traces decided (*model changed*):
+from DiskSim's extracted parameters by one rule. No number was fitted to these times. But the
+five traces decided between ways to read a parameter:
 
 - Rate: a sector in the longest of "Bulk sector transfer time" and the bus's block times.
   Overlapped where "Hold bus entire read xfer" is 1, else in series.
@@ -455,9 +455,9 @@ between ways to read a parameter the five traces decided (*model changed*):
   cached write has that of a hit at "Fast write level" 2, else that of a miss.
 - Seeks as measured, without points more than a tenth below the one before; "Add. write
   settling delay" may be negative. A head switch takes the track skew.
-- Segments: "Number of buffer segments" without a separate write segment. They keep what the
-  host has had, and reading ahead ends with the segment, where "Read-ahead over requested"
-  is 0; it ends with the track where "Buffer continuous read" is 1. A write empties the
+- Segments: "Number of buffer segments" without a separate write segment. Where
+  "Read-ahead over requested" is 0, they keep what the host has had, and reading ahead ends
+  with the segment. Where "Buffer continuous read" is 1 it ends with the track. A write empties the
   segments that it touches.
 - One segment of write cache where "Fast write level" is not 0.
 

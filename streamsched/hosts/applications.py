@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of docs/results/applications.md: real programs under each scheduler of the kernel.
 
-`python -m streamsched.hosts.applications` (make results WHAT=applications) measures all programs, or those
-that are named: two greps, four ProFTPD clients, four PostMarks, three PostgreSQL servers with
+`make results WHAT=applications` measures all programs. `python -m streamsched.hosts.applications`
+measures those that are named:
+two greps, four ProFTPD clients, four PostMarks, three PostgreSQL servers with
 TPC-H's query 19; in the rig, on ext4 on an emulated disk, straight (each scheduler sees who
 sends a request) and through a loop device (nobody does). Each table is written when it is done.
 

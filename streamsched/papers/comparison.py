@@ -272,9 +272,10 @@ HEAD = f"""\
 
 Written by `streamsched compare --to docs/results/comparison.md`; do not edit.
 
-A cell is the efficiency and the longest wait of a process's request in seconds. Efficiency is the time that the processes would need one after the other, each with the disk to
-itself, divided by the time they took together ([RESULTS.md](../RESULTS.md)). It may exceed 1: writes
-may end in memory, one process may think while another is served, or read what another has read.
+A cell is the efficiency and the longest wait of a process's request in seconds. Efficiency is the
+time of the processes one after the other, each alone on the disk, divided by their time together
+([RESULTS.md](../RESULTS.md)). It may exceed 1: writes may end in memory, one process may think
+while another is served, or read what another has read.
 The highest of a line is bold. A policy with long waits may be efficient: look at the wait.
 One that "starves" was not done after {LIMIT_S} s of virtual time.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The yardsticks of the field: docs/results/yardsticks.md, written by `make results WHAT=yardsticks`.
+"""The yardsticks of the field: docs/results/yardsticks.md (`make results WHAT=yardsticks`).
 
 Each is a job of jobs/yardsticks/ with a figure that others have reported of real disks, on several
 of ours and under several policies, owners hidden. A figure is a part of a rate alone, so that it
@@ -108,7 +108,7 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 
 Written by `make results WHAT=yardsticks`; do not edit. Each is a job of jobs/yardsticks/, in
 the simulator, with owners hidden. *Least share* is the smallest share times the number of
-processes (1.0: an equal part for each); *worst p99* is that of the process that waited longest.
+processes (1.0: an equal part for each). *Worst p99* is that of the process that waited longest.
 
 """
 

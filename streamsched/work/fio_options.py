@@ -71,7 +71,7 @@ OPTIONS: tuple[Option, ...] = (
         Kind.RW,
         "read",
         "Reads, writes or both, in order or at random: read, write, randread, randwrite, rw, "
-        "randrw; `read:12k` skips 12k after each block, `read:-8k` with bs=4k goes backwards, "
+        "randrw. `read:12k` skips 12k after each block, `read:-8k` with bs=4k goes backwards. "
         "`randread:8` goes to a random position only every 8 blocks.",
         aliases=("readwrite",),
     ),
@@ -390,8 +390,8 @@ OPTIONS: tuple[Option, ...] = (
         "exit_what",
         Kind.CHOICE,
         "group",
-        "group: all since the last new_group or stonewall, up to the next; stonewall: all that "
-        "run, and what stands behind the next stonewall begins; all: all.",
+        "group: all since the last new_group or stonewall, up to the next. stonewall: all that "
+        "run, and what stands behind the next stonewall begins. all: all.",
         choices=("group", "stonewall", "all"),
     ),
     Option("new_group", Kind.FLAG, "0", "For exitall: another group of jobs begins here."),
@@ -426,7 +426,7 @@ OPTIONS: tuple[Option, ...] = (
         "fadvise_hint",
         Kind.CHOICE,
         "1",
-        "The simulator does Linux' usual readahead, which is 0; at 1, a real fio asks for twice "
+        "The simulator does Linux' usual readahead, which is 0. At 1, a real fio asks for twice "
         "the window in order, and for none at random.",
         choices=("0", "1"),
     ),
@@ -477,7 +477,7 @@ OPTIONS: tuple[Option, ...] = (
         Kind.CHOICE,
         "inline",
         "offload: with direct=1, requests are sent when their rate says so, whatever is under "
-        "way, up to iodepth; inline: a process that waits for its rate first waits for its "
+        "way, up to iodepth. inline: a process that waits for its rate first waits for its "
         "requests.",
         choices=("inline", "offload"),
     ),

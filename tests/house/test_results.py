@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from streamsched.base.errors import StreamschedError
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import results  # noqa: E402  the tool is not part of the package
@@ -83,7 +85,7 @@ def test_what_fails_or_changes_under_way_is_not_called_fresh(tree: Path) -> None
         ("exit 3", "a: its command ended with 3"),
         ("echo 'int two;' >> core/sched.c", "the sources changed while it was measured"),
     ):
-        with pytest.raises(results.StreamschedError, match=said):
+        with pytest.raises(StreamschedError, match=said):
             results.measure(dataclasses.replace(row, command=command))
         assert state(row, tree) == "unknown"
 

@@ -145,7 +145,7 @@ def printed(rows: list[Row]) -> str:
 
 
 def test_rows_by_real_programs_are_of_what_was_measured() -> None:
-    """docs/results/reproduction-programs.md has the rows of docs/results/applications.md's figures."""
+    """docs/results/reproduction-programs.md has the rows of applications.md's figures."""
     text = REPRODUCTION.read_text()
     head, rest = text.split("<!-- programs -->\n", 1)
     shown, tail = rest.split("<!-- end: programs -->", 1)
