@@ -131,10 +131,10 @@ def test_the_readers_paths_have_three_pages_each() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     for reader in ("I run disks", "I review the kernel part", "I do research"):
         listed = re.findall(
-            r"- (\w+\.md)$", navigation.partition(f"- {reader}:\n")[2], re.MULTILINE
+            r"- ([\w/]+\.md)$", navigation.partition(f"- {reader}:\n")[2], re.MULTILINE
         )
         part = index.partition(f"\n## {reader}\n")[2].partition("\n## ")[0]
-        assert re.findall(r"^\d\. \[[^]]*\]\((\w+\.md)\): .*", part, re.MULTILINE) == listed[:3]
+        assert re.findall(r"^\d\. \[[^]]*\]\(([\w/]+\.md)\): .*", part, re.MULTILINE) == listed[:3]
 
 
 def test_mkdocs_is_pinned() -> None:
