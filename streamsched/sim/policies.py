@@ -10,8 +10,9 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
-from streamsched.base.units import Range, format_tunable, parse_tunable, whole_number
+from streamsched.base.units import whole_number
 from streamsched.sim import pythonpolicy
+from streamsched.sim.tunable import Tunable
 from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.jobfile import Process
 
@@ -28,36 +29,6 @@ KERNELS_OWN = {
     "kyber": LISTED,
     "bfq": LISTED,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Tunable:
-    """One row of core/tunable.h."""
-
-    name: str
-    unit: int
-    initial: int
-    minimum: int
-    maximum: int
-    help: str
-
-    def show(self, value: int) -> str:
-        """A value as it is written, with its unit."""
-        return format_tunable(value, self.unit)
-
-    @property
-    def _range(self) -> Range:
-        return Range(self.minimum, self.maximum, self.show(self.initial).replace(" ", ""))
-
-    def parse(self, text: str) -> int:
-        """The value of @text; UsageError when it is no such value or out of range."""
-        value = parse_tunable(text, self.unit, self._range)
-        if not self.minimum <= value <= self.maximum:
-            raise UsageError(
-                f"{self.name}={text}: must be within "
-                f"{self.show(self.minimum)} to {self.show(self.maximum)}"
-            )
-        return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,11 +256,7 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
             raise unknown("tunable", name, rows)
         if name in values:
             raise UsageError(f"--set {setting}: {name} is set twice; leave one of them out")
-        try:
-            values[name] = rows[name].parse(text)
-        except UsageError as error:
-            message = str(error)
-            raise UsageError(message if name in message else f"{name}: {message}") from None
+        values[name] = rows[name].parse(text)
     return values
 
 

@@ -229,11 +229,11 @@ def endless(tmp_path: Path) -> Path:
         (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 2 to 1000"),
         (
             ["--set", "wait_target=100kb"],
-            'wait_target: "kb" is not a unit of time here; write ns, us, ms or s',
+            "wait_target=100kb: is not in a unit of a time; write ns, us, ms or s",
         ),
         (
             ["--set", "wait_target=fast"],
-            'wait_target: "fast" is not a value; write a number such as 500ms',
+            "wait_target=fast: is no value; write a time such as 500ms",
         ),
         (
             ["--set", "wait_target"],
@@ -241,16 +241,16 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--set", "wait_target="],
-            'wait_target: "" is not a value; write a number such as 500ms',
+            "wait_target=: is no value; write a time such as 500ms",
         ),
         # What is said to write instead is not refused in its turn.
         (
             ["--set", "wait_target=0.5"],
-            'wait_target: "0.5" has no unit; write a time such as 0.5s',
+            "wait_target=0.5: has no unit; write a time such as 0.5s",
         ),
         (
             ["--set", "wait_target=0.0001"],
-            'wait_target: "0.0001" has no unit; write a time such as 500ms',
+            "wait_target=0.0001: has no unit; write a time such as 500ms",
         ),
         (
             ["--set", "answer_time=10ms"],
@@ -263,11 +263,11 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--set", "backward_cost=2"],
-            'backward_cost: "2" has no unit; write a percentage such as 150%',
+            "backward_cost=2: has no unit; write a percentage such as 150%",
         ),
         (
             ["--set", "back_seek_max=16384"],
-            'back_seek_max: "16384" has no unit; write a length such as 16384sectors',
+            "back_seek_max=16384: has no unit; write a length such as 16384sectors",
         ),
         (
             ["--set", "stream_threshold=5", "--set", "stream_threshold=6"],

@@ -52,7 +52,7 @@ REFUSED = {
     "range": (["{0}", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
     "no unit": (
         ["{0}", "wait_target=500"],
-        "wait_target=500: has no unit (ns, us, ms, s); must be within 10ms to 60s",
+        "wait_target=500: has no unit; write a time such as 500ms",
     ),
     "of former versions": (
         ["{0}", "stream_time_slice=100ms"],
@@ -64,11 +64,11 @@ REFUSED = {
     ),
     "no percent sign": (
         ["{0}", "tolerance_factor=50"],
-        "tolerance_factor=50: has no unit (%); must be within 0% to 1000%",
+        "tolerance_factor=50: has no unit; write a percentage such as 50%",
     ),
     "no sectors": (
         ["{0}", "policy=cfq", "back_seek_max=16384"],
-        "back_seek_max=16384: has no unit (sectors); must be within 0sectors to",
+        "back_seek_max=16384: has no unit; write a length such as 16384sectors",
     ),
     "of another": (["{0}", "quantum=4"], "a tunable of cfq, which policy=stream:deadline"),
     "size's unit": (["emulate=ssd", "size=5X"], "size=5X: must be a size in bytes"),
