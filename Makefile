@@ -11,7 +11,7 @@ STAMP := $(VENV)/stamp
 
 # What the installed package is made from.
 SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
-	$(shell find compat core disk sim streamsched disks jobs man traces \
+	$(shell find compat core disk sim streamsched disks jobs man traces examples \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
 .PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean
