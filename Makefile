@@ -6,6 +6,14 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHON VENV
 
+# Where kernels, downloads and fonts are kept. Of matplotlib's folders the first
+# is only for its settings, but if it cannot be made nothing is kept.
+ifndef XDG_CACHE_HOME
+XDG_CACHE_HOME := $(shell tools/cache.sh)
+MPLCONFIGDIR ?= $(XDG_CACHE_HOME)/matplotlib
+export XDG_CACHE_HOME MPLCONFIGDIR
+endif
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/stamp
 
