@@ -303,13 +303,14 @@ if sys.argv[1] == "changed":
 from streamsched.study.plan import read_plan
 from streamsched.study.store import opened
 plan = read_plan(Path("study.toml"))
+print(module.program(), plan.group(next(plan.cells())), end=" ")
 try:
     with opened(Path("results"), plan) as store:
         row = dict(policy="noop", cell=plan.id(next(plan.cells())))
         store.add([row])
-        print(module.program(), len(store.done))
+        print(len(store.done))
 except UsageError as error:
-    print(module.program(), error)
+    print(error)
 """
 
 
@@ -319,11 +320,11 @@ def test_results_of_another_core_are_not_taken_for_this_ones(tmp_path: Path) -> 
     def resume(core: str) -> list[str]:
         words = [sys.executable, "-P", "-c", OTHER, core]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-        return done.stdout.strip().split(maxsplit=1)
+        return done.stdout.strip().split(maxsplit=2)
 
-    ours, first = resume("same")
-    assert resume("same") == [ours, first] == [ours, "1"]
-    other, said = resume("changed")
-    assert other != ours
+    ours, alone, done = resume("same")
+    assert resume("same") == [ours, alone, done] and done == "1"
+    other, others_alone, said = resume("changed")
+    assert other != ours and others_alone != alone
     assert said.startswith("--to results: 1 of its 1 results are not of this study: they are of")
     assert f"streamsched {ours}, and this is {other};" in said
