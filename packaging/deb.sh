@@ -75,7 +75,7 @@ rm -rf build/deb
 mkdir -p "$tree"
 tar -c --exclude=__pycache__ "${parts[@]}" | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"
-cp kernel/dkms/dkms.conf "$tree/debian/streamsched-dkms.dkms"
+cp kernel/packaging/dkms/dkms.conf "$tree/debian/streamsched-dkms.dkms"
 (
 	cd "$tree"
 	# A virtual environment's meson and Python are not the system's.

@@ -23,8 +23,8 @@ version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
 install_modules() {
 	local share=$1/usr/share/streamsched-dkms
 
-	kernel/dkms/stage.sh "$1/usr/src/streamsched-$version"
-	install -D -m 644 -t "$share" kernel/udev/60-stream-iosched.rules
+	kernel/packaging/dkms/stage.sh "$1/usr/src/streamsched-$version"
+	install -D -m 644 -t "$share" kernel/packaging/udev/60-stream-iosched.rules
 	install -D -m 755 packaging/release-disks.sh "$share/release-disks"
 }
 
@@ -54,8 +54,8 @@ install_command() {
 	install -D -m 644 -t "$dest$zshdir" packaging/completion/_streamsched
 	install -D -m 644 -t "$dest/usr/share/fish/vendor_completions.d" \
 		packaging/completion/streamsched.fish
-	install -D -m 644 -t "$dest$unitdir" kernel/systemd/streamsched-auto@.service
-	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/udev/61-stream-array.rules
+	install -D -m 644 -t "$dest$unitdir" kernel/packaging/systemd/streamsched-auto@.service
+	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/packaging/udev/61-stream-array.rules
 	# Where people find them.
 	for name in disks jobs traces examples; do
 		ln -s --relative "$dest$libdir/streamsched/data/$name" \

@@ -15,8 +15,8 @@ here=$(dirname "$(realpath "$0")")
 release=$(basename "$(find_tree "$1")")
 dest=$2
 shift 2
-"$here/../stage.sh" "$dest"
-cp "$here/../btf/private-headers.sh" "$dest/"
+"$here/../packaging/stage.sh" "$dest"
+cp "$here/../packaging/btf/private-headers.sh" "$dest/"
 dest=$(realpath "$dest")
 at=/usr/src/streamsched
 "$here/inside.sh" --tools --bind "$dest:$at" "$release" \

@@ -13,7 +13,7 @@ from streamsched.base.errors import StreamschedError, printable
 from streamsched.hosts import kernelarray
 from streamsched.hosts.doctor_machine import Finding, Level, Machine
 
-# What stands on other disks, or has removable media: as kernel/udev/60-stream-iosched.rules.
+# On other disks, or with removable media: as kernel/packaging/udev/60-stream-iosched.rules.
 NO_DISK = re.compile(r"(loop|dm-|md|zram|ram|drbd|bcache|fd|sr)")
 STREAM = "stream"
 LEAST_REQUESTS = 64  # docs/INSTALL.md

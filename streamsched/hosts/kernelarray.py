@@ -2,7 +2,7 @@
 """Arrays that the kernel drives, with their members' schedulers coordinated: `streamsched array`.
 
 The layout comes from what md has in sysfs, or from the table of device mapper. It is written to
-configfs, where kernel/stream-array-configfs.c takes it from. The array itself is not touched.
+configfs, where stream-array-configfs.c of kernel/iosched/ takes it from. The array is not touched.
 """
 
 from __future__ import annotations

@@ -267,13 +267,13 @@ def made_whole(target: Path) -> Iterator[Path]:
 
 def _private_headers(root: Path, kernel: Path) -> Path:
     """The block layer's private types as this kernel has them."""
-    maker = root / "kernel" / "btf" / "private-headers.sh"
+    maker = root / "kernel" / "packaging" / "btf" / "private-headers.sh"
     target = kernel / f"private-{content_hash(maker)}"
     if not target.is_dir():
         with made_whole(target) as new:
             _call(
                 [maker, "--headers", kernel, "--vmlinux", kernel / "vmlinux", new / "private.h"],
-                "kernel/btf/private-headers.sh",
+                "kernel/packaging/btf/private-headers.sh",
             )
     return target / "private.h"
 
@@ -282,8 +282,8 @@ def stage_modules(variant: str, folder: Path) -> Path:
     """Lay out the modules' sources in @folder; the KERNEL for `make -C KERNEL M=FOLDER`."""
     root = source_root()
     kernel = kernel_folder(variant)
-    _call([root / "kernel" / "stage.sh", folder], "kernel/stage.sh")
-    if (root / "kernel" / "btf" / "private-headers.sh").is_file():
+    _call([root / "kernel" / "packaging" / "stage.sh", folder], "kernel/packaging/stage.sh")
+    if (root / "kernel" / "packaging" / "btf" / "private-headers.sh").is_file():
         shutil.copy(_private_headers(root, kernel), folder / "kernel" / "private.h")
     return kernel
 

@@ -141,7 +141,7 @@ def test_what_is_in_them(built: Path) -> None:
     assert not [path for path in command if "__pycache__" in path or "/usr/local" in path]
     dkms = inside["streamsched-dkms"]
     source = f"/usr/src/streamsched-{VERSION}"
-    for path in ("dkms.conf", "Makefile", "private-headers.sh", "kernel/stream-iosched.c"):
+    for path in ("dkms.conf", "Makefile", "private-headers.sh", "kernel/iosched/stream-iosched.c"):
         assert f"{source}/{path}" in dkms
     assert "/usr/share/streamsched-dkms/60-stream-iosched.rules" in dkms
     plugin = inside["nbdkit-plugin-streamsched"]

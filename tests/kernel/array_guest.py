@@ -195,7 +195,7 @@ def striped() -> list[str]:
 
 # ---- the udev rule ----
 
-RULES = Path(__file__).resolve().parents[2] / "kernel/udev/61-stream-array.rules"
+RULES = Path(__file__).resolve().parents[2] / "kernel/packaging/udev/61-stream-array.rules"
 
 
 def ruled(name: str, action: str) -> list[str]:

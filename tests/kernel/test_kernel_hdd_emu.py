@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The emulated disk of the kernel (kernel/hdd-emu.c), in the rig's real kernel and virtual time.
+"""The emulated disk of the kernel (kernel/hdd-emu/), in the rig's real kernel and virtual time.
 
 What runs there is in hdd_emu_guest.py, on the kernel that RIG_VARIANT names (rig_driver.py).
 """

@@ -5,11 +5,11 @@
 # the modules' sources with all that DKMS, or make by hand, needs to build
 # them. dkms.conf is not among it: it gets the version (see packaging/debian).
 #
-#   kernel/dkms/stage.sh DEST
+#   kernel/packaging/dkms/stage.sh DEST
 set -eu
 
 [ $# = 1 ] || {
-	echo "usage: kernel/dkms/stage.sh DEST" >&2
+	echo "usage: kernel/packaging/dkms/stage.sh DEST" >&2
 	exit 2
 }
 here=$(dirname "$(realpath "$0")")

@@ -21,7 +21,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../disk/hdd_drive.h"
+#include "../../disk/hdd_drive.h"
 
 /* The store: see hdd-emu-store.c. */
 

@@ -12,7 +12,7 @@
  */
 #include "stream-iosched.h"
 
-#include "../core/policies.h"
+#include "../../core/policies.h"
 
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
