@@ -6,12 +6,20 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHON VENV
 
+# Where kernels, downloads and fonts are kept. Of matplotlib's folders the first
+# is only for its settings, but if it cannot be made nothing is kept.
+ifndef XDG_CACHE_HOME
+XDG_CACHE_HOME := $(shell tools/cache.sh)
+MPLCONFIGDIR ?= $(XDG_CACHE_HOME)/matplotlib
+export XDG_CACHE_HOME MPLCONFIGDIR
+endif
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/stamp
 
 # What the installed package is made from.
 SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
-	$(shell find compat core disk sim streamsched disks jobs man traces \
+	$(shell find compat core disk sim streamsched disks jobs man traces examples \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
 .PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream kernel-table applications-table comparison yardsticks nullblk-table study-table prediction-table blktests xfstests install clean

@@ -12,6 +12,7 @@ import typer
 from streamsched.api import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
+from streamsched.cli import complete
 from streamsched.sim.pythonpolicy import is_python
 
 FOLDER = "a folder"
@@ -86,6 +87,7 @@ DiskOption = Annotated[
     str | None,
     typer.Option(
         "--disk",
+        autocompletion=complete.disks,
         help="A name that `streamsched disks` lists, or a .toml file; "
         "for an array also one for each member, comma-separated.",
         show_default=f"{DEFAULT_DISK}; a workload's own",
@@ -105,6 +107,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
+        autocompletion=complete.policies,
         help="Policies, comma-separated, each with settings of its own in brackets, "
         "as in stream:deadline[wait_target=1s]; see `streamsched policies`. "
         "One in Python is FILE.py:CLASS.",
@@ -200,7 +203,11 @@ ModeOption = Annotated[
 ]
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="The format, if it is not to be found out by content."),
+    typer.Option(
+        "--format",
+        autocompletion=complete.formats,
+        help="The format, if it is not to be found out by content.",
+    ),
 ]
 DeviceOption = Annotated[
     str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")

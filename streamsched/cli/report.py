@@ -29,6 +29,7 @@ from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import StreamschedError, UsageError, given
 from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
 from streamsched.base.progress import nr_jobs
+from streamsched.cli import complete
 from streamsched.cli.options import (
     ArrayOption,
     Curve,
@@ -124,6 +125,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RESULT.json|JOB|TRACE",
+            autocompletion=complete.jobs,
             parser=given("INPUT", "a result, a job file or a trace", str),
             help="What --output json or json+ wrote; a job file or a workload's name; a trace.",
         ),

@@ -30,6 +30,7 @@ from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output
 from streamsched.base.plotfile import check_plot, save
 from streamsched.base.progress import nr_jobs
+from streamsched.cli import complete
 from streamsched.cli.options import (
     ArrayOption,
     By,
@@ -79,6 +80,7 @@ def run(
         str,
         typer.Argument(
             metavar="JOB.fio",
+            autocompletion=complete.jobs,
             help="A fio job file, or a name that `streamsched workloads` lists.",
         ),
     ],
@@ -88,6 +90,7 @@ def run(
         str | None,
         typer.Option(
             "--policy",
+            autocompletion=complete.policies,
             help="Policies, comma-separated; see `streamsched policies`. "
             "One in Python is FILE.py:CLASS. On the kernel: "
             "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
 from streamsched.base.files import Kind, check_output, read_whole, write_whole
 from streamsched.hosts.rig import source_root
@@ -184,8 +185,7 @@ class Machine:
 
     def layer(self, name: str) -> Path:
         """A layer that fetch.sh has made."""
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(base) / "streamsched" / "stock" / self.release / name
+        return kept_in("stock", "stock kernels") / self.release / name
 
     def boot(self, tests: Sequence[str], arguments: Sequence[str], limit: int) -> Log:
         """Run the tests, as far as the machine comes."""

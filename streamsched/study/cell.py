@@ -7,12 +7,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamsched import __version__
 from streamsched.base.errors import StreamschedError
 from streamsched.sim.compare import Comparison, Task, run_task
 from streamsched.sim.results import TIME_KEYS, run_dict
 from streamsched.sim.simulate import COUNTERS, Run
 from streamsched.study.plan import trace_digest
+from streamsched.study.program import program
 
 Row = dict[str, Any]
 Rates = dict[int, float]  # process number -> bytes a second with the disk to itself
@@ -70,10 +70,10 @@ class Order:
 
     def run(self, progress: Callable[[float], None] | None = None) -> Run:
         """The one place that simulates."""
-        if self.version != __version__:
+        if self.version != program():
             raise StreamschedError(
-                f"a worker has streamsched {__version__}, and the study is of {self.version}; "
-                "install the same version on all machines"
+                f"a worker has streamsched {program()}, and the study is of {self.version}; "
+                "install the same on all machines"
             )
         if self.task.trace and trace_digest(self.task.trace.path) != self.trace_sha256:
             raise StreamschedError(
