@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from streamsched.sim.policies import WORK_CONSERVING, all_policies
+
 COMMAND = Path(sys.executable).parent / "streamsched"
 DATA = Path(__file__).parents[1] / "data"
 JOB = DATA / "e2e/two-readers.fio"
@@ -29,10 +31,9 @@ EVENT = b"8,0 1 1 0.5 697 Q R 1000 + 8 [x]\n"
 PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8 [x]\n"
 PAPERS_LAST_SECTOR = 976_773_167
 
-WRAPPING = (
-    "write nwcs:POLICY or ss:POLICY or stream:POLICY "
-    "with one of noop, deadline, cscan, sptf, linus, stride, wfq"
-)
+POLICIES = all_policies()
+INNER = ", ".join(one.name for one in POLICIES.values() if one.flags & WORK_CONSERVING)
+WRAPPING = f"write nwcs:POLICY or ss:POLICY or stream:POLICY with one of {INNER}"
 
 USB = ["--disk", "usb2-2tb", "--queue-depth", "4"]
 WHY_USB = "--queue-depth 4: usb2-2tb takes 1 command at once"
@@ -113,8 +114,7 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--policy", "nwcs:noop:x"],
-            "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
-            "anticipatory, cooperative, cfq, nwcs, ss, stream, auto",
+            f"unknown policy 'x'; there are: {', '.join(POLICIES)}, auto",
         ),
         (
             ["--policy", "nwcs:noop:sptf"],
