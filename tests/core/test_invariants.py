@@ -25,9 +25,7 @@ Piece = tuple[int, int]  # first sector, and the one behind the last
 
 POLICIES = all_policies().values()
 WORK_CONSERVING = [one.name for one in POLICIES if one.flags & policies.WORK_CONSERVING]
-STREAMS, NWCS, SS = (
-    [f"{outer}:{inner}" for inner in WORK_CONSERVING] for outer in ("stream", "nwcs", "ss")
-)
+STREAMS, NWCS = ([f"{outer}:{inner}" for inner in WORK_CONSERVING] for outer in ("stream", "nwcs"))
 SPECS = [
     spec
     for one in POLICIES
