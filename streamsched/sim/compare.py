@@ -31,7 +31,16 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.requestlog import appending, write_requests
-from streamsched.sim.simulate import Requests, Run, Setup, run_jobs, run_trace, trace_owners
+from streamsched.sim.simulate import (
+    Requests,
+    Run,
+    Setup,
+    Source,
+    run_jobs,
+    run_traces,
+    trace_owner,
+    trace_owners,
+)
 from streamsched.work import tracefile
 from streamsched.work.jobfile import Process
 
@@ -61,6 +70,30 @@ class Trace:
     format: str | None = None
     device: str | None = None
     skip_bad: bool = False
+    first_sector: int = 0  # where its disk begins on the simulated one, beside others
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors of what is read say of which trace."""
+        try:
+            yield
+        except UsageError as error:
+            name = tracefile.shown(self.path)
+            if str(error).startswith(f"{name}: "):
+                raise
+            raise UsageError(f"{name}: {error}") from None
+
+    def source(self) -> Source:
+        """It opened, to be replayed."""
+        opened = tracefile.open_trace(self.path, self.format)
+        return Source(
+            tracefile.shown(self.path),
+            opened.format,
+            opened.chunks(),
+            self.device,
+            self.skip_bad,
+            self.first_sector,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +103,7 @@ class Task:
     label: str
     setup: Setup
     processes: tuple[Process, ...] = ()
-    trace: Trace | None = None
+    traces: tuple[Trace, ...] = ()
     requests: str | None = None  # a file that is given each request's row
 
 
@@ -132,24 +165,11 @@ def run_task(task: Task, progress: Callable[[float], None] | None = None) -> Run
 def _run_task(
     task: Task, progress: Callable[[float], None] | None, requests: Requests | None
 ) -> Run:
-    if task.trace:
-        trace = task.trace
-        opened = tracefile.open_trace(trace.path, trace.format)
-        try:
-            return run_trace(
-                task.setup,
-                opened.format,
-                opened.chunks(),
-                device=trace.device,
-                skip_bad=trace.skip_bad,
-                progress=progress,
-                requests=requests,
-            )
-        except UsageError as error:
-            message, name = str(error), tracefile.shown(trace.path)
-            if message.startswith(f"{name}: "):
-                raise
-            raise UsageError(f"{name}: {message}") from None
+    if task.traces:
+        # Of several traces the replay says which one an error is of.
+        with task.traces[0].named() if len(task.traces) == 1 else contextlib.nullcontext():
+            sources = [trace.source() for trace in task.traces]
+            return run_traces(task.setup, sources, progress, requests)
     return run_jobs(task.setup, list(task.processes), progress, requests)
 
 
@@ -221,16 +241,20 @@ def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
     }
 
 
-def alone_replays(trace: Trace, setup: Setup) -> dict[int, Task]:
-    """Each owner of a trace with the disk to itself, by owner; none if there are too many."""
-    opened = tracefile.open_trace(trace.path, trace.format)
-    owners = trace_owners(
-        opened.format,
-        opened.chunks(),
-        MAX_ALONE,
-        device=trace.device,
-        skip_bad=trace.skip_bad,
-    )
+def alone_replays(traces: Sequence[Trace], setup: Setup) -> dict[int, Task]:
+    """Each owner of traces with the disk to itself, by owner; none if there are too many."""
+    owners: list[int] = []
+    for number, trace in enumerate(traces):
+        opened = tracefile.open_trace(trace.path, trace.format)
+        found = trace_owners(
+            opened.format,
+            opened.chunks(),
+            MAX_ALONE,
+            device=trace.device,
+            skip_bad=trace.skip_bad,
+        )
+        several = len(traces) > 1
+        owners += [trace_owner(number, owner) if several else owner for owner in found]
     if len(owners) > MAX_ALONE:
         return {}
     alone = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), selection=None)
@@ -238,7 +262,7 @@ def alone_replays(trace: Trace, setup: Setup) -> dict[int, Task]:
         owner: Task(
             f"owner {owner} alone",
             dataclasses.replace(alone, one_owner=owner),
-            trace=trace,
+            traces=tuple(traces),
         )
         for owner in owners
     }
@@ -319,12 +343,13 @@ def run_tasks(
     jobs: int,
     console: Console,
     together: str | None = None,
-    failed: list[PolicyError] | None = None,
+    failed: dict[int, PolicyError] | None = None,
 ) -> tuple[list[Run | None], bool]:
     """All tasks, at most @jobs at once; None where an interrupt came first.
 
-    Each has a bar of its own, or all share one that is called @together. If there is a list
-    @failed, the error of a policy in Python is put there, and the others go on.
+    Each has a bar of its own, or all share one that is called @together. If there is a dict
+    @failed, the error of a policy in Python is put there by its task's number, and the others
+    go on.
     """
     labels = [together] if together else [task.label for task in tasks]
     nr = max(1, min(jobs, len(tasks)))
@@ -350,7 +375,7 @@ def run_tasks(
                     except PolicyError as error:
                         if failed is None:
                             raise
-                        failed.append(error)
+                        failed[futures.index(future)] = error
     except KeyboardInterrupt:
         interrupted = True
     except BrokenProcessPool:
@@ -371,10 +396,84 @@ def run_tasks(
     return finished + [None] * (len(tasks) - len(finished)), interrupted
 
 
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """The same work under each of some setups."""
+
+    setups: Sequence[Setup]
+    processes: Sequence[Process] = ()
+    traces: Sequence[Trace] = ()
+
+    def tasks(self, files: Sequence[str | None]) -> list[Task]:
+        """A simulation under each setup, which writes its requests to its one of @files."""
+        return [
+            Task(s.shown, s, tuple(self.processes), tuple(self.traces), file)
+            for s, file in zip(self.setups, files, strict=True)
+        ]
+
+    def alone(self) -> dict[int, Task]:
+        """What measures the alone rates."""
+        if not self.setups:
+            raise UsageError("no policy is given; name at least one")
+        if self.traces:
+            return alone_replays(self.traces, self.setups[0]) if self.setups[0].closed else {}
+        return alone_tasks(self.processes, self.setups[0])
+
+    def comparison(
+        self,
+        results: Sequence[Run | None],
+        alone: dict[int, Run | None],
+        interrupted: bool,
+        failed: Sequence[PolicyError],
+    ) -> Comparison:
+        """What came of tasks() and alone()."""
+        runs = tuple(run for run in results if run)
+        if self.traces:
+            lonely = alone.values()
+            complete = bool(lonely) and all(lonely)
+            alone_s = sum(run.seconds for run in lonely if run) if complete else None
+            return Comparison(runs, {}, interrupted, tuple(failed), alone_s)
+        rates = {
+            number: run.bytes / run.seconds
+            for number, run in alone.items()
+            if run and run.duration_ns
+        }
+        return Comparison(runs, rates, interrupted, tuple(failed))
+
+
+def compare_each(
+    works: Sequence[Compared],
+    *,
+    jobs: int = 1,
+    console: Console | None = None,
+    files: Sequence[str | None] | None = None,
+) -> list[Comparison]:
+    """Run each of @works, with processes also alone rates, @jobs of all simulations at once.
+
+    @files: of the one work, one for each setup, for its requests.
+    """
+    alone = [work.alone() for work in works]
+    under = [work.tasks(files or [None] * len(work.setups)) for work in works]
+    tasks = [t for u, a in zip(under, alone, strict=True) for t in (*u, *a.values())]
+    failed: dict[int, PolicyError] = {}
+    together = None if len(works) == 1 else f"{len(tasks)} simulations"
+    results, interrupted = run_tasks(tasks, jobs, console or Console(stderr=True), together, failed)
+    found, begin = [], 0
+    for work, u, a in zip(works, under, alone, strict=True):
+        end = begin + len(u)
+        lonely = dict(zip(a, results[end:], strict=False))
+        errors = [failed[i] for i in range(begin, end) if i in failed]
+        found.append(work.comparison(results[begin:end], lonely, interrupted, errors))
+        begin = end + len(a)
+    if failed and not any(one.runs for one in found):
+        raise next(iter(failed.values()))
+    return found
+
+
 def compare(
     setups: Sequence[Setup],
     processes: Sequence[Process] = (),
-    trace: Trace | None = None,
+    traces: Sequence[Trace] = (),
     *,
     jobs: int = 1,
     console: Console | None = None,
@@ -386,13 +485,13 @@ def compare(
     @requests is written with a row for each request, when all runs are done; @look is given them
     as the simulator has them.
     """
-    if not setups:
-        raise UsageError("no policy is given; name at least one")
+    work = [Compared(setups, processes, traces)]
     if requests is None and look is None:
-        return _compare(setups, processes, trace, jobs, console, None)
+        return compare_each(work, jobs=jobs, console=console)[0]
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
         parts = [(s.shown, Path(folder) / f"{i}") for i, s in enumerate(setups)]
-        comparison = _compare(setups, processes, trace, jobs, console, parts)
+        files = [str(part) for _, part in parts]
+        comparison = compare_each(work, jobs=jobs, console=console, files=files)[0]
         if not comparison.interrupted:
             finished = {run.setup.shown for run in comparison.runs}
             parts = [(policy, part) for policy, part in parts if policy in finished]
@@ -401,38 +500,3 @@ def compare(
             if requests:
                 write_requests(requests, parts, [process.name for process in processes])
         return comparison
-
-
-def _compare(
-    setups: Sequence[Setup],
-    processes: Sequence[Process],
-    trace: Trace | None,
-    jobs: int,
-    console: Console | None,
-    parts: Sequence[tuple[str, Path]] | None,
-) -> Comparison:
-    console = console or Console(stderr=True)
-    files = [str(part) for _, part in parts] if parts else [None] * len(setups)
-    work = [
-        Task(s.shown, s, tuple(processes), trace, file)
-        for s, file in zip(setups, files, strict=True)
-    ]
-    alone = alone_tasks(processes, setups[0]) if processes else {}
-    if trace and setups[0].closed:
-        alone = alone_replays(trace, setups[0])
-    failed: list[PolicyError] = []
-    results, interrupted = run_tasks([*work, *alone.values()], jobs, console, failed=failed)
-    if failed and not any(results[: len(work)]):
-        raise failed[0]
-    runs = tuple(run for run in results[: len(work)] if run)
-    lonely = results[len(work) :]
-    if trace:
-        complete = bool(lonely) and all(lonely)
-        alone_s = sum(run.seconds for run in lonely if run) if complete else None
-        return Comparison(runs, {}, interrupted, tuple(failed), alone_s)
-    rates = {
-        number: run.bytes / run.seconds
-        for number, run in zip(alone, lonely, strict=True)
-        if run and run.duration_ns
-    }
-    return Comparison(runs, rates, interrupted, tuple(failed))

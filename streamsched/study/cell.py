@@ -75,11 +75,12 @@ class Order:
                 f"a worker has streamsched {__version__}, and the study is of {self.version}; "
                 "install the same version on all machines"
             )
-        if self.task.trace and trace_digest(self.task.trace.path) != self.trace_sha256:
-            raise StreamschedError(
-                f"{self.task.trace.path}: a worker has another file of this name; "
-                "copy the study's to all machines"
-            )
+        for trace in self.task.traces:
+            if trace_digest(trace.path) != self.trace_sha256:
+                raise StreamschedError(
+                    f"{trace.path}: a worker has another file of this name; "
+                    "copy the study's to all machines"
+                )
         return run_task(self.task, progress)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from streamsched import __version__
-from streamsched.api import DEFAULT_OWNERS, Job
+from streamsched.api.place import DEFAULT_OWNERS
+from streamsched.api.work import Job
 from streamsched.base.errors import UsageError, unknown
 from streamsched.sim.array import parse_array
 from streamsched.sim.compare import Task, Trace, alone_tasks
@@ -219,7 +220,7 @@ class Plan:
         )
         if cell.work.trace:
             setup = dataclasses.replace(setup, closed=self.closed, wrap=self.wrap)
-            return Task(cell.policy, setup, trace=Trace(cell.work.path))
+            return Task(cell.policy, setup, traces=(Trace(cell.work.path),))
         processes = cell.work.processes(cell.disk, cell.seed or 0)
         weights = parse_weights([], self.specs, processes, cell.owners)
         return Task(cell.policy, dataclasses.replace(setup, weights=weights), processes)

@@ -203,7 +203,7 @@ def endless(tmp_path: Path) -> Path:
             ],
             "--weight reader=3: its owner has another weight already",
         ),
-        (["--weight", "reader=2", "--on", "nbd"], "--weight: not with --on nbd"),
+        (["--weight", "reader=2", "--on", "nbd"], "--weight reader=2: not with --on nbd"),
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
