@@ -124,7 +124,8 @@ static int set_direct(const char *key, const char *value)
 
 static int set_io(const char *key, const char *value)
 {
-	static const char *const words[] = { "threads", "uring", "detect", NULL };
+	static const char *const words[] = { "threads", "uring", "detect",
+					     NULL };
 	int place;
 
 	if (parse_word(key, value, words, &place))

@@ -94,7 +94,9 @@ DisksOption = Annotated[
     list[str] | None,
     typer.Option(
         "--disk",
-        help="As for one; given several times: the same work on each.",
+        metavar="DISK",
+        help="A name that `streamsched disks` lists, or a .toml file; "
+        "for an array also one for each member, comma-separated. Several times: a result of each.",
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
@@ -227,8 +229,9 @@ SeedsOption = Annotated[
     list[int] | None,
     typer.Option(
         "--seed",
+        metavar="N",
         min=0,
-        help="What all randomness is made from (0 to 2^64-1); several times: a result of each.",
+        help="What all randomness is made from (0 to 2^64-1). Several times: a result of each.",
         show_default="0",
     ),
 ]

@@ -376,7 +376,7 @@ def test_seed_out_of_range(to: Path) -> None:
         (["run", JOB, "--owners", "all"], "invalid value for '--owners': "),
         (["replay", JOB, "--mode", "opened"], "invalid value for '--mode': "),
         (["run", JOB, "--polcy", "noop"], "no such option: --polcy"),
-        (["run", JOB, JOB], "got unexpected extra argument"),
+        (["profile", "ssd", "ssd"], "got unexpected extra argument"),
         (["run"], "missing argument 'JOB.fio'"),
         (["runn"], "no such command 'runn' (did you mean 'run'?);"),
         (["replay"], "missing argument 'TRACE'"),
