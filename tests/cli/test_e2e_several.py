@@ -176,6 +176,8 @@ def test_each_trace_has_its_place_and_begins_at_time_0(two: list[Path], tmp_path
         (31, trace_owner(1, 9), BEHIND_A + 4_000_000),
         (40, 7, 200),
     ]
+    # None is sent after a later one of the other trace.
+    assert all(int(row["dispatch_ns"]) - int(row["arrival_ns"]) < 20 * 10**6 for row in rows)
     # Closed: all of them, too; and the other way round the other place.
     closed = served(tmp_path, *reversed(two))
     assert sorted(int(row["sector"]) for row in closed)[:2] == [0, 300]
