@@ -286,7 +286,8 @@ def test_no_permission_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
 
 # ---- the unit ----
 
-UNIT = Path(__file__).resolve().parents[2] / "kernel" / "systemd" / "streamsched-auto@.service"
+PACKAGING = Path(__file__).resolve().parents[2] / "kernel" / "packaging"
+UNIT = PACKAGING / "systemd" / "streamsched-auto@.service"
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:

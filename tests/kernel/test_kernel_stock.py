@@ -25,7 +25,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 QEMU = ROOT / "kernel" / "qemu"
-PRIVATE_HEADERS = ROOT / "kernel" / "btf" / "private-headers.sh"
+PRIVATE_HEADERS = ROOT / "kernel" / "packaging" / "btf" / "private-headers.sh"
 INSTALL = ROOT / "docs" / "INSTALL.md"
 SUITES = ("bookworm", "trixie", "sid")
 

@@ -200,7 +200,7 @@ def scarce_modules(folder: Path) -> dict[str, bytes]:
     """The modules, stream-iosched with the parameter memory_for."""
     kernel = rig.stage_modules(VARIANT, folder)
     for name in ("core-iosched.c", "stream-iosched.c", "stream-sysfs.c"):
-        file = folder / "kernel" / name
+        file = folder / "kernel" / "iosched" / name
         text, count = ALLOCATIONS.subn(r"scarce_\1(", file.read_text())
         assert count, name
         # Behind the file's own headers.
