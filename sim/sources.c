@@ -84,8 +84,9 @@ enum sim_state sim_sources_next(struct sim_sources *sources,
 				return SIM_INPUT;
 			source->ended = !got;
 		}
-		if (source->have && (!first || source->next.arrival_ns <
-						       first->next.arrival_ns))
+		if (!source->have)
+			continue;
+		if (!first || source->next.arrival_ns < first->next.arrival_ns)
 			first = source;
 	}
 	if (!first)
