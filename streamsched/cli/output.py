@@ -38,7 +38,8 @@ def show(found: Sequence[Result], output: str, to: Path | None, by_process: bool
     if any(result.comparison.interrupted for result in found):
         print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)
-    failed = [error for result in found for error in result.comparison.failed]
+    # The same policy in Python may fail in each result, with the same sentence.
+    failed = list({str(e): e for result in found for e in result.comparison.failed}.values())
     for error in failed[:-1]:
         print(f"streamsched: {said(error)}", file=sys.stderr)
     if failed:
