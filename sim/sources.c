@@ -49,40 +49,42 @@ int sim_sources_add(struct sim_sources *sources, struct trace_reader *reader,
 	return 0;
 }
 
-/* As trace_next(), of the trace that sim_sources_at() then names. */
-static int fill(struct sim_sources *sources, struct source *source)
+static enum sim_state take(struct sim_sources *sources, u32 at,
+			   struct trace_request *rq)
 {
-	struct trace_request *rq = &source->next;
+	struct source *source = &sources->source[at];
 	int got;
 
-	sources->at = (u32)(source - sources->source);
+	sources->at = at;
 	got = trace_next(source->reader, rq);
-	if (got <= 0)
-		return got;
+	if (got < 0)
+		return SIM_FAILED;
+	if (!got)
+		return trace_at_end(source->reader) ? SIM_DONE : SIM_INPUT;
 	rq->sector += source->first_sector;
 	if (sources->nr > 1)
 		rq->owner = (rq->owner & ((1U << SIM_OWNER_BITS) - 1)) |
-			    (u64)sources->at << SIM_OWNER_BITS;
-	source->have = true;
-	return 1;
+			    (u64)at << SIM_OWNER_BITS;
+	return SIM_MORE;
 }
 
 enum sim_state sim_sources_next(struct sim_sources *sources,
 				struct trace_request *rq)
 {
 	struct source *source, *first = NULL;
+	enum sim_state state;
 	u32 i;
 
+	if (sources->nr == 1) /* nothing to compare with */
+		return take(sources, 0, rq);
 	for (i = 0; i < sources->nr; i++) {
 		source = &sources->source[i];
 		if (!source->have && !source->ended) {
-			int got = fill(sources, source);
-
-			if (got < 0)
-				return SIM_FAILED;
-			if (!got && !trace_at_end(source->reader))
-				return SIM_INPUT;
-			source->ended = !got;
+			state = take(sources, i, &source->next);
+			if (state == SIM_FAILED || state == SIM_INPUT)
+				return state;
+			source->have = state == SIM_MORE;
+			source->ended = !source->have;
 		}
 		if (!source->have)
 			continue;
