@@ -11,9 +11,9 @@ from streamsched.api.call import simulate
 from streamsched.api.result import Result
 from streamsched.api.work import Job
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.sim.compare import Trace
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import register_policy
+from streamsched.sim.tasks import Trace
 
 __all__ = [
     "Disk",

@@ -15,8 +15,8 @@ from streamsched.api.work import Job, job_work, trace_work
 from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError
 from streamsched.base.progress import nr_jobs
-from streamsched.sim.compare import Trace
 from streamsched.sim.diskfile import Disk
+from streamsched.sim.tasks import Trace
 
 # The parameters that the command line has other names for.
 PARAMETERS = {"policy": "policies", "set": "settings", "weight": "weights"}

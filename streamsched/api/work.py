@@ -19,10 +19,11 @@ from streamsched.api.result import Result
 from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError, unknown
 from streamsched.base.files import mode_of
-from streamsched.sim.compare import Compared, Comparison, Trace, compare, compare_each
+from streamsched.sim.compare import Compared, Comparison, compare, compare_each
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.results import comparison_dict
 from streamsched.sim.simulate import Setup, trace_end
+from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import tracefile
 from streamsched.work.jobfile import JobFile, Process, load_job_file, parse_job_file

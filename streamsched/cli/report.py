@@ -44,9 +44,9 @@ from streamsched.cli.options import (
     given_options,
 )
 from streamsched.cli.work import say
-from streamsched.sim.compare import Trace
 from streamsched.sim.policies import policy_files
 from streamsched.sim.resultfile import is_other_result
+from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
 
 # What heeds an option; where no such input is named it is refused.

@@ -52,8 +52,8 @@ from streamsched.cli.options import (
 )
 from streamsched.cli.output import show
 from streamsched.cli.work import check_outputs, check_several, disk_files, refuse_same, say
-from streamsched.sim.compare import Trace
 from streamsched.sim.policies import policy_files
+from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from streamsched import __version__
 from streamsched.base.errors import StreamschedError
-from streamsched.sim.compare import Comparison, Task, run_task
+from streamsched.sim.compare import Comparison
 from streamsched.sim.results import TIME_KEYS, run_dict
 from streamsched.sim.simulate import COUNTERS, Run
+from streamsched.sim.tasks import Task, run_task
 from streamsched.study.plan import trace_digest
 
 Row = dict[str, Any]

@@ -20,11 +20,12 @@ from streamsched.api.place import DEFAULT_OWNERS
 from streamsched.api.work import Job
 from streamsched.base.errors import UsageError, unknown
 from streamsched.sim.array import parse_array
-from streamsched.sim.compare import Task, Trace, alone_tasks
+from streamsched.sim.compare import alone_tasks
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO, parse_weights, spec_of, with_settings
 from streamsched.sim.pythonpolicy import is_python
 from streamsched.sim.simulate import OWNERS, Setup, check_depth
+from streamsched.sim.tasks import Task, Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.study.toml import Document, Given, StudyError
 from streamsched.work import tracefile

@@ -1188,16 +1188,16 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
 # A busy machine may let a worker do nothing for a while when it has just begun.
 SLOWLY = """
 import time
-import streamsched.sim.compare
+import streamsched.sim.tasks
 from streamsched.cli.main import main
 
-begin = streamsched.sim.compare._begin_worker
+begin = streamsched.sim.tasks._begin_worker
 
 def slowly(parts):
     time.sleep(1)
     begin(parts)
 
-streamsched.sim.compare._begin_worker = slowly
+streamsched.sim.tasks._begin_worker = slowly
 main()
 """
 
