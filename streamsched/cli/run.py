@@ -118,6 +118,7 @@ def run(
     named = [Job(one if one in WORKLOADS else job_of(one)) for one in job]
     read = [str(one.source) for one in named if not one.workload]
     outputs = {"--requests": requests, "--plot": plot}
+    check_several(len(named) * len(disk or [""]) * len(seed or [0]), output, outputs)
     check_outputs(to, outputs, [*read, *map(str, disk_files(disk)), profile, *policy_files(policy)])
     _check_by(by, output)
     host = HOSTS[on]
@@ -143,7 +144,6 @@ def run(
         for where in disk or (None,)
         for number in seed or (0,)
     ]
-    check_several(len(works), output, outputs)
     say(dict.fromkeys(text for work in works for text in work.notes))
     results = host.run(works, asked)
     _plot(results[0], plot)
@@ -204,6 +204,7 @@ def replay(
 ) -> None:
     """Replay a recorded block trace on a simulated disk, under each policy."""
     outputs = {"--requests": requests, "--plot": plot}
+    check_several(len(disk or [""]), output, outputs)
     check_outputs(to, outputs, [*trace, *disk_files(disk), profile, *policy_files(policy)])
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
@@ -218,7 +219,6 @@ def replay(
             setups = setups_of(storage.disk, policy, place.seen, depth, set_ or [], curve)
             work = trace_work(traces, storage, setups, mode is Mode.closed, wrap)
             works.append(stack.enter_context(work))
-        check_several(len(works), output, outputs)
         if len(works) > 1:
             results = run_each(works, options, nr_jobs(jobs))
         else:
