@@ -119,7 +119,7 @@ def run(
     read = [str(one.source) for one in named if not one.workload]
     outputs = {"--requests": requests, "--plot": plot}
     check_several(len(named) * len(disk or [""]) * len(seed or [0]), output, outputs)
-    check_outputs(to, outputs, [*read, *map(str, disk_files(disk)), profile, *policy_files(policy)])
+    check_outputs(to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
     _check_by(by, output)
     host = HOSTS[on]
     host.refuse(given_options(context))
@@ -127,16 +127,16 @@ def run(
     refuse_same("--disk", disk or [])
     refuse_same("--seed", seed or [])
     asked = Asked(
-        policy,
-        set_ or [],
-        nr_jobs(jobs),
-        weight or [],
-        curve,
-        auto.Options(profile, goal, rule),
-        requests,
-        plot is not None,
-        path.value,
-        kernel,
+        policy=policy,
+        settings=set_ or [],
+        processes=nr_jobs(jobs),
+        weights=weight or [],
+        curve=curve,
+        options=auto.Options(profile, goal, rule),
+        requests=requests,
+        drawn=plot is not None,
+        path=path.value,
+        variant=kernel,
     )
     works = [
         host.work(one, Place(where, array, owners, queue_depth), number, asked)
