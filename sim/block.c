@@ -85,6 +85,9 @@ static u64 owner_of(const struct sim *sim, u32 job)
 		if (job < sim->nr_processes)
 			return (u64)sim_process_job(sim->process[job])->group +
 			       1;
+		if (sim->replay)
+			job = sim_sources_group(sim_replay_sources(sim->replay),
+						job);
 		return (u64)job + 1;
 	default:
 		return SS_OWNER_NONE;

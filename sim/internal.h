@@ -25,6 +25,7 @@
 
 struct sim_process;
 struct sim_replay;
+struct sim_sources;
 struct sim_cache;
 
 /* ---- block.c ---- */
@@ -238,9 +239,29 @@ void sim_process_note_wait(struct sim_process *process, u64 wait_ns);
 /* Who a scheduler that tells processes apart is told it is, just now. */
 u64 sim_process_owner(const struct sim_process *process);
 
+/* ---- sources.c ---- */
+
+struct sim_sources *sim_sources_new(void);
+void sim_sources_free(struct sim_sources *sources);
+int sim_sources_add(struct sim_sources *sources, struct trace_reader *reader,
+		    u64 first_sector);
+/*
+ * SIM_MORE: the next request of all is in @rq; SIM_INPUT: feed the trace that
+ * sim_sources_at() names; SIM_FAILED: that one is bad; SIM_DONE: all are over.
+ */
+enum sim_state sim_sources_next(struct sim_sources *sources,
+				struct trace_request *rq);
+u32 sim_sources_at(const struct sim_sources *sources);
+const struct trace_reader *sim_sources_reader(
+	const struct sim_sources *sources);
+/* Of several traces the number of the one that @owner is of. */
+u32 sim_sources_group(const struct sim_sources *sources, u32 owner);
+
 /* ---- replay.c ---- */
 
-struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader);
+/* Of @sources, which it then owns. */
+struct sim_replay *sim_replay_new(struct sim *sim, struct sim_sources *sources);
+struct sim_sources *sim_replay_sources(const struct sim_replay *replay);
 void sim_replay_free(struct sim_replay *replay);
 /* Take in records as far as possible. */
 enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay);

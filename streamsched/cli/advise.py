@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from streamsched.api import DEPTH, files_of
+from streamsched.api.place import DEPTH, files_of
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.cli import complete

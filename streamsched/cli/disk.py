@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched.api import DEPTH, files_of, specs_of
+from streamsched.api.place import DEPTH, files_of, specs_of
 from streamsched.auto import setting as auto
 from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
 from streamsched.auto.setting import Goal, Rule
@@ -29,10 +29,9 @@ from streamsched.cli.options import (
     ProfileOption,
     RuleOption,
     path_option,
-    refuse_python,
 )
 from streamsched.sim.diskfile import Disk, load_disk
-from streamsched.sim.policies import AUTO
+from streamsched.sim.policies import AUTO, refuse_python
 from streamsched.sim.results import widen
 from streamsched.sim.simulate import check_depth
 

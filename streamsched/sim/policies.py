@@ -154,6 +154,22 @@ def names_in(policies: str, example: str) -> list[str]:
     return names
 
 
+def policy_files(policy: str | None) -> list[str]:
+    """The files of policies in Python that --policy names."""
+    specs = [spec.strip() for spec in (policy or "").split(",")]
+    return [spec.rpartition(":")[0] for spec in specs if pythonpolicy.is_python(spec)]
+
+
+def refuse_python(policy: str | None, where: str) -> None:
+    """Refuse policies in Python, which only the simulator has."""
+    for spec in (policy or "").split(","):
+        if pythonpolicy.is_python(spec.strip()):
+            raise UsageError(
+                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
+                "(and report) have policies in Python"
+            )
+
+
 def refuse_twice(option: str, specs: Sequence[str]) -> None:
     """Refuse a list that names a policy twice: time is virtual, its rows would be the same."""
     for spec in specs:

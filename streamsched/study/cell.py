@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamsched.base.errors import StreamschedError
-from streamsched.sim.compare import Comparison, Task, run_task
+from streamsched.sim.compare import Comparison
 from streamsched.sim.results import TIME_KEYS, run_dict
 from streamsched.sim.simulate import COUNTERS, Run
+from streamsched.sim.tasks import Task, run_task
 from streamsched.study.plan import trace_digest
 from streamsched.study.program import program
 
@@ -75,11 +76,12 @@ class Order:
                 f"a worker has streamsched {program()}, and the study is of {self.version}; "
                 "install the same on all machines"
             )
-        if self.task.trace and trace_digest(self.task.trace.path) != self.trace_sha256:
-            raise StreamschedError(
-                f"{self.task.trace.path}: a worker has another file of this name; "
-                "copy the study's to all machines"
-            )
+        for trace in self.task.traces:
+            if trace_digest(trace.path) != self.trace_sha256:
+                raise StreamschedError(
+                    f"{trace.path}: a worker has another file of this name; "
+                    "copy the study's to all machines"
+                )
         return run_task(self.task, progress)
 
 

@@ -15,14 +15,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streamsched.api import DEFAULT_OWNERS, Job
+from streamsched.api.place import DEFAULT_OWNERS
+from streamsched.api.work import Job
 from streamsched.base.errors import UsageError, unknown
 from streamsched.sim.array import parse_array
-from streamsched.sim.compare import Task, Trace, alone_tasks
+from streamsched.sim.compare import alone_tasks
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO, parse_weights, spec_of, with_settings
 from streamsched.sim.pythonpolicy import is_python
 from streamsched.sim.simulate import OWNERS, Setup, check_depth
+from streamsched.sim.tasks import Task, Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.study.program import program
 from streamsched.study.toml import Document, Given, StudyError
@@ -219,7 +221,7 @@ class Plan:
         )
         if cell.work.trace:
             setup = dataclasses.replace(setup, closed=self.closed, wrap=self.wrap)
-            return Task(cell.policy, setup, trace=Trace(cell.work.path))
+            return Task(cell.policy, setup, traces=(Trace(cell.work.path),))
         processes = cell.work.processes(cell.disk, cell.seed or 0)
         weights = parse_weights([], self.specs, processes, cell.owners)
         return Task(cell.policy, dataclasses.replace(setup, weights=weights), processes)

@@ -203,7 +203,7 @@ def endless(tmp_path: Path) -> Path:
             ],
             "--weight reader=3: its owner has another weight already",
         ),
-        (["--weight", "reader=2", "--on", "nbd"], "--weight: not with --on nbd"),
+        (["--weight", "reader=2", "--on", "nbd"], "--weight reader=2: not with --on nbd"),
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
@@ -376,7 +376,7 @@ def test_seed_out_of_range(to: Path) -> None:
         (["run", JOB, "--owners", "all"], "invalid value for '--owners': "),
         (["replay", JOB, "--mode", "opened"], "invalid value for '--mode': "),
         (["run", JOB, "--polcy", "noop"], "no such option: --polcy"),
-        (["run", JOB, JOB], "got unexpected extra argument"),
+        (["profile", "ssd", "ssd"], "got unexpected extra argument"),
         (["run"], "missing argument 'JOB.fio'"),
         (["runn"], "no such command 'runn' (did you mean 'run'?);"),
         (["replay"], "missing argument 'TRACE'"),
@@ -1188,16 +1188,16 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
 # A busy machine may let a worker do nothing for a while when it has just begun.
 SLOWLY = """
 import time
-import streamsched.sim.compare
+import streamsched.sim.tasks
 from streamsched.cli.main import main
 
-begin = streamsched.sim.compare._begin_worker
+begin = streamsched.sim.tasks._begin_worker
 
 def slowly(parts):
     time.sleep(1)
     begin(parts)
 
-streamsched.sim.compare._begin_worker = slowly
+streamsched.sim.tasks._begin_worker = slowly
 main()
 """
 

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.cli import report as cli_report
 from streamsched.cli.main import app
-from streamsched.sim.resultfile import load_result
+from streamsched.sim.resultfile import load_results
 
 np = pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
@@ -166,7 +166,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def document(made: Path) -> dict[str, Any]:
-    return load_result(made / "plus.json")
+    return load_results(made / "plus.json")[0]
 
 
 def rows(made: Path) -> dict[str, list[dict[str, str]]]:
@@ -574,7 +574,7 @@ def test_a_result_that_is_none(made: Path, tmp_path: Path, change: Any, says: st
     path = tmp_path / "r.json"
     path.write_text(change((made / "plus.json").read_text()))
     with pytest.raises(UsageError) as error:
-        load_result(path)
+        load_results(path)
     assert str(error.value).startswith(f"{path}: ") and says in str(error.value)
     assert "\n" not in str(error.value)
 
