@@ -23,7 +23,8 @@ from pathlib import Path
 from types import FrameType
 
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
-from streamsched.calibrate.measure import LEAST_SECTORS, SECTOR_BYTES
+from streamsched.calibrate.commands import LEAST_SECTORS
+from streamsched.calibrate.found import SECTOR_BYTES
 
 SYS = Path("/sys")
 MOUNTS = Path("/proc/self/mountinfo")
@@ -186,7 +187,7 @@ def _info(path: str, folder: Path) -> DeviceInfo:
 
 
 class BlockDevice:
-    """The disk, opened for measuring (a Device of calibrate_measure.py)."""
+    """The disk, opened for measuring (a Device of commands.py)."""
 
     def __init__(self, info: DeviceInfo, *, overwrite: bool = False) -> None:
         self.capacity_sectors = info.capacity_sectors
