@@ -9,11 +9,14 @@ For writing it is opened only with --overwrite.
 from __future__ import annotations
 
 import errno
+import json
 import mmap
 import os
 import re
+import shutil
 import signal
 import stat
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -160,6 +163,39 @@ def check_overwrite(info: DeviceInfo) -> None:
         raise UsageError(
             f"--overwrite: {info.path} has no write cache to measure; leave the option out"
         )
+    found = _signatures(info.path)
+    if found:
+        raise UsageError(
+            f"--overwrite: {info.path} holds data ({', '.join(found)}); if nobody needs it, "
+            f"remove its signatures first: wipefs --all {info.path}"
+        )
+
+
+def _signatures(path: str) -> list[str]:
+    """File systems, RAID members, LVM, partition tables ... on the disk, as wipefs names them."""
+    wipefs = shutil.which("wipefs", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if not wipefs:
+        raise UsageError(
+            f"--overwrite: wipefs, which sees whether {path} holds data, is missing; "
+            "install util-linux"
+        )
+    done = subprocess.run(
+        [wipefs, "--no-act", "--json", "--output", "TYPE,OFFSET", path],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        done.check_returncode()
+        # Some versions print nothing when there is none.
+        found = json.loads(done.stdout or '{"signatures": []}')["signatures"]
+        return [f"{one['type']} at {one['offset']}" for one in found]
+    except (subprocess.CalledProcessError, ValueError, LookupError, TypeError):
+        said = (done.stderr.strip().splitlines() or ["wipefs failed"])[-1]
+        raise UsageError(
+            f"--overwrite: it cannot be seen whether {path} holds data: {said}"
+        ) from None
 
 
 def _info(path: str, folder: Path) -> DeviceInfo:

@@ -14,6 +14,8 @@ import random
 import re
 import signal
 import statistics
+import struct
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from rig_driver import need_rig
 
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
@@ -444,20 +447,69 @@ def test_it_is_opened_for_writing_only_to_be_overwritten(
 
 
 def test_disks_that_are_not_overwritten(tmp_path: Path) -> None:
-    info = dataclasses.replace(INFO, folder=tmp_path)
+    path = tmp_path / "disk"
+    info = dataclasses.replace(INFO, path=str(path), folder=tmp_path)
+    path.write_bytes(bytes(8 << 20))
     devices.check_overwrite(info)
     with pytest.raises(UsageError) as caught:
         devices.check_overwrite(dataclasses.replace(info, write_back=False))
     assert str(caught.value) == (
-        "--overwrite: /dev/sdx has no write cache to measure; leave the option out"
+        f"--overwrite: {path} has no write cache to measure; leave the option out"
     )
     (tmp_path / "sdx1").mkdir()
     (tmp_path / "sdx1" / "partition").write_text("1\n")
     with pytest.raises(UsageError) as caught:
         devices.check_overwrite(info)
     assert str(caught.value) == (
-        "--overwrite: /dev/sdx has partitions (sdx1); it is only for a disk without any"
+        f"--overwrite: {path} has partitions (sdx1); it is only for a disk without any"
     )
+
+
+def boot_sector() -> bytes:
+    """A partition table of DOS with one partition, which the kernel has not looked at."""
+    entry = struct.pack("<BBBBBBBBII", 0, 0, 2, 0, 0x83, 0, 2, 0, 2048, 8192)
+    return bytes(446) + entry + bytes(48) + b"\x55\xaa"
+
+
+@pytest.mark.parametrize(
+    ("data", "command", "sentence"),
+    [
+        (b"", "mkfs.ext4 -q", "ext4 at 0x438"),
+        (b"", "mkswap", "swap at 0xff6"),
+        (boot_sector(), "", "dos at 0x1fe"),
+        (b"LUKS\xba\xbe\0\x01", "", "crypto_LUKS at 0x0"),
+    ],
+)
+def test_a_disk_without_partitions_that_holds_data_is_not_overwritten(
+    data: bytes, command: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "disk"
+    path.write_bytes(data + bytes((8 << 20) - len(data)))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
+    if command:
+        subprocess.run([*command.split(), path], check=True, capture_output=True)
+    before = path.read_bytes()
+    info = dataclasses.replace(INFO, path=str(path), folder=tmp_path)
+    with pytest.raises(UsageError) as caught:
+        calibrate.calibrate(info, "mine", fast=True, overwrite=True, console=Console(quiet=True))
+    assert str(caught.value) == (
+        f"--overwrite: {path} holds data ({sentence}); if nobody needs it, "
+        f"remove its signatures first: wipefs --all {path}"
+    )
+    assert path.read_bytes() == before
+    subprocess.run(["wipefs", "--all", "--quiet", path], check=True)
+    devices.check_overwrite(info)
+
+
+def test_without_wipefs_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = dataclasses.replace(INFO, path=str(tmp_path / "none"), folder=tmp_path)
+    with pytest.raises(UsageError, match=r"cannot be seen whether .* holds data: .*No such file"):
+        devices.check_overwrite(info)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(UsageError, match=r"wipefs, which sees .* is missing; install util-linux"):
+        devices.check_overwrite(info)
 
 
 # ---- what is written ----
