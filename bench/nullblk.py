@@ -117,6 +117,10 @@ def rounds_in(said: str, rounds: int) -> dict[Cell, list[tuple[float, float]]]:
         cells[cell] = [(int(long) - int(short), int(ms)) for _, short, long, ms in mine]
         if len(mine) != rounds:
             raise StreamschedError(f"fio in the guest did not say what {_call(cell)!r} took")
+        if any(cost <= 0 or ms <= 0 for cost, ms in cells[cell]):
+            raise StreamschedError(
+                f"{_call(cell)!r} took no longer with more reads; give more with --reads"
+            )
     return cells
 
 
