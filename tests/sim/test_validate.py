@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import statistics
 import subprocess
@@ -136,6 +137,19 @@ def test_a_published_figure_says_whether_it_was_fitted(old: str, new: str, said:
     with pytest.raises(UsageError) as caught:
         parse_disk(DISK.replace(old, new, 1), "x.toml")
     assert said in str(caught.value)
+
+
+def test_a_depth_is_the_one_that_was_measured() -> None:
+    """And is said once: a drive that takes one command has no other depth."""
+    disk = load_disk("exos-x18")
+
+    def depths(queue_depth: int) -> list[str]:
+        rows = validate.table(dataclasses.replace(disk, published=(), queue_depth=queue_depth))
+        return [row.split(", ")[1].split(" |")[0] for row in rows if " per second, depth" in row]
+
+    assert depths(1) == ["depth 1", "depth 1"]  # reads and writes
+    assert depths(4) == ["depth 1", "depth 4", "depth 4"]
+    assert depths(32) == ["depth 1", "depth 16", "depth 32", "depth 16"]
 
 
 # ---- the command ----
