@@ -497,7 +497,7 @@ def test_a_disk_without_partitions_that_holds_data_is_not_overwritten(
         f"remove its signatures first: wipefs --all {path}"
     )
     assert path.read_bytes() == before
-    subprocess.run(["wipefs", "--all", "--quiet", path], check=True)
+    subprocess.run(["wipefs", "--all", "--force", "--quiet", path], check=True)
     devices.check_overwrite(info)
 
 
