@@ -41,7 +41,13 @@ FIGURES = [
         2,
     ),
     ("read_iops", "random reads of 4 KiB per second, depth 1", "read_iops_1000", 1000, 1),
-    ("read_iops_16", "random reads of 4 KiB per second, depth {some}", "read_iops_16_1000", 1000, 1),
+    (
+        "read_iops_16",
+        "random reads of 4 KiB per second, depth {some}",
+        "read_iops_16_1000",
+        1000,
+        1,
+    ),
     (
         "read_iops_deep",
         "random reads of 4 KiB per second, depth {all}",
