@@ -21,7 +21,7 @@ from rich.console import Console
 
 from streamsched import __version__
 from streamsched.auto import setting as auto
-from streamsched.base.errors import StreamschedError, UsageError, unknown
+from streamsched.base.errors import StreamschedError, UsageError, said, unknown
 from streamsched.base.files import mode_of
 from streamsched.base.progress import nr_jobs
 from streamsched.sim.array import Array, parse_array
@@ -301,7 +301,8 @@ class Work:
 
             names = [process.name for process in self.processes]
             document = comparison_dict(comparison, self.name, self.origin, bins=True)
-            section = Section(self.title, document, names, series)
+            failed = [said(error) for error in comparison.failed]
+            section = Section(self.title, document, names, series, failed)
         return Result(
             comparison, self.name, self.title, self.origin, section, (self, options, jobs)
         )

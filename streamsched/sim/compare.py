@@ -145,6 +145,8 @@ def _run_task(
                 progress=progress,
                 requests=requests,
             )
+        except PolicyError:  # is not the trace's
+            raise
         except UsageError as error:
             message, name = str(error), tracefile.shown(trace.path)
             if message.startswith(f"{name}: "):

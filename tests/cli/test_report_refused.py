@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_data import (
+    PAPERS,
+    TRACE,
     streamsched,
 )
 from typer.testing import CliRunner
@@ -94,3 +98,37 @@ def test_without_the_library_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     assert str(result.exception) == (
         "report needs plotly and numpy, which are not installed: pip install 'streamsched[report]'"
     )
+
+
+FAILS = """
+class Fails:
+    def arrived(self, request, now_ns):
+        raise ValueError("no more")
+
+    choose = dispatched = removed = arrived
+"""
+
+
+def test_a_page_has_what_is_finished_and_says_what_failed(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.py").write_text(FAILS)
+    command = [Path(sys.executable).parent / "streamsched", "report", made / "job.fio", TRACE]
+    words = [*PAPERS, "--policy", "noop,my.py:Fails,deadline", "--to", "p.html"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+    said = "my.py: line 4: Fails.arrived() raised ValueError: no more; mend that line"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"streamsched: {said}\n" * 2  # of the job, of the trace
+    text = Path("p.html").read_text()
+    assert text.count(f'<p class="note">{said}</p>') == 2
+    assert text.count('<p class="note">Incomplete: only finished runs are here.</p>') == 2
+    assert re.findall(r"<tr><td>(.*?)</td>", text) == ["noop", "deadline"] * 2
+    # Of nothing there is no page, but of a result there is.
+    for results, pages in ([], []), ([made / "plain.json"], ["q.html"]):
+        words = [*PAPERS, "--policy", "my.py:Fails", "--to", "q.html"]
+        done = subprocess.run(
+            [*command[:3], *results, *words], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (1 if results else 2, f"streamsched: {said}\n")
+        assert [path.name for path in tmp_path.glob("q*")] == pages
