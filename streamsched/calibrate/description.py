@@ -3,8 +3,8 @@
 
 It is only read, unless the user lets it be overwritten.
 
-What is measured and how is in measure.py, the device and its settings are
-in device.py, the files that come of it in file.py.
+What is measured and how is in measure.py, the device in device.py, its settings in
+settings.py, the files that come of it in file.py.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from streamsched.calibrate.device import (
     DeviceInfo,
     check_overwrite,
     commands_done,
-    quiet,
 )
 from streamsched.calibrate.found import SECTOR_BYTES, Flat, Mechanics
 from streamsched.calibrate.measure import Meter
 from streamsched.calibrate.numeric import interpolate
+from streamsched.calibrate.settings import quiet
 from streamsched.sim.diskfile import parse_disk
 from streamsched.sim.simulate import measured_curve
 

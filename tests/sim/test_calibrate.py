@@ -28,7 +28,7 @@ from rich.console import Console
 from rig_driver import need_rig
 
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
-from streamsched.calibrate import arm, caches, commands, measure, numeric, tracks
+from streamsched.calibrate import arm, caches, commands, measure, numeric, settings, tracks
 from streamsched.calibrate import description as calibrate
 from streamsched.calibrate import device as devices
 from streamsched.calibrate import file as files
@@ -714,7 +714,7 @@ def put(info: devices.DeviceInfo, name: str, value: str) -> None:
 
 
 def test_settings_are_put_aside_and_back(fake: devices.DeviceInfo) -> None:
-    with devices.quiet(fake):
+    with settings.quiet(fake):
         now = settings_of(fake)
         assert (now["scheduler"][:4], now["read_ahead_kb"][:1]) == ("none", "0")
         # Another scheduler brings other settings.
@@ -726,16 +726,16 @@ def test_settings_are_put_aside_and_back(fake: devices.DeviceInfo) -> None:
     assert after["iosched/low_latency"].startswith("0")
 
 
-@pytest.mark.parametrize("number", devices.STOPPING)
+@pytest.mark.parametrize("number", settings.STOPPING)
 @pytest.mark.parametrize("times", [1, 3])
 def test_signals_end_it_and_settings_come_back(
     fake: devices.DeviceInfo, number: signal.Signals, times: int
 ) -> None:
-    handlers = [signal.getsignal(one) for one in devices.STOPPING]
+    handlers = [signal.getsignal(one) for one in settings.STOPPING]
     went_on = False
     with (
         pytest.raises(Interrupted, match="settings of sdx are as they were") as caught,
-        devices.quiet(fake),
+        settings.quiet(fake),
     ):
         try:
             os.kill(os.getpid(), number)
@@ -747,21 +747,21 @@ def test_signals_end_it_and_settings_come_back(
     assert caught.value.exit_code == 128 + number
     assert settings_of(fake)["scheduler"].startswith("bfq")
     assert settings_of(fake)["read_ahead_kb"].startswith("128")
-    assert [signal.getsignal(one) for one in devices.STOPPING] == handlers
+    assert [signal.getsignal(one) for one in settings.STOPPING] == handlers
 
 
 def test_a_signal_while_settings_are_put_back_waits(
     fake: devices.DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = devices.Quiet._write
+    write = settings.Quiet._write
 
-    def interrupted(self: devices.Quiet, name: str, value: str) -> None:
+    def interrupted(self: settings.Quiet, name: str, value: str) -> None:
         if value == "bfq":
             os.kill(os.getpid(), signal.SIGTERM)
         write(self, name, value)
 
-    monkeypatch.setattr(devices.Quiet, "_write", interrupted)
-    with pytest.raises(Interrupted), devices.quiet(fake):
+    monkeypatch.setattr(settings.Quiet, "_write", interrupted)
+    with pytest.raises(Interrupted), settings.quiet(fake):
         pass
     assert settings_of(fake)["scheduler"].startswith("bfq")
     assert settings_of(fake)["read_ahead_kb"].startswith("128")
@@ -770,7 +770,7 @@ def test_a_signal_while_settings_are_put_back_waits(
 def test_what_nohup_ignores_stays_ignored(fake: devices.DeviceInfo) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with devices.quiet(fake):
+        with settings.quiet(fake):
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
@@ -778,7 +778,7 @@ def test_what_nohup_ignores_stays_ignored(fake: devices.DeviceInfo) -> None:
 
 
 def test_an_error_puts_settings_back_and_is_told(fake: devices.DeviceInfo) -> None:
-    with pytest.raises(StreamschedError, match="unreadable"), devices.quiet(fake):
+    with pytest.raises(StreamschedError, match="unreadable"), settings.quiet(fake):
         raise StreamschedError("unreadable")
     assert settings_of(fake)["scheduler"].startswith("bfq")
 
@@ -786,7 +786,7 @@ def test_an_error_puts_settings_back_and_is_told(fake: devices.DeviceInfo) -> No
 def test_what_cannot_be_put_back_is_named(fake: devices.DeviceInfo) -> None:
     with (
         pytest.raises(StreamschedError, match=r"nr_requests \(it was '77'\)"),
-        devices.quiet(fake),
+        settings.quiet(fake),
     ):
         (fake.queue / "nr_requests").unlink()
         (fake.queue / "nr_requests").mkdir()
@@ -806,12 +806,12 @@ def test_learned_curves_are_told_from_written_ones(core: tuple[Any, Any]) -> Non
         return " ".join(f"{point.distance_sectors}:{point.time_ns}" for point in points)
 
     lib.ss_curve_init_generic(curve, INFO.capacity_sectors)
-    assert devices.is_learned(shown())
+    assert settings.is_learned(shown())
     for i in range(100):
         lib.ss_curve_learn(curve, 1000 * i, 8, 5 * MS)
-    assert devices.is_learned(shown())
+    assert settings.is_learned(shown())
     line = files.curve_line(quick("wd5000aaks").service_curve())
-    assert not devices.is_learned(line) and not devices.is_learned("0:0")
+    assert not settings.is_learned(line) and not settings.is_learned("0:0")
 
 
 # ---- refusals that need no disk ----
