@@ -923,10 +923,18 @@ writes() {{ awk '{{ print $5 }}' /sys/block/{DISK}/stat; }}
 writes >$OUT/writes
 {CALIBRATE} /dev/{DISK} --fast --overwrite --to $OUT/written.toml >$OUT/said 2>$OUT/warned
 writes >>$OUT/writes
+mkswap /dev/{DISK} >/dev/null && writes >>$OUT/writes
+! {CALIBRATE} /dev/{DISK} --fast --overwrite --to $OUT/none.toml 2>$OUT/refused
+writes >>$OUT/writes
 """
     )
-    none, some = map(int, result.files["writes"].split())
-    assert none == 0 and 500 < some < 10_000
+    none, some, swap, same = map(int, result.files["writes"].split())
+    assert none == 0 and 500 < some < 10_000 and swap == same > some
+    assert result.files["refused"].decode() == (
+        f"streamsched: --overwrite: /dev/{DISK} holds data (swap at 0xff6); if nobody needs it, "
+        f"remove its signatures first: wipefs --all /dev/{DISK}\n"
+    )
+    assert "none.toml" not in result.files
     before, after = (result.files[f"{name}.toml"].decode() for name in ("read", "written"))
     assert "write_share_percent = 0 # estimated: nothing was written\n" in before
     assert parse_disk(after, "written.toml").write_share_permille == pytest.approx(300, abs=60)
