@@ -210,7 +210,7 @@ def report(
     if not sections:
         raise failed[0]
     write_whole(to, pages.page(sections), Kind.PAGE)
-    for error in failed:
-        print(f"streamsched: {said(error)}", file=sys.stderr)
+    for why in failed:
+        print(f"streamsched: {said(why)}", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
