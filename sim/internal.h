@@ -7,6 +7,8 @@
  *				and the block layer
  *	array.c			from an array's bios to its members'
  *	block.c			bios, merging, the scheduler, the disk
+ *	block_note.c		what is remembered of requests
+ *	block_switch.c		a disk's scheduler, and the one after it
  *	sim.c			the clock, events, results
  */
 #ifndef SIM_INTERNAL_H
@@ -113,15 +115,38 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk);
 /* All that waits for @disk is handed back, in order of its arrival. */
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk);
 
+/* Requests that wait to be chosen. */
+u32 sim_block_pending(const struct sim_disk *disk);
+/* The scheduler that has @sector. */
+struct ss_sched *sim_block_sched(struct sim_disk *disk, u64 sector);
+/* Those that slept for want of a request go on, in their order. */
+void sim_block_unblock(struct sim *sim, struct sim_disk *disk);
+
+/* ---- block_note.c ---- */
+
+/* When the oldest part of @request was sent; joins do not order them. */
+u64 sim_block_wanted_ns(const struct sim_request *request);
+/* Whose turn it is once @rq, still pending, is dispatched: enum sim_party. */
+u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
+		    const struct ss_request *rq);
+/* @request is done: its row in the log, what it adds to the sums. */
+void sim_block_note_log(struct sim *sim, const struct sim_request *request);
+void sim_block_note(struct sim *sim, struct sim_disk *disk,
+		    const struct sim_request *request);
+/* While the disk flushed, requests pending did not wait for the scheduler. */
+void sim_block_note_flush(const struct sim *sim, struct sim_disk *disk,
+			  const struct hdd_cmd *flush);
+
+/* ---- block_switch.c ---- */
+
 /* @disk begins with @policy; nonzero on failure, with one sentence in @why. */
 int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
 		    const char *policy, char *why, u64 why_bytes);
-/* Requests that wait to be chosen. */
-u32 sim_block_pending(const struct sim_disk *disk);
-
 /* Let nothing new in, and begin with another scheduler when all is done. */
 void sim_block_switch(struct sim *sim, struct sim_disk *disk,
 		      const char *policy);
+/* Once nothing is pending or under way, the scheduler is another one. */
+void sim_block_change_when_drained(struct sim *sim, struct sim_disk *disk);
 
 /* ---- array.c ---- */
 

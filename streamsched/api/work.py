@@ -17,7 +17,7 @@ from streamsched import __version__
 from streamsched.api.place import Storage
 from streamsched.api.result import Result
 from streamsched.auto import setting as auto
-from streamsched.base.errors import UsageError, unknown
+from streamsched.base.errors import UsageError, said, unknown
 from streamsched.base.files import mode_of
 from streamsched.sim.compare import Compared, Comparison, compare, compare_each
 from streamsched.sim.policies import parse_weights
@@ -138,7 +138,8 @@ class Work:
 
             names = [process.name for process in self.processes]
             document = comparison_dict(comparison, self.name, self.origin, bins=True)
-            section = Section(self.title, document, names, series)
+            failed = [said(error) for error in comparison.failed]
+            section = Section(self.title, document, names, series, failed)
         return self.result(comparison, options, jobs, section)
 
     def result(

@@ -16,7 +16,7 @@ from streamsched.api.place import DEFAULT_POLICIES, Place, files_of, setups_of
 from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_work
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
-from streamsched.base.errors import StreamschedError, UsageError, given
+from streamsched.base.errors import StreamschedError, UsageError, given, said
 from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
@@ -46,6 +46,7 @@ from streamsched.cli.options import (
 )
 from streamsched.cli.work import say
 from streamsched.sim.policies import policy_files
+from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.resultfile import is_other_result
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
@@ -171,6 +172,7 @@ def report(
 
     options = auto.Options(profile, goal, rule)
     sections = []
+    failed: list[PolicyError] = []
     with contextlib.ExitStack() as stack:
         # All that was named is looked at before the first work begins.
         found = [
@@ -185,9 +187,22 @@ def report(
         for one in found:
             if isinstance(one, Work):
                 try:
-                    one = one.run(options, nr_jobs(jobs), drawn=True).section()
+                    result = one.run(options, nr_jobs(jobs), drawn=True)
+                    if result.drawn is None:
+                        raise KeyboardInterrupt
                 except KeyboardInterrupt:
                     print("streamsched: interrupted; no page is written", file=sys.stderr)
                     raise typer.Exit(130) from None
+                except PolicyError as error:  # no policy is left
+                    failed.append(error)
+                    continue
+                failed += result.comparison.failed
+                one = result.drawn
             sections.append(one)
+    if not sections:
+        raise failed[0]
     write_whole(to, pages.page(sections), Kind.PAGE)
+    for why in failed:
+        print(f"streamsched: {said(why)}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)

@@ -52,6 +52,8 @@ class Trace:
         """Errors of what is read say of which trace."""
         try:
             yield
+        except PolicyError:  # is not the trace's
+            raise
         except UsageError as error:
             name = tracefile.shown(self.path)
             if str(error).startswith(f"{name}: "):
