@@ -6,15 +6,23 @@ PYTHON ?= python3
 VENV := .venv
 export PYTHON VENV
 
+# Where kernels, downloads and fonts are kept. Of matplotlib's folders the first
+# is only for its settings, but if it cannot be made nothing is kept.
+ifndef XDG_CACHE_HOME
+XDG_CACHE_HOME := $(shell tools/cache.sh)
+MPLCONFIGDIR ?= $(XDG_CACHE_HOME)/matplotlib
+export XDG_CACHE_HOME MPLCONFIGDIR
+endif
+
 BIN := $(VENV)/bin
 STAMP := $(VENV)/stamp
 
 # What the installed package is made from.
 SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
-	$(shell find compat core disk sim streamsched disks jobs man traces \
+	$(shell find compat core disk sim streamsched disks jobs man traces examples \
 		-type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream results blktests xfstests install clean
+.PHONY: help run test unit test-setup test-all fresh mutants lint format bench site deb deb-dkms repo upstream results blktests xfstests install regenerate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +31,7 @@ help:
 	@echo "make unit     the scheduling core's tests alone, for who changes core/ (1 min)"
 	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
 	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
+	@echo "make regenerate  what tests compare exactly, anew, after a change of a policy or a constant (3 min)"
 	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
 	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
 	@echo "make format   let clang-format and ruff rewrite the sources"
@@ -69,6 +78,12 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh stock-all
 	@tools/setup.sh chromium
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
+
+regenerate: $(STAMP)-dev
+	@UPDATE_GOLDEN=1 $(BIN)/pytest --quiet -n auto tests/core/test_golden.py tests/sim/test_golden_auto.py
+	@UPDATE_DOCS=1 $(BIN)/pytest --quiet -n auto tests/house/test_docs.py tests/sim/test_calibrate.py
+	@$(BIN)/python tools/results.py comparison reproduction validation yardsticks frontier
+	@[ ! -d .git ] || git status --short tests/golden docs README.md
 
 mutants: $(STAMP)-dev
 	@$(BIN)/python tools/mutants.py

@@ -21,9 +21,9 @@ from rich.console import Console
 
 from streamsched.base.files import Kind, check_output, picture_metadata, write_whole
 from streamsched.sim.array import Array
-from streamsched.sim.compare import Task, run_tasks
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Setup
+from streamsched.sim.tasks import Task, run_tasks
 from streamsched.work.jobfile import parse_jobs
 
 ROOT = Path(__file__).resolve().parent.parent

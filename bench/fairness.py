@@ -37,9 +37,9 @@ from rich.console import Console
 
 from streamsched.base.errors import Interrupted, exit_code_of, named
 from streamsched.sim.array import Array, parse_array
-from streamsched.sim.compare import Task, run_task, run_tasks
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, measured_curve
+from streamsched.sim.tasks import Task, run_task, run_tasks
 from streamsched.work.jobfile import Process, parse_jobs
 
 __all__ = ["bounds_of", "draw", "run_task", "task"]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, exit_code_of
 from streamsched.base.files import Kind, check_output, write_whole
-from streamsched.hosts.kernelsuites import positive
+from streamsched.hosts.kernelsuites import end_with_signals, positive, printed
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
 BASE = "mq-deadline"
@@ -83,7 +82,7 @@ CELLS = [(queues, load, kind) for queues in QUEUES for load in LOADS for kind in
 
 
 def _run(*command: str | Path) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = printed(command)
     if done.returncode:
         lines = done.stdout.strip().splitlines() or ["no reason was given"]
         raise StreamschedError(f"{Path(command[0]).name} failed: {lines[-1]}")
@@ -117,6 +116,10 @@ def rounds_in(said: str, rounds: int) -> dict[Cell, list[tuple[float, float]]]:
         cells[cell] = [(int(long) - int(short), int(ms)) for _, short, long, ms in mine]
         if len(mine) != rounds:
             raise StreamschedError(f"fio in the guest did not say what {_call(cell)!r} took")
+        if any(cost <= 0 or ms <= 0 for cost, ms in cells[cell]):
+            raise StreamschedError(
+                f"{_call(cell)!r} took no longer with more reads; give more with --reads"
+            )
     return cells
 
 
@@ -193,4 +196,5 @@ def write(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_signals()
     sys.exit(exit_code_of("nullblk", lambda: write(sys.argv[1:])))

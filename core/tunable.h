@@ -35,4 +35,19 @@ struct ss_replaced {
 #define SS_MSEC 1000000ULL
 #define SS_SEC 1000000000ULL
 
+/*
+ * The value of @text, as every host reads it: a decimal number, a blank or
+ * none, and its unit, in large or small letters: ns, us, ms, s; %; sectors, or
+ * bytes as k, m, g (also kib ...). A bool is on, off, yes, no, true, false, 1
+ * or 0. What has a unit must say it, but 0 needs none. The value must be whole
+ * in @row's unit and within its range. Returns 0, or -EINVAL with the rest of a
+ * sentence in @why: "NAME=TEXT: WHY".
+ */
+int ss_tunable_parse(const struct ss_tunable *row, const char *text, u64 *value,
+		     char *why, size_t why_bytes);
+
+/* What ss_tunable_parse() reads back as @value. At most 32 bytes. */
+void ss_tunable_show(const struct ss_tunable *row, u64 value, char *text,
+		     size_t text_bytes);
+
 #endif

@@ -119,12 +119,13 @@ static int set_depth(const char *key, const char *value)
 
 static int set_direct(const char *key, const char *value)
 {
-	return parse_auto(key, value, &server.config.direct);
+	return parse_detect(key, value, &server.config.direct);
 }
 
 static int set_io(const char *key, const char *value)
 {
-	static const char *const words[] = { "threads", "uring", "auto", NULL };
+	static const char *const words[] = { "threads", "uring", "detect",
+					     NULL };
 	int place;
 
 	if (parse_word(key, value, words, &place))
@@ -135,17 +136,17 @@ static int set_io(const char *key, const char *value)
 
 static int set_rotational(const char *key, const char *value)
 {
-	return parse_auto(key, value, &server.config.rotational);
+	return parse_detect(key, value, &server.config.rotational);
 }
 
 static int set_coordinate(const char *key, const char *value)
 {
-	return parse_auto(key, value, &server.config.coordinate);
+	return parse_detect(key, value, &server.config.coordinate);
 }
 
 static int set_readonly(const char *key, const char *value)
 {
-	return parse_auto(key, value, &server.config.readonly);
+	return parse_detect(key, value, &server.config.readonly);
 }
 
 static int set_truncate(const char *key, const char *value)

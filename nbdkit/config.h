@@ -25,8 +25,8 @@ int parse_number(const char *key, const char *text, u32 least, u32 most,
 int parse_word(const char *key, const char *text, const char *const words[],
 	       int *place);
 int parse_bool(const char *key, const char *text, bool *value);
-/* -1 for auto. */
-int parse_auto(const char *key, const char *text, int *value);
+/* -1 for detect. */
+int parse_detect(const char *key, const char *text, int *value);
 /* Into server.config. */
 int parse_curve(const char *text);
 

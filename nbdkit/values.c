@@ -72,7 +72,12 @@ int parse_word(const char *key, const char *text, const char *const words[],
 			strcat(all, words[i + 1] ? ", " : " or ");
 		strcat(all, words[i]);
 	}
-	nbdkit_error("%s=%s: must be %s", key, text, all);
+	/* Its name of former versions. */
+	if (!strcmp(text, "auto") && !strcmp(words[i - 1], "detect"))
+		nbdkit_error("%s=auto: write %s=detect; auto chooses policies",
+			     key, key);
+	else
+		nbdkit_error("%s=%s: must be %s", key, text, all);
 	return -1;
 }
 
@@ -87,9 +92,9 @@ int parse_bool(const char *key, const char *text, bool *value)
 	return 0;
 }
 
-int parse_auto(const char *key, const char *text, int *value)
+int parse_detect(const char *key, const char *text, int *value)
 {
-	static const char *const words[] = { "no", "yes", "auto", NULL };
+	static const char *const words[] = { "no", "yes", "detect", NULL };
 
 	if (parse_word(key, text, words, value))
 		return -1;

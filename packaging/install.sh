@@ -57,7 +57,7 @@ install_command() {
 	install -D -m 644 -t "$dest$unitdir" kernel/packaging/systemd/streamsched-auto@.service
 	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/packaging/udev/61-stream-array.rules
 	# Where people find them.
-	for name in disks jobs traces; do
+	for name in disks jobs traces examples; do
 		ln -s --relative "$dest$libdir/streamsched/data/$name" \
 			"$dest/usr/share/streamsched/$name"
 	done

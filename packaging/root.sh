@@ -86,7 +86,7 @@ configure() {
 	for file in /etc/resolv.conf /etc/hosts; do
 		cp --dereference "$file" "$root$file"
 	done
-	for file in /etc/pip.conf "$HOME/.config/pip/pip.conf"; do
+	for file in /etc/pip.conf "${HOME-}/.config/pip/pip.conf"; do
 		if [ -f "$file" ]; then
 			mkdir -p "$root/etc/xdg/pip"
 			cat "$file" >>"$root/etc/xdg/pip/pip.conf"

@@ -8,9 +8,6 @@
  */
 #include "internal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <errno.h>
 #include <string.h>
 
 #define SLAB_OBJECTS 256
@@ -85,6 +82,9 @@ static u64 owner_of(const struct sim *sim, u32 job)
 		if (job < sim->nr_processes)
 			return (u64)sim_process_job(sim->process[job])->group +
 			       1;
+		if (sim->replay)
+			job = sim_sources_group(sim_replay_sources(sim->replay),
+						job);
 		return (u64)job + 1;
 	default:
 		return SS_OWNER_NONE;
@@ -116,7 +116,7 @@ static void append(struct sim_bio **first, struct sim_bio **last,
 	*last = bio;
 }
 
-static struct ss_sched *sched_at(struct sim_disk *disk, u64 sector)
+struct ss_sched *sim_block_sched(struct sim_disk *disk, u64 sector)
 {
 	u64 half = disk->drive->params.capacity_sectors / SIM_HEADS;
 
@@ -136,7 +136,7 @@ u32 sim_block_pending(const struct sim_disk *disk)
 static void join(struct sim *sim, struct sim_disk *disk,
 		 struct sim_request *request)
 {
-	struct ss_sched *sched = sched_at(disk, request->rq.sector);
+	struct ss_sched *sched = sim_block_sched(disk, request->rq.sector);
 	struct ss_request *next;
 
 	while ((next = ss_sched_find_join(sched, &request->rq,
@@ -164,7 +164,7 @@ static void enqueue(struct sim *sim, struct sim_bio *bio)
 		.weight = weight_of(sim, bio->job),
 	};
 	struct sim_disk *disk = &sim->disk[bio->disk];
-	struct ss_sched *sched = sched_at(disk, bio->sector);
+	struct ss_sched *sched = sim_block_sched(disk, bio->sector);
 	struct sim_request *request;
 
 	disk->ask = true;
@@ -244,8 +244,7 @@ bool sim_congested(const struct sim *sim)
 	return false;
 }
 
-/* Those that slept for want of a request go on, in their order. */
-static void unblock(struct sim *sim, struct sim_disk *disk)
+void sim_block_unblock(struct sim *sim, struct sim_disk *disk)
 {
 	u8 dir;
 
@@ -291,44 +290,6 @@ static struct ss_decision choose(const struct sim *sim, struct sim_disk *disk)
 	return ss_wait(until_ns);
 }
 
-/* When the oldest part of @request was sent; joins do not order them. */
-static u64 first_wanted_ns(const struct sim_request *request)
-{
-	const struct sim_bio *bio;
-	u64 first_ns = U64_MAX;
-
-	for (bio = request->first_bio; bio; bio = bio->next)
-		first_ns = min_t(u64, first_ns, bio->wanted_ns);
-	return first_ns;
-}
-
-/* Whose turn it is once @rq, still pending, is dispatched: enum sim_party. */
-static u32 party_of(struct sim *sim, struct sim_disk *disk,
-		    const struct ss_request *rq)
-{
-	struct ss_sched *sched = sched_at(disk, rq->sector);
-	s32 place = ss_sched_index_of(sched, rq);
-	struct ss_stream_info info;
-	u32 *party;
-
-	if (place < 0 ||
-	    !ss_sched_stream_at(sched, (u32)place, sim->now_ns, &info))
-		return SIM_PARTY_NONE;
-	if (!strcmp(info.kind, "rest"))
-		return SIM_PARTY_REST;
-	if (!strcmp(info.kind, "write-back"))
-		return SIM_PARTY_WRITE_BACK;
-	if (place >= SIM_PLACES) {
-		sim_fail(sim, "the log has no room for party %d", place);
-		return SIM_PARTY_NONE;
-	}
-	party = &disk->party[sched - disk->sched][place];
-	/* Another stream may have had the place before. */
-	if (!info.sent)
-		*party = SIM_PARTY_STREAM + sim->nr_streams++;
-	return *party;
-}
-
 /* Fill the disk's queue with what the scheduler chooses. */
 void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
@@ -360,12 +321,13 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 		list_del_init(&request->pending_node);
 		request->why = decision.why;
 		if (sim->log)
-			request->party = party_of(sim, disk, decision.rq);
-		ss_sched_dispatched(sched_at(disk, decision.rq->sector),
+			request->party = sim_block_party(sim, disk,
+							 decision.rq);
+		ss_sched_dispatched(sim_block_sched(disk, decision.rq->sector),
 				    decision.rq, decision.why, sim->now_ns);
 		sim->dispatched_by[decision.why]++;
 		sim->waited_ns_by[decision.why] += sim->now_ns -
-						   first_wanted_ns(request);
+						   sim_block_wanted_ns(request);
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :
@@ -373,184 +335,6 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 		request->cmd.fua = false;
 		to_disk(sim, disk, request);
 	}
-}
-
-static void note_log(struct sim *sim, const struct sim_request *request)
-{
-	const struct ss_request *rq = &request->rq;
-
-	if (sim->log_grows && sim->log_rows == sim->log_capacity)
-		sim_log_grow(sim);
-	if (sim->log_rows < sim->log_capacity)
-		sim->log[sim->log_rows++] = (struct sim_log_row){
-			.arrival_ns = first_wanted_ns(request),
-			.dispatch_ns = rq->dispatch_ns,
-			.start_ns = request->cmd.start_ns,
-			.complete_ns = sim->now_ns,
-			.position_ns = request->cmd.position_ns,
-			.sector = rq->sector,
-			.owner = rq->owner,
-			.nr_sectors = rq->nr_sectors,
-			.job = request->first_bio->job,
-			.party = request->party,
-			.disk = (u16)request->first_bio->disk,
-			.direction = rq->direction,
-			.why = (u8)request->why,
-		};
-}
-
-static void note(struct sim *sim, struct sim_disk *disk,
-		 const struct sim_request *request)
-{
-	const struct sim_bio *bio;
-	const struct ss_request *rq = &request->rq;
-
-	histogram_add(&sim->service,
-		      request->cmd.done_ns - request->cmd.start_ns);
-	sim->position_ns += request->cmd.position_ns;
-	sim->disk_requests++;
-	sim->disk_bytes[rq->direction] += (u64)rq->nr_sectors * SECTOR_BYTES;
-	if (request->first_bio->job != disk->last_job) {
-		if (disk->last_job != U32_MAX) {
-			sim->switches++;
-			sim->switch_ns += request->cmd.position_ns;
-		}
-		disk->last_job = request->first_bio->job;
-	}
-	for (bio = request->first_bio; bio; bio = bio->next) {
-		u64 wait_ns = rq->dispatch_ns - bio->wanted_ns;
-
-		histogram_add(&sim->wait, wait_ns);
-		histogram_add(&sim->response, sim->now_ns - bio->wanted_ns);
-		if (bio->job < sim->nr_processes)
-			sim_process_note_wait(sim->process[bio->job], wait_ns);
-	}
-}
-
-/* While the disk flushed, requests pending did not wait for the scheduler. */
-static void note_flush(const struct sim *sim, struct sim_disk *disk,
-		       const struct hdd_cmd *flush)
-{
-	bool idle = false;
-	u32 i;
-
-	for (i = 0; i < disk->nr_heads; i++) {
-		u64 from = disk->sched[i].idle_since_ns;
-
-		if (from == SS_FOREVER)
-			continue;
-		idle = true;
-		from = max_t(u64, from,
-			     max_t(u64, flush->submit_ns,
-				   disk->flush_counted_ns));
-		if (from < sim->now_ns)
-			disk->flush_idle_ns += sim->now_ns - from;
-	}
-	if (idle)
-		disk->flush_counted_ns = sim->now_ns;
-}
-
-static void add_counters(struct ss_counters *sum,
-			 const struct ss_counters *more)
-{
-	const u64 *from = (const u64 *)more;
-	u64 *to = (u64 *)sum;
-	u32 i;
-
-	for (i = 0; i < sizeof(*sum) / sizeof(u64); i++)
-		to[i] += from[i];
-}
-
-int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
-		    const char *policy, char *why, u64 why_bytes)
-{
-	const struct hdd_params *params = &disk->drive->params;
-	u32 i;
-
-	if (ss_sched_init(&disk->sched[0], policy, params->capacity_sectors,
-			  why, why_bytes))
-		return -1;
-	disk->nr_heads = 1;
-	if (params->actuators != SIM_HEADS || sim->nr_disks > 1 ||
-	    disk->sched[0].policy[0].ops != &ss_stream_ops)
-		return 0;
-	disk->nr_heads = SIM_HEADS;
-	for (i = 0; i < SIM_HEADS; i++)
-		if (ss_sched_init(&disk->sched[i], policy,
-				  params->capacity_sectors / SIM_HEADS, why,
-				  why_bytes))
-			return -1;
-	return 0;
-}
-
-/* What was tuned before this scheduler began holds for it, too. */
-static int tune_anew(struct sim *sim, struct ss_sched *sched)
-{
-	char why[256];
-	u32 i;
-
-	for (i = 0; i < sim->nr_tuned; i++) {
-		const struct sim_tuned *tuned = &sim->tuned[i];
-
-		if (ss_sched_tune(sched, tuned->name, tuned->value, sim->now_ns,
-				  why, sizeof(why)) == -ERANGE)
-			return sim_fail(sim, "%s", why);
-	}
-	return 0;
-}
-
-static u32 nr_in_flight(const struct sim_disk *disk)
-{
-	u32 i, nr = 0;
-
-	for (i = 0; i < disk->nr_heads; i++)
-		nr += disk->sched[i].nr_in_flight;
-	return nr;
-}
-
-/* Once nothing is pending or under way, the scheduler is another one. */
-static void change_when_drained(struct sim *sim, struct sim_disk *disk)
-{
-	const struct ss_curve curve = disk->sched[0].curve;
-	const u64 head_sector = disk->sched[0].head_sector;
-	char why[256];
-	u32 i;
-
-	if (!disk->next_policy[0] || sim_block_pending(disk) ||
-	    nr_in_flight(disk))
-		return;
-	for (i = 0; i < disk->nr_heads; i++)
-		add_counters(&disk->past, &disk->sched[i].counters);
-	sim_array_leave(sim, disk);
-	if (sim_block_begin(sim, disk, disk->next_policy, why, sizeof(why))) {
-		sim_fail(sim, "%s", why);
-		return;
-	}
-	for (i = 0; i < disk->nr_heads; i++) {
-		struct ss_sched *sched = &disk->sched[i];
-
-		sched->curve = curve;
-		sched->head_sector = head_sector;
-		sched->now_ns = sim->now_ns;
-		if (tune_anew(sim, sched))
-			return;
-	}
-	sim_array_join(sim, disk);
-	disk->next_policy[0] = 0;
-	disk->ask = true;
-	sim->changes++;
-	sim->draining_ns += sim->now_ns - disk->drain_from_ns;
-	unblock(sim, disk);
-}
-
-void sim_block_switch(struct sim *sim, struct sim_disk *disk,
-		      const char *policy)
-{
-	if (!disk->next_policy[0])
-		disk->drain_from_ns = sim->now_ns;
-	snprintf(disk->next_policy, sizeof(disk->next_policy), "%s", policy);
-	disk->ask = true;
-	change_when_drained(sim, disk);
 }
 
 void sim_block_completions(struct sim *sim, struct sim_disk *disk)
@@ -565,15 +349,16 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 		struct sim_bio *bio = request->first_bio, *next;
 
 		if (cmd->op != HDD_FLUSH) {
-			ss_sched_completed(sched_at(disk, request->rq.sector),
+			ss_sched_completed(sim_block_sched(disk,
+							   request->rq.sector),
 					   &request->rq, sim->now_ns);
 			disk->held_requests[request->rq.direction]--;
 			/* What only places a head counts as nothing. */
 			if (!(request->rq.flags & SS_PLACING))
-				note(sim, disk, request);
-			note_log(sim, request);
+				sim_block_note(sim, disk, request);
+			sim_block_note_log(sim, request);
 		} else {
-			note_flush(sim, disk, cmd);
+			sim_block_note_flush(sim, disk, cmd);
 		}
 		if (!hdd_drive_in_flight(disk->drive)) {
 			sim->busy_ns += sim->now_ns - disk->busy_from_ns;
@@ -586,9 +371,9 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 			bio->done(sim, bio);
 			sim_bio_free(sim, bio);
 		}
-		unblock(sim, disk);
+		sim_block_unblock(sim, disk);
 	}
-	change_when_drained(sim, disk);
+	sim_block_change_when_drained(sim, disk);
 }
 
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)
@@ -601,7 +386,7 @@ struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk)
 			&disk->pending, struct sim_request, pending_node);
 
 		list_del_init(&request->pending_node);
-		ss_sched_removed(sched_at(disk, request->rq.sector),
+		ss_sched_removed(sim_block_sched(disk, request->rq.sector),
 				 &request->rq, sim->now_ns);
 		disk->held_requests[request->rq.direction]--;
 		for (bio = request->first_bio; bio; bio = next) {

@@ -7,6 +7,8 @@
  *				and the block layer
  *	array.c			from an array's bios to its members'
  *	block.c			bios, merging, the scheduler, the disk
+ *	block_note.c		what is remembered of requests
+ *	block_switch.c		a disk's scheduler, and the one after it
  *	sim.c			the clock, events, results
  */
 #ifndef SIM_INTERNAL_H
@@ -25,6 +27,7 @@
 
 struct sim_process;
 struct sim_replay;
+struct sim_sources;
 struct sim_cache;
 
 /* ---- block.c ---- */
@@ -112,15 +115,38 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk);
 /* All that waits for @disk is handed back, in order of its arrival. */
 struct sim_bio *sim_block_take_back(struct sim *sim, struct sim_disk *disk);
 
+/* Requests that wait to be chosen. */
+u32 sim_block_pending(const struct sim_disk *disk);
+/* The scheduler that has @sector. */
+struct ss_sched *sim_block_sched(struct sim_disk *disk, u64 sector);
+/* Those that slept for want of a request go on, in their order. */
+void sim_block_unblock(struct sim *sim, struct sim_disk *disk);
+
+/* ---- block_note.c ---- */
+
+/* When the oldest part of @request was sent; joins do not order them. */
+u64 sim_block_wanted_ns(const struct sim_request *request);
+/* Whose turn it is once @rq, still pending, is dispatched: enum sim_party. */
+u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
+		    const struct ss_request *rq);
+/* @request is done: its row in the log, what it adds to the sums. */
+void sim_block_note_log(struct sim *sim, const struct sim_request *request);
+void sim_block_note(struct sim *sim, struct sim_disk *disk,
+		    const struct sim_request *request);
+/* While the disk flushed, requests pending did not wait for the scheduler. */
+void sim_block_note_flush(const struct sim *sim, struct sim_disk *disk,
+			  const struct hdd_cmd *flush);
+
+/* ---- block_switch.c ---- */
+
 /* @disk begins with @policy; nonzero on failure, with one sentence in @why. */
 int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
 		    const char *policy, char *why, u64 why_bytes);
-/* Requests that wait to be chosen. */
-u32 sim_block_pending(const struct sim_disk *disk);
-
 /* Let nothing new in, and begin with another scheduler when all is done. */
 void sim_block_switch(struct sim *sim, struct sim_disk *disk,
 		      const char *policy);
+/* Once nothing is pending or under way, the scheduler is another one. */
+void sim_block_change_when_drained(struct sim *sim, struct sim_disk *disk);
 
 /* ---- array.c ---- */
 
@@ -238,9 +264,29 @@ void sim_process_note_wait(struct sim_process *process, u64 wait_ns);
 /* Who a scheduler that tells processes apart is told it is, just now. */
 u64 sim_process_owner(const struct sim_process *process);
 
+/* ---- sources.c ---- */
+
+struct sim_sources *sim_sources_new(void);
+void sim_sources_free(struct sim_sources *sources);
+int sim_sources_add(struct sim_sources *sources, struct trace_reader *reader,
+		    u64 first_sector);
+/*
+ * SIM_MORE: the next request of all is in @rq; SIM_INPUT: feed the trace that
+ * sim_sources_at() names; SIM_FAILED: that one is bad; SIM_DONE: all are over.
+ */
+enum sim_state sim_sources_next(struct sim_sources *sources,
+				struct trace_request *rq);
+u32 sim_sources_at(const struct sim_sources *sources);
+const struct trace_reader *sim_sources_reader(
+	const struct sim_sources *sources);
+/* Of several traces the number of the one that @owner is of. */
+u32 sim_sources_group(const struct sim_sources *sources, u32 owner);
+
 /* ---- replay.c ---- */
 
-struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader);
+/* Of @sources, which it then owns. */
+struct sim_replay *sim_replay_new(struct sim *sim, struct sim_sources *sources);
+struct sim_sources *sim_replay_sources(const struct sim_replay *replay);
 void sim_replay_free(struct sim_replay *replay);
 /* Take in records as far as possible. */
 enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay);

@@ -68,7 +68,7 @@ struct item_part {
 };
 
 struct sim_replay {
-	struct trace_reader *reader;
+	struct sim_sources *sources;
 	bool ended; /* the trace has */
 	u64 in_flight; /* bios */
 	u64 read; /* requests taken from the trace */
@@ -81,11 +81,11 @@ struct sim_replay {
 	struct owner *owner;
 };
 
-struct sim_replay *sim_replay_new(struct sim *sim, struct trace_reader *reader)
+struct sim_replay *sim_replay_new(struct sim *sim, struct sim_sources *sources)
 {
 	struct sim_replay *replay = sim_alloc(sizeof(*replay));
 
-	replay->reader = reader;
+	replay->sources = sources;
 	if (sim->config.closed)
 		replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
 	return replay;
@@ -101,8 +101,14 @@ void sim_replay_free(struct sim_replay *replay)
 		free(replay->parts);
 		replay->parts = next;
 	}
+	sim_sources_free(replay->sources);
 	free(replay->owner);
 	free(replay);
+}
+
+struct sim_sources *sim_replay_sources(const struct sim_replay *replay)
+{
+	return replay->sources;
 }
 
 /* Bring a position onto the disk, or refuse it. */
@@ -118,7 +124,7 @@ static bool place(struct sim *sim, const struct sim_replay *replay,
 		sim_fail(
 			sim,
 			"%s %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk%s",
-			trace_unit(replay->reader),
+			trace_unit(sim_sources_reader(replay->sources)),
 			(unsigned long long)rq->line,
 			(unsigned long long)rq->sector,
 			(unsigned long long)(rq->sector + rq->nr_sectors - 1),
@@ -421,15 +427,15 @@ enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
 {
 	while (wants_more(sim, replay)) {
 		struct trace_request rq;
-		int got = trace_next(replay->reader, &rq);
+		enum sim_state state = sim_sources_next(replay->sources, &rq);
 
-		if (got < 0) {
-			sim_fail(sim, "%s", trace_why(replay->reader));
-			return SIM_FAILED;
-		}
-		if (!got) {
-			if (!trace_at_end(replay->reader))
-				return SIM_INPUT;
+		if (state == SIM_FAILED)
+			sim_fail(
+				sim, "%s",
+				trace_why(sim_sources_reader(replay->sources)));
+		if (state == SIM_FAILED || state == SIM_INPUT)
+			return state;
+		if (state == SIM_DONE) {
 			replay->ended = true;
 			break;
 		}

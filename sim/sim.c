@@ -284,10 +284,18 @@ int sim_set_places(struct sim *sim, u32 direction, const u64 *end_unit,
 				  direction, end_unit, below, nr);
 }
 
-int sim_set_trace(struct sim *sim, struct trace_reader *reader)
+int sim_add_trace(struct sim *sim, struct trace_reader *reader,
+		  u64 first_sector)
 {
-	sim->replay = sim_replay_new(sim, reader);
-	return 0;
+	if (!sim->replay)
+		sim->replay = sim_replay_new(sim, sim_sources_new());
+	return sim_sources_add(sim_replay_sources(sim->replay), reader,
+			       first_sector);
+}
+
+u32 sim_trace_at(const struct sim *sim)
+{
+	return sim_sources_at(sim_replay_sources(sim->replay));
 }
 
 int sim_log(struct sim *sim, u64 capacity)

@@ -40,6 +40,9 @@ enum sim_owners {
 #define SIM_MAX_SPLITS 16
 #define SIM_MAX_POOLS 64
 #define SIM_MAX_THREADS 64
+#define SIM_MAX_TRACES 256
+/* Of several traces a number stands above its owners, pids of up to 22 bits. */
+#define SIM_OWNER_BITS 24
 #define SIM_READAHEAD_SAME 0xffffffffU /* as struct sim_config says */
 
 /* Which of several files is next. */
@@ -285,8 +288,15 @@ int sim_add_job(struct sim *sim, const struct sim_job *job);
  */
 int sim_set_places(struct sim *sim, u32 direction, const u64 *end_unit,
 		   const u64 *below, u32 nr);
-/* Replay from @format, one of trace_formats' names; see trace.h. */
-int sim_set_trace(struct sim *sim, struct trace_reader *reader);
+/*
+ * Replay what @reader gives (trace.h), @first_sector further on the disk. Of
+ * several traces each begins at time 0. -1: there are SIM_MAX_TRACES, or no
+ * memory.
+ */
+int sim_add_trace(struct sim *sim, struct trace_reader *reader,
+		  u64 first_sector);
+/* The number of the trace that SIM_INPUT asks for, or that SIM_FAILED is of. */
+u32 sim_trace_at(const struct sim *sim);
 enum sim_state sim_run(struct sim *sim, u64 max_events);
 const char *sim_why(const struct sim *sim);
 /*

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import operator
 import re
 import shlex
@@ -176,6 +177,15 @@ def make_cdef(compiler: list[str], root: Path, headers: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def sources_sha256(root: Path) -> str:
+    """Of all C that the module is made of: whatever compiles it, results are the same."""
+    found = hashlib.sha256()
+    folders = ("compat", "core", "disk", "sim")
+    for path in sorted(path for folder in folders for path in (root / folder).rglob("*.[ch]")):
+        found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
 def main() -> None:
     """Write the extension module's source, or only the declarations."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -194,8 +204,10 @@ def main() -> None:
     from cffi import FFI
 
     ffi = FFI()
-    ffi.cdef(cdef + CALLBACKS)
-    ffi.set_source("streamsched._core", "".join(f'#include "{header}"\n' for header in headers))
+    ffi.cdef(cdef + CALLBACKS + "extern const char sources_sha256[];\n")
+    source = "".join(f'#include "{header}"\n' for header in headers)
+    source += f'const char sources_sha256[] = "{sources_sha256(root)}";\n'
+    ffi.set_source("streamsched._core", source)
     ffi.emit_c_code(str(options.output))
 
 

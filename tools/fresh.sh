@@ -25,7 +25,7 @@
 set -eu -o pipefail
 here=$(dirname "$(realpath "$0")")
 roots=$here/../packaging/root.sh
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched
+cache=${XDG_CACHE_HOME:-$("$here/cache.sh")}/streamsched
 dir=${FRESH_DIR:-$cache/fresh}
 user=newcomer
 # Of each layer a file that takes a minute at most.

@@ -146,7 +146,7 @@ MODULE_ALIAS("stream-iosched");
 
 static int __init stream_init(void)
 {
-	int ret = stream_settings_check();
+	int ret = stream_settings_init();
 
 	if (!ret)
 		ret = compat_init();

@@ -51,8 +51,8 @@ int stream_restart(struct stream_data *sd, const char *inner, bool plain,
 		   char *why, size_t why_bytes);
 
 /* stream-sysfs.c */
-extern const struct elv_fs_entry stream_attrs[];
-int stream_settings_check(void);
+extern struct elv_fs_entry stream_attrs[];
+int stream_settings_init(void);
 void stream_settings_default(struct stream_data *sd);
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
 			   u64 now_ns);

@@ -7,8 +7,8 @@
  * refused leaves all as it was and tells the reason in the kernel log.
  *
  * The block layer's show and store functions are not told which file they
- * are called for, so each file needs functions of its own: SETTINGS lists
- * them, and loading fails when a row of the core is missing there.
+ * are called for, so each file needs functions of its own. Those of tunables
+ * have numbers, and get their names when the module is loaded.
  */
 #include "stream-iosched.h"
 
@@ -16,32 +16,33 @@
 
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
-#include <linux/math64.h>
 #include <linux/module.h>
 
-#define SETTINGS(X)                                                            \
-	X(stream_threshold)                                                    \
-	X(wait_target)                                                         \
-	X(backward_cost)                                                       \
-	X(read_expire)                                                         \
-	X(write_expire)                                                        \
-	X(writes_starved)                                                      \
-	X(fifo_batch)                                                          \
-	X(batch_over_gaps)                                                     \
-	X(age_limit)                                                           \
-	X(read_passovers)                                                      \
-	X(write_passovers)                                                     \
-	X(seek_cost)
+/* The functions that there are: 0 to STREAM_SETTINGS - 1. */
+#define FIRST_8(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define SECOND_8(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define THIRD_8(X) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define NUMBERS(X) FIRST_8(X) SECOND_8(X) THIRD_8(X)
 
-#define SETTING_NAME(name) #name,
-static const char *const setting_name[] = { SETTINGS(SETTING_NAME) };
+/* The tunable of each number. */
+static const struct ss_tunable *setting_row[STREAM_SETTINGS];
+static u32 nr_settings;
 
-/* SETTINGS as numbers, to find the row by. */
-#define SETTING_INDEX(name) SETTING_##name,
-enum { SETTINGS(SETTING_INDEX) };
+static const struct ss_tunable prio_aging_row = {
+	.name = "prio_aging_expire",
+	.unit = SS_UNIT_NS,
+	.initial = IOSCHED_PRIO_AGING_NS,
+	.min = 1,
+	.max = 3600 * SS_SEC,
+};
 
-/* The row of each, found when the module is loaded. */
-static const struct ss_tunable *setting_row[ARRAY_SIZE(setting_name)];
+static const struct ss_tunable background_row = {
+	.name = "background_weight",
+	.unit = SS_UNIT_PERCENT,
+	.initial = IOSCHED_BACKGROUND_WEIGHT,
+	.min = 1,
+	.max = 100,
+};
 
 /* The policies that can be set here: stream and what it can wrap. */
 static bool is_offered(const struct ss_policy_ops *ops)
@@ -52,39 +53,11 @@ static bool is_offered(const struct ss_policy_ops *ops)
 	       !(ops->flags & SS_USES_OWNER);
 }
 
-int stream_settings_check(void)
-{
-	u32 p, t;
-	int i;
-
-	BUILD_BUG_ON(ARRAY_SIZE(setting_name) > STREAM_SETTINGS);
-	for (p = 0; p < ss_nr_policies; p++) {
-		const struct ss_policy_ops *ops = ss_policies[p];
-
-		if (!is_offered(ops))
-			continue;
-		for (t = 0; t < ops->nr_tunables; t++) {
-			const char *name = ops->tunables[t].name;
-
-			i = match_string(setting_name, ARRAY_SIZE(setting_name),
-					 name);
-			if (WARN(i < 0, "stream: %s has no file\n", name))
-				return -EINVAL;
-			setting_row[i] = &ops->tunables[t];
-		}
-	}
-	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
-		if (WARN(!setting_row[i], "stream: %s is no tunable\n",
-			 setting_name[i]))
-			return -EINVAL;
-	return 0;
-}
-
 void stream_settings_default(struct stream_data *sd)
 {
-	int i;
+	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
+	for (i = 0; i < nr_settings; i++)
 		sd->setting[i] = setting_row[i]->initial;
 }
 
@@ -92,95 +65,12 @@ void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
 			   u64 now_ns)
 {
 	char why[160];
-	int i;
+	u32 i;
 
 	/* Those that these policies do not have are for other ones. */
-	for (i = 0; i < ARRAY_SIZE(setting_name); i++)
-		ss_sched_tune(sched, setting_name[i], sd->setting[i], now_ns,
-			      why, sizeof(why));
-}
-
-/* ---- numbers with units ---- */
-
-static const struct {
-	const char *name;
-	u64 ns;
-} time_unit[] = {
-	{ "s", SS_SEC },
-	{ "ms", SS_MSEC },
-	{ "us", SS_USEC },
-	{ "ns", 1 },
-};
-
-static int show_time(char *page, u64 ns)
-{
-	u64 amount, rest;
-	int i = 0;
-
-	do
-		amount = div64_u64_rem(ns, time_unit[i].ns, &rest);
-	while (time_unit[i].ns > 1 && (!ns || rest) && ++i);
-	return sysfs_emit(page, "%llu%s\n", amount, time_unit[i].name);
-}
-
-static const char *unit_wanted(const struct ss_tunable *row)
-{
-	switch (row->unit) {
-	case SS_UNIT_NS:
-		return "a time as in 500ms (units ns, us, ms, s)";
-	case SS_UNIT_PERCENT:
-		return "a whole number of percent as in 50 or 50%";
-	case SS_UNIT_SECTORS:
-		return "a whole number of 512-byte sectors";
-	case SS_UNIT_BOOL:
-		return "0 or 1";
-	default:
-		return "a whole number";
-	}
-}
-
-/* The digits at *@text, which becomes what follows them. */
-static int parse_number(const char **text, u64 *value)
-{
-	const char *at = *text;
-	u64 sum = 0;
-
-	if (!isdigit(*at))
-		return -EINVAL;
-	for (; isdigit(*at); at++)
-		if (check_mul_overflow(sum, (u64)10, &sum) ||
-		    check_add_overflow(sum, (u64)(*at - '0'), &sum))
-			return -EINVAL;
-	*text = at;
-	*value = sum;
-	return 0;
-}
-
-static int parse_time(const char *text, u64 *ns)
-{
-	int i;
-
-	if (parse_number(&text, ns))
-		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(time_unit); i++)
-		if (!strcmp(text, time_unit[i].name))
-			return check_mul_overflow(*ns, time_unit[i].ns, ns) ?
-				       -EINVAL :
-				       0;
-	/* Nothing is zero in every unit. */
-	return *ns || *text ? -EINVAL : 0;
-}
-
-static int parse_value(const struct ss_tunable *row, const char *text,
-		       u64 *value)
-{
-	if (row->unit == SS_UNIT_NS)
-		return parse_time(text, value);
-	if (parse_number(&text, value))
-		return -EINVAL;
-	if (row->unit == SS_UNIT_PERCENT && *text == '%')
-		text++;
-	return *text ? -EINVAL : 0;
+	for (i = 0; i < nr_settings; i++)
+		ss_sched_tune(sched, setting_row[i]->name, sd->setting[i],
+			      now_ns, why, sizeof(why));
 }
 
 /* What was written, without blanks around it; -EINVAL when too long. */
@@ -211,15 +101,37 @@ static const char *disk_name(const struct stream_data *sd)
 
 /* ---- tunables ---- */
 
+static ssize_t show_value(const struct ss_tunable *row, u64 value, char *page)
+{
+	char text[32];
+
+	ss_tunable_show(row, value, text, sizeof(text));
+	return sysfs_emit(page, "%s\n", text);
+}
+
+/* The value that was written; else why it is none is told. */
+static int read_value(const struct stream_data *sd,
+		      const struct ss_tunable *row, const char *page,
+		      size_t count, u64 *value)
+{
+	char word[32], why[160];
+
+	if (copy_word(word, sizeof(word), page, count)) {
+		refuse(sd, row->name, "what was written is too long");
+		return -EINVAL;
+	}
+	if (ss_tunable_parse(row, word, value, why, sizeof(why))) {
+		refuse(sd, row->name, "%s %s", word, why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static ssize_t setting_show(struct elevator_queue *eq, char *page, int i)
 {
 	struct stream_data *sd = stream_data_of(eq);
-	const struct ss_tunable *row = setting_row[i];
-	u64 value = READ_ONCE(sd->setting[i]);
 
-	if (row->unit == SS_UNIT_NS)
-		return show_time(page, value);
-	return sysfs_emit(page, "%llu\n", value);
+	return show_value(setting_row[i], READ_ONCE(sd->setting[i]), page);
 }
 
 static ssize_t setting_store(struct elevator_queue *eq, const char *page,
@@ -227,22 +139,12 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 {
 	struct stream_data *sd = stream_data_of(eq);
 	const struct ss_tunable *row = setting_row[i];
-	char word[32], why[160];
 	unsigned long irq;
+	char why[160];
 	u64 value;
 
-	if (copy_word(word, sizeof(word), page, count) ||
-	    parse_value(row, word, &value)) {
-		refuse(sd, row->name, "what was written is not %s",
-		       unit_wanted(row));
+	if (read_value(sd, row, page, count, &value))
 		return -EINVAL;
-	}
-	if (value < row->min || value > row->max) {
-		refuse(sd, row->name, "%llu is not within %llu to %llu%s",
-		       value, row->min, row->max,
-		       row->unit == SS_UNIT_NS ? " (ns)" : "");
-		return -EINVAL;
-	}
 	spin_lock_irqsave(&sd->io.lock, irq);
 	WRITE_ONCE(sd->setting[i], value);
 	iosched_for_each_class(&sd->io, class)
@@ -253,43 +155,49 @@ static ssize_t setting_store(struct elevator_queue *eq, const char *page,
 	return count;
 }
 
-#define SETTING_FUNCTIONS(name)                                                \
-	static ssize_t name##_show(struct elevator_queue *eq, char *page)      \
+#define SETTING_FUNCTIONS(n)                                                   \
+	static ssize_t setting_##n##_show(struct elevator_queue *eq,           \
+					  char *page)                          \
 	{                                                                      \
-		return setting_show(eq, page, SETTING_##name);                 \
+		return setting_show(eq, page, n);                              \
 	}                                                                      \
-	static ssize_t name##_store(struct elevator_queue *eq,                 \
-				    const char *page, size_t count)            \
+	static ssize_t setting_##n##_store(struct elevator_queue *eq,          \
+					   const char *page, size_t count)     \
 	{                                                                      \
-		return setting_store(eq, page, count, SETTING_##name);         \
+		return setting_store(eq, page, count, n);                      \
 	}
-SETTINGS(SETTING_FUNCTIONS)
+NUMBERS(SETTING_FUNCTIONS)
+
+#define SETTING_ENTRY(n)                                                       \
+	{ .show = setting_##n##_show, .store = setting_##n##_store },
+static const struct elv_fs_entry setting_entry[] = { NUMBERS(SETTING_ENTRY) };
 
 /*
  * Settings of former versions, so that a udev rule which sets one is told what
  * replaces it. They cannot be read.
  */
-#define REPLACED(X)                                                            \
-	X(stream_time_slice)                                                   \
-	X(tolerance_factor)                                                    \
-	X(answer_time)                                                         \
-	X(trials)
+#define REPLACED(X) FIRST_8(X)
 
-static ssize_t refuse_replaced(struct elevator_queue *eq, const char *name)
+static ssize_t refuse_replaced(struct elevator_queue *eq, int n)
 {
-	refuse(stream_data_of(eq), name, "is gone: %s",
-	       ss_policy_replaced(&ss_stream_ops, name) ?:
-							  "nothing replaces it");
+	const struct ss_replaced *old = &ss_stream_ops.replaced[n];
+
+	refuse(stream_data_of(eq), old->name, "is gone: %s", old->by);
 	return -EINVAL;
 }
 
-#define REPLACED_FUNCTION(name)                                                \
-	static ssize_t name##_store(struct elevator_queue *eq,                 \
-				    const char *page, size_t count)            \
+#define REPLACED_FUNCTION(n)                                                   \
+	static ssize_t replaced_##n##_store(struct elevator_queue *eq,         \
+					    const char *page, size_t count)    \
 	{                                                                      \
-		return refuse_replaced(eq, #name);                             \
+		return refuse_replaced(eq, n);                                 \
 	}
 REPLACED(REPLACED_FUNCTION)
+
+#define REPLACED_ENTRY(n) { .store = replaced_##n##_store },
+static const struct elv_fs_entry replaced_entry[] = {
+	REPLACED(REPLACED_ENTRY)
+};
 
 /* ---- what is the host's own ---- */
 
@@ -297,22 +205,18 @@ static ssize_t prio_aging_expire_show(struct elevator_queue *eq, char *page)
 {
 	struct stream_data *sd = stream_data_of(eq);
 
-	return show_time(page, READ_ONCE(sd->io.prio_aging_ns));
+	return show_value(&prio_aging_row, READ_ONCE(sd->io.prio_aging_ns),
+			  page);
 }
 
 static ssize_t prio_aging_expire_store(struct elevator_queue *eq,
 				       const char *page, size_t count)
 {
 	struct stream_data *sd = stream_data_of(eq);
-	char word[32];
 	u64 ns;
 
-	if (copy_word(word, sizeof(word), page, count) ||
-	    parse_time(word, &ns) || !ns || ns > 3600 * SS_SEC) {
-		refuse(sd, "prio_aging_expire",
-		       "what was written is not a time from 1ns to 3600s");
+	if (read_value(sd, &prio_aging_row, page, count, &ns))
 		return -EINVAL;
-	}
 	WRITE_ONCE(sd->io.prio_aging_ns, ns);
 	iosched_kick(&sd->io);
 	return count;
@@ -322,25 +226,18 @@ static ssize_t background_weight_show(struct elevator_queue *eq, char *page)
 {
 	struct stream_data *sd = stream_data_of(eq);
 
-	return sysfs_emit(page, "%u\n", READ_ONCE(sd->io.background_weight));
+	return show_value(&background_row, READ_ONCE(sd->io.background_weight),
+			  page);
 }
 
 static ssize_t background_weight_store(struct elevator_queue *eq,
 				       const char *page, size_t count)
 {
 	struct stream_data *sd = stream_data_of(eq);
-	const char *text;
-	char word[32];
 	u64 percent;
 
-	text = word;
-	if (copy_word(word, sizeof(word), page, count) ||
-	    parse_number(&text, &percent) || (*text && strcmp(text, "%")) ||
-	    !percent || percent > 100) {
-		refuse(sd, "background_weight",
-		       "what was written is not a whole number of percent from 1 to 100");
+	if (read_value(sd, &background_row, page, count, &percent))
 		return -EINVAL;
-	}
 	WRITE_ONCE(sd->io.background_weight, percent);
 	return count;
 }
@@ -418,6 +315,23 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 	at += sysfs_emit_at(page, at, "\n");
 	kfree(curve);
 	return at;
+}
+
+/* The digits at *@text, which becomes what follows them. */
+static int parse_number(const char **text, u64 *value)
+{
+	const char *at = *text;
+	u64 sum = 0;
+
+	if (!isdigit(*at))
+		return -EINVAL;
+	for (; isdigit(*at); at++)
+		if (check_mul_overflow(sum, (u64)10, &sum) ||
+		    check_add_overflow(sum, (u64)(*at - '0'), &sum))
+			return -EINVAL;
+	*text = at;
+	*value = sum;
+	return 0;
 }
 
 /* "SECTORS:NS SECTORS:NS ...", as shown; the number of points or -EINVAL. */
@@ -524,17 +438,75 @@ static ssize_t cgroup_weights_store(struct elevator_queue *eq, const char *page,
 	return ret;
 }
 
-#define REPLACED_ATTR(name) __ATTR(name, 0200, NULL, name##_store),
-#define SETTING_ATTR(name) __ATTR(name, 0644, name##_show, name##_store),
-
-const struct elv_fs_entry stream_attrs[] = {
-	SETTINGS(SETTING_ATTR) REPLACED(REPLACED_ATTR)
-		__ATTR(prio_aging_expire, 0644, prio_aging_expire_show,
-		       prio_aging_expire_store),
+/* The host's own; stream_settings_init() adds those of the core's rows. */
+#define STREAM_FILES 48
+struct elv_fs_entry stream_attrs[STREAM_FILES] __ro_after_init = {
+	__ATTR(prio_aging_expire, 0644, prio_aging_expire_show,
+	       prio_aging_expire_store),
 	__ATTR(background_weight, 0644, background_weight_show,
 	       background_weight_store),
 	__ATTR(inner, 0644, inner_show, inner_store),
 	__ATTR(cgroup_weights, 0644, cgroup_weights_show, cgroup_weights_store),
 	__ATTR(service_curve, 0644, service_curve_show, service_curve_store),
-	__ATTR_NULL,
 };
+
+static int __init add_file(const struct elv_fs_entry *entry, const char *name,
+			   umode_t mode)
+{
+	struct elv_fs_entry *file = stream_attrs;
+
+	while (file->attr.name)
+		file++;
+	/* The last one is without a name: the block layer stops there. */
+	if (WARN(file == &stream_attrs[STREAM_FILES - 1],
+		 "stream: no room for the file %s\n", name))
+		return -ENOSPC;
+	*file = *entry;
+	file->attr.name = name;
+	file->attr.mode = mode;
+	return 0;
+}
+
+/* Several policies may have it: it is one file. */
+static int __init add_setting(const struct ss_tunable *row)
+{
+	u32 i;
+
+	for (i = 0; i < nr_settings; i++)
+		if (!strcmp(setting_row[i]->name, row->name))
+			return 0;
+	if (WARN(nr_settings == STREAM_SETTINGS, "stream: no number for %s\n",
+		 row->name))
+		return -ENOSPC;
+	setting_row[nr_settings] = row;
+	return add_file(&setting_entry[nr_settings++], row->name, 0644);
+}
+
+static int __init add_replaced(const struct ss_policy_ops *ops)
+{
+	int i, ret = 0;
+
+	for (i = 0; !ret && ops->replaced && ops->replaced[i].name; i++) {
+		if (WARN_ON(i == ARRAY_SIZE(replaced_entry)))
+			return -ENOSPC;
+		ret = add_file(&replaced_entry[i], ops->replaced[i].name, 0200);
+	}
+	return ret;
+}
+
+int __init stream_settings_init(void)
+{
+	int ret = add_replaced(&ss_stream_ops);
+	u32 p, t;
+
+	BUILD_BUG_ON(ARRAY_SIZE(setting_entry) != STREAM_SETTINGS);
+	for (p = 0; p < ss_nr_policies; p++) {
+		const struct ss_policy_ops *ops = ss_policies[p];
+
+		if (!is_offered(ops))
+			continue;
+		for (t = 0; !ret && t < ops->nr_tunables; t++)
+			ret = add_setting(&ops->tunables[t]);
+	}
+	return ret;
+}

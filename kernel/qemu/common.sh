@@ -4,7 +4,7 @@
 # a mistake is told. Sourced, not run.
 # shellcheck shell=bash
 
-stock=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/stock
+stock=${XDG_CACHE_HOME:-${HOME-}/.cache}/streamsched/stock
 
 say() {
 	printf '==> %s\n' "$*" >&2
@@ -25,6 +25,10 @@ need_root() {
 	[ "$(id -u)" = 0 ] ||
 		fail "must run as root: it mounts and changes root directories"
 }
+
+[ -n "${XDG_CACHE_HOME:-${HOME-}}" ] ||
+	fail "there is no home directory to keep stock kernels in: name a folder" \
+		"with XDG_CACHE_HOME"
 
 # The folder of the kernel $1, a release or a Debian suite.
 find_tree() {

@@ -174,7 +174,9 @@ while :; do
 done
 suite=${1-}
 need apt-get apt
-mkdir -p "$stock"
+mkdir -p "$stock" 2>/dev/null ||
+	fail "$stock cannot be written: name another folder than" \
+		"${XDG_CACHE_HOME:-${HOME:-/}/.cache} with XDG_CACHE_HOME"
 # Two at once take turns.
 exec 9>"$stock/lock"
 flock 9

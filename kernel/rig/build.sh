@@ -33,7 +33,7 @@ STEPS=1450
 EVERY_S=60
 
 here=$(dirname "$(realpath "$0")")
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/rig
+cache=${XDG_CACHE_HOME:-${HOME-}/.cache}/streamsched/rig
 
 fail() {
 	finish_line
@@ -367,7 +367,9 @@ lock() {
 
 # Download the source's package, unless it is there or given, and find_source.
 get_package() {
-	mkdir -p "$cache/source"
+	mkdir -p "$cache/source" 2>/dev/null ||
+		fail "$cache cannot be written: name another folder than" \
+			"${XDG_CACHE_HOME:-${HOME:-/}/.cache} with XDG_CACHE_HOME"
 	lock source
 	if [ -z "${RIG_SOURCE-}" ] && { [ -n "$update" ] || ! find_source; }; then
 		check_space
@@ -389,6 +391,9 @@ build_id() {
 	} | hash_of
 }
 
+[ -n "${XDG_CACHE_HOME:-${HOME-}}" ] ||
+	fail "there is no home directory to keep the rig's kernel in:" \
+		"name a folder with XDG_CACHE_HOME"
 where=
 update=
 only_package=

@@ -20,12 +20,12 @@ from streamsched.auto.profile import OWNERS, Profile
 from streamsched.auto.setting import obtain
 from streamsched.base.errors import Interrupted
 from streamsched.sim.chooser import Choice
-from streamsched.sim.compare import Task, run_tasks
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.experiment import PAPER_DISK
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import plain_table, widen
 from streamsched.sim.simulate import Run, Setup
+from streamsched.sim.tasks import Task, run_tasks
 from streamsched.sim.workloads import job_path
 from streamsched.work.jobfile import Process, load_jobs
 

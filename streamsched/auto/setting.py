@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from streamsched.auto import profile as profiles
 from streamsched.auto.choose import Selection
 from streamsched.auto.profile import Profile
+from streamsched.base import cache
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Kind, is_file, write_whole
 from streamsched.sim.diskfile import Disk
@@ -62,13 +62,7 @@ class Options:
 
 def kept_in() -> Path:
     """Where profiles are kept that nobody named a place for."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache") / "streamsched" / "profiles"
-    except RuntimeError:
-        raise UsageError(
-            "there is no home directory to keep profiles in; name a folder with XDG_CACHE_HOME"
-        ) from None
+    return cache.kept_in("profiles", "profiles")
 
 
 def default_path(disk: Disk, queue_depth: int) -> Path:

@@ -50,7 +50,8 @@ class Kind(enum.Enum):
         "results",
         rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
         rb"|(work,seed,disk,array,owners,queue_depth,path,)?policy,throughput_mb_s,"
-        rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+\n[\s\S]{0,1500}\n policy +)",
+        rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+(, seed \d+)?\n"
+        rb"[\s\S]{0,1500}\n policy +)",
     )
     REQUESTS = (
         "a list of requests",

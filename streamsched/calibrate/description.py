@@ -3,8 +3,8 @@
 
 It is only read, unless the user lets it be overwritten.
 
-What is measured and how is in calibrate_measure.py, the device and its settings are
-in calibrate_device.py, the files that come of it in calibrate_file.py.
+What is measured and how is in measure.py, the device in device.py, its settings in
+settings.py, the files that come of it in file.py.
 """
 
 from __future__ import annotations
@@ -23,26 +23,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from streamsched.base.errors import UsageError
 from streamsched.calibrate import file as files
+from streamsched.calibrate.commands import FAST, FULL, Effort
+from streamsched.calibrate.commands import Progress as Report
 from streamsched.calibrate.device import (
     BlockDevice,
     DeviceInfo,
     check_overwrite,
     commands_done,
-    quiet,
 )
-from streamsched.calibrate.measure import (
-    FAST,
-    FULL,
-    SECTOR_BYTES,
-    Effort,
-    Flat,
-    Mechanics,
-    Meter,
-    interpolate,
-)
-from streamsched.calibrate.measure import (
-    Progress as Report,
-)
+from streamsched.calibrate.found import SECTOR_BYTES, Flat, Mechanics
+from streamsched.calibrate.measure import Meter
+from streamsched.calibrate.numeric import interpolate
+from streamsched.calibrate.settings import quiet
 from streamsched.sim.diskfile import parse_disk
 from streamsched.sim.simulate import measured_curve
 

@@ -12,13 +12,7 @@ from streamsched import __version__
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError
 from streamsched.calibrate.device import DeviceInfo
-from streamsched.calibrate.measure import (
-    SECTOR_BYTES,
-    Flat,
-    Geometry,
-    Mechanics,
-    WriteOut,
-)
+from streamsched.calibrate.found import SECTOR_BYTES, Flat, Geometry, Mechanics, WriteOut
 from streamsched.sim.diskfile import MAX_DEPTH
 
 MEASURED = "[meas]"

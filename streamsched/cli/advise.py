@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from streamsched.api import DEPTH, files_of
+from streamsched.api.place import DEPTH, files_of
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.cli import complete
 from streamsched.cli.options import Form, FormatOption, FormOption, path_option
 from streamsched.cli.work import note
 from streamsched.sim.diskfile import Disk, load_disk
@@ -76,6 +77,7 @@ def advise(
         str | None,
         typer.Option(
             "--disk",
+            autocompletion=complete.disks,
             help="What describes it: a name, or the .toml that `calibrate` has written.",
             show_default="the shipped one of its model, or learned",
         ),

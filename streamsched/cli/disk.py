@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched.api import DEPTH, files_of, specs_of
+from streamsched.api.place import DEPTH, files_of, specs_of
 from streamsched.auto import setting as auto
 from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
 from streamsched.auto.setting import Goal, Rule
@@ -18,6 +18,7 @@ from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Kind, check_output, is_stdout, write_whole
 from streamsched.base.progress import nr_jobs
+from streamsched.cli import complete
 from streamsched.cli.options import (
     FLAG,
     DepthOption,
@@ -28,10 +29,9 @@ from streamsched.cli.options import (
     ProfileOption,
     RuleOption,
     path_option,
-    refuse_python,
 )
 from streamsched.sim.diskfile import Disk, load_disk
-from streamsched.sim.policies import AUTO
+from streamsched.sim.policies import AUTO, refuse_python
 from streamsched.sim.results import widen
 from streamsched.sim.simulate import check_depth
 
@@ -100,7 +100,9 @@ def auto_(
     disk: Annotated[
         str,
         typer.Option(
-            "--disk", help="What describes it: a name, or the .toml that `calibrate` has written."
+            "--disk",
+            autocompletion=complete.disks,
+            help="What describes it: a name, or the .toml that `calibrate` has written.",
         ),
     ],
     profile: ProfileOption = None,
@@ -108,6 +110,7 @@ def auto_(
         str | None,
         typer.Option(
             "--policy",
+            autocompletion=complete.policies,
             help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
             "without it all that are loaded.",
         ),
@@ -166,12 +169,18 @@ def auto_(
 
 def profile_(
     disk: Annotated[
-        str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or .toml.")
+        str,
+        typer.Argument(
+            metavar="DISK",
+            autocompletion=complete.disks,
+            help="A name that `streamsched disks` lists, or .toml.",
+        ),
     ],
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
+            autocompletion=complete.policies,
             help="Policies, comma-separated; with --to only.",
             show_default="all that run can choose among",
         ),

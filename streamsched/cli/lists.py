@@ -17,9 +17,9 @@ from streamsched.sim.policies import (
     USES_OWNER,
     WORK_CONSERVING,
     WRAPPER,
-    Tunable,
     all_policies,
 )
+from streamsched.sim.tunable import Tunable
 from streamsched.sim.workloads import WORKLOADS
 
 Row = Mapping[str, Any]

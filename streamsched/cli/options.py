@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from streamsched.api import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
+from streamsched.api.place import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
-from streamsched.sim.pythonpolicy import is_python
+from streamsched.cli import complete
 
 FOLDER = "a folder"
 
@@ -86,8 +86,19 @@ DiskOption = Annotated[
     str | None,
     typer.Option(
         "--disk",
+        autocompletion=complete.disks,
         help="A name that `streamsched disks` lists, or a .toml file; "
         "for an array also one for each member, comma-separated.",
+        show_default=f"{DEFAULT_DISK}; a workload's own",
+    ),
+]
+DisksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--disk",
+        metavar="DISK",
+        help="A name that `streamsched disks` lists, or a .toml file; "
+        "for an array also one for each member, comma-separated. Several times: a result of each.",
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
@@ -105,6 +116,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         "--policy",
+        autocompletion=complete.policies,
         help="Policies, comma-separated, each with settings of its own in brackets, "
         "as in stream:deadline[wait_target=1s]; see `streamsched policies`. "
         "One in Python is FILE.py:CLASS.",
@@ -200,7 +212,11 @@ ModeOption = Annotated[
 ]
 FormatOption = Annotated[
     str | None,
-    typer.Option("--format", help="The format, if it is not to be found out by content."),
+    typer.Option(
+        "--format",
+        autocompletion=complete.formats,
+        help="The format, if it is not to be found out by content.",
+    ),
 ]
 DeviceOption = Annotated[
     str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
@@ -216,22 +232,27 @@ WrapOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
 ]
+SeedsOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="What all randomness is made from (0 to 2^64-1). Several times: a result of each.",
+        show_default="0",
+    ),
+]
 JobsOption = Annotated[
     int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
 ]
 
 
-def policy_files(policy: str | None) -> list[str]:
-    """The files of policies in Python that --policy names."""
-    specs = [spec.strip() for spec in (policy or "").split(",")]
-    return [spec.rpartition(":")[0] for spec in specs if is_python(spec)]
-
-
-def refuse_python(policy: str | None, where: str) -> None:
-    """Refuse policies in Python, which only the simulator has."""
-    for spec in (policy or "").split(","):
-        if is_python(spec.strip()):
-            raise UsageError(
-                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
-                "(and report) have policies in Python"
-            )
+def given_options(context: typer.Context) -> dict[str, Any]:
+    """The options that stand on the command line, by name; of a list what it begins with."""
+    found = {}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.param_type_name == "option" and getattr(source, "name", "") != "DEFAULT":
+            value = context.params[parameter.name or ""]
+            found[parameter.opts[0]] = value[0] if isinstance(value, list) else value
+    return found

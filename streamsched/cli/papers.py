@@ -15,6 +15,7 @@ from streamsched.base.errors import UsageError
 from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
+from streamsched.cli import complete
 from streamsched.cli.options import JobsOption, PlotOption, ToOption
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import widen
@@ -39,6 +40,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
+            autocompletion=complete.figures,
             help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
             "or auto, or programs.",
         ),
@@ -86,6 +88,7 @@ def compare_all(
         list[str] | None,
         typer.Argument(
             metavar="[WORKLOAD]...",
+            autocompletion=complete.jobs,
             help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
         ),
     ] = None,

@@ -12,23 +12,14 @@ from typing import Annotated
 
 import typer
 
-from streamsched.api import (
-    DEFAULT_POLICIES,
-    Job,
-    Place,
-    Work,
-    check_seed,
-    files_of,
-    job_of,
-    job_work,
-    setups_of,
-    trace_work,
-)
+from streamsched.api.place import DEFAULT_POLICIES, Place, files_of, setups_of
+from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_work
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
-from streamsched.base.errors import StreamschedError, UsageError, given
+from streamsched.base.errors import StreamschedError, UsageError, given, said
 from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
 from streamsched.base.progress import nr_jobs
+from streamsched.cli import complete
 from streamsched.cli.options import (
     ArrayOption,
     Curve,
@@ -51,28 +42,35 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
-    policy_files,
+    given_options,
 )
 from streamsched.cli.work import say
-from streamsched.sim.compare import Trace
+from streamsched.sim.policies import policy_files
+from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.resultfile import is_other_result
+from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
 
-# Options that say nothing of some inputs: refused where no input heeds them.
-ONLY_TRACES = ("mode", "format", "device", "skip_bad", "wrap")
-ONLY_JOBS = ("seed", "weight")
-NO_RESULTS = (
-    "disk",
-    "array",
-    "policy",
-    "owners",
-    "queue_depth",
-    "set",
-    "curve",
-    "profile",
-    "goal",
-    "rule",
-)
+# What heeds an option; where no such input is named it is refused.
+HEEDED_BY = {
+    **dict.fromkeys(("--mode", "--format", "--device", "--skip-bad", "--wrap"), ("trace",)),
+    **dict.fromkeys(("--seed", "--weight"), ("job",)),
+    **dict.fromkeys(
+        (
+            "--disk",
+            "--array",
+            "--policy",
+            "--owners",
+            "--queue-depth",
+            "--set",
+            "--curve",
+            "--profile",
+            "--goal",
+            "--rule",
+        ),
+        ("job", "trace"),
+    ),
+}
 # A job file begins with a section, behind comments.
 JOB = re.compile(rb"\A(\s*[#;][^\n]*\n|\s*\n)*\s*\[[^\n]*\]")
 
@@ -103,19 +101,10 @@ def _kind(name: str) -> str:
 
 def _check_heeded(context: typer.Context, kinds: set[str]) -> None:
     """Refuse options that none of the inputs would heed."""
-    for names, heeded_by in (
-        (ONLY_TRACES, {"trace"}),
-        (ONLY_JOBS, {"job"}),
-        (NO_RESULTS, {"job", "trace"}),
-    ):
-        for name in names:
-            parameter = name if name in context.params else f"{name}_"
-            source = context.get_parameter_source(parameter)
-            if getattr(source, "name", "") != "DEFAULT" and not kinds & heeded_by:
-                raise UsageError(
-                    f"--{name.replace('_', '-')}: only for a {' or a '.join(sorted(heeded_by))}, "
-                    "and none is named"
-                )
+    for option in given_options(context):
+        heeded_by = HEEDED_BY.get(option)
+        if heeded_by and kinds.isdisjoint(heeded_by):
+            raise UsageError(f"{option}: only for a {' or a '.join(heeded_by)}, and none is named")
 
 
 def report(
@@ -124,6 +113,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RESULT.json|JOB|TRACE",
+            autocompletion=complete.jobs,
             parser=given("INPUT", "a result, a job file or a trace", str),
             help="What --output json or json+ wrote; a job file or a workload's name; a trace.",
         ),
@@ -157,7 +147,7 @@ def report(
             "pip install 'streamsched[report]'"
         )
     from streamsched.report import page as pages
-    from streamsched.sim.resultfile import load_result
+    from streamsched.sim.resultfile import load_results
 
     read = [one for one in inputs if one not in WORKLOADS]
     check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
@@ -178,24 +168,41 @@ def report(
             say(work.notes)
             return work
         trace = Trace(name, format_, device, skip_bad)
-        return stack.enter_context(trace_work(trace, storage, setups, mode is Mode.closed, wrap))
+        return stack.enter_context(trace_work([trace], storage, setups, mode is Mode.closed, wrap))
 
     options = auto.Options(profile, goal, rule)
     sections = []
+    failed: list[PolicyError] = []
     with contextlib.ExitStack() as stack:
         # All that was named is looked at before the first work begins.
         found = [
-            pages.section_of(load_result(Path(one)))
-            if kinds[one] == "result"
-            else work_of(one, stack)
+            part
             for one in inputs
+            for part in (
+                map(pages.section_of, load_results(Path(one)))
+                if kinds[one] == "result"
+                else [work_of(one, stack)]
+            )
         ]
         for one in found:
             if isinstance(one, Work):
                 try:
-                    one = one.run(options, nr_jobs(jobs), drawn=True).section()
+                    result = one.run(options, nr_jobs(jobs), drawn=True)
+                    if result.drawn is None:
+                        raise KeyboardInterrupt
                 except KeyboardInterrupt:
                     print("streamsched: interrupted; no page is written", file=sys.stderr)
                     raise typer.Exit(130) from None
+                except PolicyError as error:  # no policy is left
+                    failed.append(error)
+                    continue
+                failed += result.comparison.failed
+                one = result.drawn
             sections.append(one)
+    if not sections:
+        raise failed[0]
     write_whole(to, pages.page(sections), Kind.PAGE)
+    for why in failed:
+        print(f"streamsched: {said(why)}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)

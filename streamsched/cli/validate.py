@@ -47,13 +47,13 @@ def disk(
     A line of a TRACE is R or W, Hit or Miss (not used), the first sector, the number of
     sectors, the recorded service time in us, and the think time after it in us.
     """
-    from streamsched.calibrate import validate
+    from streamsched.calibrate import recorded, validate
 
     pairs = _pairs(files or [])
     if to is not None:
         check_output(to, Kind.DOCUMENT, *(file for pair in pairs for file in pair))
         write_whole(
-            to, validate.recorded_report(pairs) if pairs else validate.report(), Kind.DOCUMENT
+            to, recorded.recorded_report(pairs) if pairs else validate.report(), Kind.DOCUMENT
         )
         return
     if not pairs:
@@ -64,7 +64,7 @@ def disk(
         table.add_column(column, no_wrap=True)
     for column in ("number", "recorded\nms", "model\nms", "error\n%", "demerit\n%"):
         table.add_column(column, justify="right")
-    for name, rows in validate.compared(pairs):
+    for name, rows in recorded.compared(pairs):
         for row in rows:
             table.add_row(
                 name,

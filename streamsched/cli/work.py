@@ -6,11 +6,14 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from streamsched.api.place import files_of
 from streamsched.base.errors import UsageError, printable
-from streamsched.base.files import mode_of
+from streamsched.base.files import Kind, check_output, mode_of
+from streamsched.base.plotfile import check_plot
+from streamsched.sim.requestlog import check_requests
 
 
 def check_apart(outputs: Mapping[str, Path | None]) -> None:
@@ -33,3 +36,38 @@ def say(notes: Iterable[str]) -> None:
     """Each of @notes."""
     for one in notes:
         note(one)
+
+
+def check_several(nr: int, output: str, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse what is of one result where there are @nr: pictures, requests, fio's JSON."""
+    if nr == 1:
+        return
+    of_one = [f"{option} {path}" for option, path in outputs.items() if path is not None]
+    if output == "fio-json":
+        of_one.append("--output fio-json")
+    for option in of_one:
+        raise UsageError(f"{option}: is of one result, and these are {nr}; ask for one at a time")
+
+
+def refuse_same(what: str, names: Sequence[object]) -> None:
+    """Refuse what is named twice: the results would be the same."""
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{what} {name}: stands there twice; leave one of them out")
+
+
+def check_outputs(
+    to: Path | None,
+    outputs: Mapping[str, Path | None],
+    read: Sequence[str | Path | None],
+) -> None:
+    """Refuse outputs that cannot be written, or would be over what is read or one another."""
+    check_output(to, Kind.RESULTS, *read)
+    check_requests(outputs["--requests"], *read)
+    check_plot(outputs["--plot"], *read)
+    check_apart({"--to": to, **outputs})
+
+
+def disk_files(disks: Sequence[str] | None) -> list[str]:
+    """The files that several --disk name."""
+    return [file for disk in disks or () for file in files_of(disk)]

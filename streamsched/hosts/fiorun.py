@@ -10,20 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamsched.sim.simulate import Buckets, JobRun, Run, Setup, Times
-from streamsched.work.blocktrace import BlockTrace, Request, switch_cost
+from streamsched.work.blocktrace import BlockTrace, Request, quantile, switch_cost
 from streamsched.work.jobfile import Process
 
 
 def _times(values: Sequence[int]) -> Times:
     if not values:
         return Times(0.0, 0.0, 0.0, 0.0, 0.0)
-    ordered = sorted(values)
-
-    def quantile(part: float) -> float:
-        return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6
-
-    mean = sum(ordered) / len(ordered) / 1e6
-    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), ordered[-1] / 1e6)
+    middle, most, nearly_all = (
+        (quantile(values, permille) or 0) / 1e6 for permille in (500, 990, 999)
+    )
+    return Times(sum(values) / len(values) / 1e6, middle, most, nearly_all, max(values) / 1e6)
 
 
 def _owner(processes: Sequence[Process], request: Request) -> int:
@@ -64,11 +61,11 @@ def _times_of(histogram: Buckets) -> Times:
         at += nr
         below.append((at, ns))
 
-    def quantile(part: float) -> float:
+    def at_part(part: float) -> float:
         return next(ns for seen, ns in below if seen >= part * count) / 1e6
 
     mean = sum(ns * nr for ns, nr in histogram) / count / 1e6
-    return Times(mean, quantile(0.5), quantile(0.99), quantile(0.999), below[-1][1] / 1e6)
+    return Times(mean, at_part(0.5), at_part(0.99), at_part(0.999), below[-1][1] / 1e6)
 
 
 def fio_jobs(text: str) -> list[FioJob]:

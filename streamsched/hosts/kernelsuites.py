@@ -13,17 +13,21 @@ another scheduler that passes under the first.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
+from streamsched.base.cache import kept_in
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError, exit_code_of
 from streamsched.base.files import Kind, check_output, read_whole, write_whole
 from streamsched.hosts.rig import source_root
 
@@ -39,6 +43,7 @@ SCHEDULERS = ("mq-deadline", "stream")
 DISK = "exos-x18"
 # Of the machine's start, which has to wait for others on this one.
 BOOT_SECONDS = 1200
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Key = tuple[str, str]  # test, device
 
@@ -129,16 +134,55 @@ def tests_of(suite: str, folder: Path, arguments: argparse.Namespace) -> list[st
 
 
 def printed(words: Iterable[object]) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, with all that it printed."""
-    return subprocess.run(
-        [str(word) for word in words],
+    """A command that has ended, with all that it printed.
+
+    It has a process group of its own. If this program is stopped before, the whole group is, too:
+    scripts and the qemu that they have begun.
+    """
+    command = [str(word) for word in words]
+    with subprocess.Popen(
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
-        check=False,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate()
+        except BaseException:
+            _end_group(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said)
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    """End a command with all that it has begun; scripts have some time to tidy up."""
+    for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 1)):
+        end = time.monotonic() + seconds
+        with contextlib.suppress(ProcessLookupError):  # none is left
+            os.killpg(process.pid, number)
+            while time.monotonic() < end:
+                process.poll()  # one that nobody has waited for is still there
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
+
+
+def end_with_signals() -> None:
+    """End what printed() runs when a signal ends this program; a second one does not disturb."""
+
+    def stopped(number: int, _: object) -> None:
+        for one in STOPPING:
+            signal.signal(one, signal.SIG_IGN)
+        error = Interrupted("interrupted")
+        error.exit_code = 128 + number
+        raise error
+
+    for number in STOPPING:
+        # What is ignored stays so: nohup, and the shell for a command in the background.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stopped)
 
 
 def command(*words: object, what: str) -> str:
@@ -184,8 +228,7 @@ class Machine:
 
     def layer(self, name: str) -> Path:
         """A layer that fetch.sh has made."""
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        return Path(base) / "streamsched" / "stock" / self.release / name
+        return kept_in("stock", "stock kernels") / self.release / name
 
     def boot(self, tests: Sequence[str], arguments: Sequence[str], limit: int) -> Log:
         """Run the tests, as far as the machine comes."""
@@ -372,4 +415,5 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    end_with_signals()
     sys.exit(main(sys.argv[1:]))

@@ -31,7 +31,7 @@ from streamsched.hosts.kernelhost import (
 )
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import NS
-from streamsched.work.blocktrace import Request
+from streamsched.work.blocktrace import Request, p99
 from streamsched.work.jobfile import load_job_file
 
 DISK = "wd5000aaks"
@@ -196,14 +196,9 @@ class Cell:
     queue_depth: int = QUEUE_DEPTH  # commands in the disk at once
 
 
-def _quantile(values: Sequence[int], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] / 1e6 if ordered else 0.0
-
-
 def _response(requests: Sequence[Request]) -> tuple[float, float]:
     times = [r.wait_ns + r.service_ns for r in requests if not r.write]
-    return _quantile(times, 0.99), _quantile(times, 1.0)
+    return (p99(times) or 0) / 1e6, max(times, default=0) / 1e6
 
 
 def fio_cells(
@@ -445,7 +440,7 @@ def table(arguments: Sequence[str]) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """What `python -m streamsched.hosts.kerneltable` does."""
-    return exit_code_of("kernel-table", lambda: table(arguments))
+    return exit_code_of("kerneltable", lambda: table(arguments))
 
 
 if __name__ == "__main__":

@@ -166,12 +166,7 @@ def _parameters(setup: Setup, description: Path) -> list[str]:
         f"emulate={description}",
         f"queue-depth={setup.queue_depth}",
         f"policy={setup.policy}",
-        # The plugin reads no blank before a unit.
-        *(
-            f"{name}={rows[name].show(value).replace(' ', '')}"
-            for name, value in setup.tunables
-            if name in rows
-        ),
+        *(f"{name}={rows[name].show(value)}" for name, value in setup.tunables if name in rows),
     ]
 
 

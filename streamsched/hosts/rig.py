@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, UsageError, unknown
 
 VARIANTS = {
@@ -133,8 +134,7 @@ class RigResult:
 
 def cache() -> Path:
     """The folder of all that is built for the rig."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "streamsched" / "rig"
+    return kept_in("rig", "the rig's kernel")
 
 
 def source_root() -> Path:

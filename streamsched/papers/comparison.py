@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from streamsched.base.errors import Interrupted, unknown
-from streamsched.sim.compare import Comparison, Task, alone_tasks, run_tasks
+from streamsched.sim.compare import Comparison, alone_tasks
 from streamsched.sim.experiment import PAPER_STREAM, STREAM, Case, case_task, work_case
 from streamsched.sim.policies import WRAPPER, all_policies
 from streamsched.sim.simulate import NS
+from streamsched.sim.tasks import Task, run_tasks
 from streamsched.sim.workloads import WORKLOADS, shipped_jobs
 
 # nwcs over a policy for throughput and over one for shares.

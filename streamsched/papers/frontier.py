@@ -22,11 +22,12 @@ from rich.table import Table
 
 from streamsched.base.errors import Interrupted
 from streamsched.base.plotfile import new_figure, save
-from streamsched.sim.compare import Comparison, Task, run_tasks
+from streamsched.sim.compare import Comparison
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.experiment import PAPER_STREAM, STREAM
 from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import Run, Setup
+from streamsched.sim.tasks import Task, run_tasks
 from streamsched.work.jobfile import Process, parse_jobs
 
 DISK = "wd5000aaks"

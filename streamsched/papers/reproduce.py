@@ -15,7 +15,6 @@ from streamsched.base.errors import Interrupted, unknown
 from streamsched.papers import iyer as paper_iyer
 from streamsched.papers import seelam as paper_seelam
 from streamsched.papers import xu as paper_xu
-from streamsched.sim.compare import run_tasks
 from streamsched.sim.experiment import (
     HEADINGS,
     PAPER_STREAM,
@@ -26,6 +25,7 @@ from streamsched.sim.experiment import (
     case_task,
     figure_table,
 )
+from streamsched.sim.tasks import run_tasks
 
 __all__ = [
     "FIGURES",

@@ -55,6 +55,7 @@ class Section:
     document: dict[str, Any]
     names: Sequence[str] = ()  # the processes'
     series: Sequence[Series] | None = None
+    failed: Sequence[str] = ()  # why other policies have no result
 
     @property
     def runs(self) -> list[Run]:

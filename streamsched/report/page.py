@@ -78,7 +78,8 @@ def _section(section: Section, figures: list[Figure]) -> str:
     """Its HTML; its figures are added to @figures."""
     parts = [f"<h2>{html.escape(section.title)}</h2>", _table(section), '<div class="panels">']
     if not section.document.get("complete", True):
-        parts.insert(1, '<p class="note">Interrupted: only finished runs are here.</p>')
+        notes = ["Incomplete: only finished runs are here.", *section.failed]
+        parts[1:1] = [f'<p class="note">{html.escape(note)}</p>' for note in notes]
     for panel in panels(section):
         whole = ' class="whole"' if panel.title in WHOLE else ""
         parts.append(f"<section{whole}><h3>{html.escape(panel.title, quote=False)}</h3>")

@@ -14,7 +14,8 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
-from streamsched.base.units import format_time_ns, parse_time_ns, whole_number
+from streamsched.base.units import whole_number
+from streamsched.sim.tunable import Tunable, Unit
 
 # As core/array/geometry.h has them.
 LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6", "raid1")
@@ -27,6 +28,7 @@ WITHOUT_SPARE = ("linear", "raid0")  # a member that fails takes the array with 
 CHUNK_KIB = 64
 MOST_MEMBERS = 32
 PAGE_SECTORS = 8
+FAIL_AT = Tunable("failed", Unit.NS, 5 * 10**9, 1, 2**64 - 1)
 
 
 def layouts_of(level: str) -> tuple[str, ...]:
@@ -68,7 +70,7 @@ class Array:
         if self.failed is not None:
             words.append(f"failed={self.failed}")
             if self.fail_at_ns:
-                words[-1] += f"@{format_time_ns(self.fail_at_ns)}"
+                words[-1] += f"@{FAIL_AT.show(self.fail_at_ns)}"
         return ":".join(words)
 
     @property
@@ -148,12 +150,9 @@ def _failed(text: str, word: str, array: Array) -> Array:
         )
     fail_at_ns = 0
     if at:
-        try:
-            fail_at_ns = parse_time_ns(when) if when else 0
-        except UsageError as error:
-            raise UsageError(f"--array {text}: {word}: {error}") from None
-        if not fail_at_ns:
-            raise UsageError(f"--array {text}: {word}: name a time behind the @, as in 5s")
+        fail_at_ns, why = FAIL_AT.read(when)
+        if why:
+            raise UsageError(f"--array {text}: {word}: the time {why}")
     return dataclasses.replace(array, failed=number, fail_at_ns=fail_at_ns)
 
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from rich.table import Table
 
 from streamsched.sim.array import parse_array
-from streamsched.sim.compare import Task
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import NR_REQUESTS, Run, Setup
+from streamsched.sim.tasks import Task
 from streamsched.sim.workloads import WORKLOADS, job_path
 from streamsched.work.jobfile import Process, load_jobs
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
-from streamsched.base.units import Range, format_tunable, parse_tunable, whole_number
+from streamsched.base.units import whole_number
 from streamsched.sim import pythonpolicy
+from streamsched.sim.tunable import Tunable
 from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.jobfile import Process
 
@@ -28,36 +29,6 @@ KERNELS_OWN = {
     "kyber": LISTED,
     "bfq": LISTED,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Tunable:
-    """One row of core/tunable.h."""
-
-    name: str
-    unit: int
-    initial: int
-    minimum: int
-    maximum: int
-    help: str
-
-    def show(self, value: int) -> str:
-        """A value as it is written, with its unit."""
-        return format_tunable(value, self.unit)
-
-    @property
-    def _range(self) -> Range:
-        return Range(self.minimum, self.maximum, self.show(self.initial).replace(" ", ""))
-
-    def parse(self, text: str) -> int:
-        """The value of @text; UsageError when it is no such value or out of range."""
-        value = parse_tunable(text, self.unit, self._range)
-        if not self.minimum <= value <= self.maximum:
-            raise UsageError(
-                f"{self.name}={text}: must be within "
-                f"{self.show(self.minimum)} to {self.show(self.maximum)}"
-            )
-        return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +154,22 @@ def names_in(policies: str, example: str) -> list[str]:
     return names
 
 
+def policy_files(policy: str | None) -> list[str]:
+    """The files of policies in Python that --policy names."""
+    specs = [spec.strip() for spec in (policy or "").split(",")]
+    return [spec.rpartition(":")[0] for spec in specs if pythonpolicy.is_python(spec)]
+
+
+def refuse_python(policy: str | None, where: str) -> None:
+    """Refuse policies in Python, which only the simulator has."""
+    for spec in (policy or "").split(","):
+        if pythonpolicy.is_python(spec.strip()):
+            raise UsageError(
+                f'policy "{spec.strip()}": not with {where}; only run and replay in the simulator '
+                "(and report) have policies in Python"
+            )
+
+
 def refuse_twice(option: str, specs: Sequence[str]) -> None:
     """Refuse a list that names a policy twice: time is virtual, its rows would be the same."""
     for spec in specs:
@@ -285,11 +272,7 @@ def parse_settings(settings: list[str], specs: list[str]) -> dict[str, int]:
             raise unknown("tunable", name, rows)
         if name in values:
             raise UsageError(f"--set {setting}: {name} is set twice; leave one of them out")
-        try:
-            values[name] = rows[name].parse(text)
-        except UsageError as error:
-            message = str(error)
-            raise UsageError(message if name in message else f"{name}: {message}") from None
+        values[name] = rows[name].parse(text)
     return values
 
 

@@ -99,8 +99,8 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def load_result(path: Path) -> dict[str, Any]:
-    """The document in @path, checked."""
+def load_results(path: Path) -> list[dict[str, Any]]:
+    """The document in @path, or each of several in it, checked."""
     try:
         document = json.loads(read_whole(path), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -118,14 +118,25 @@ def load_result(path: Path) -> dict[str, Any]:
             f"{path}: its version is {json.dumps(document.get('version'))}, and version "
             f"{JSON_VERSION} is read; {AGAIN}"
         )
+    several = document.get("results")
+    if several is None:
+        _check(document, f"{path}:")
+        return [document]
+    if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
+        raise UsageError(f"{path}: results is no list of objects; {AGAIN}")
+    for number, one in enumerate(several):
+        _check(one, f"{path}: results[{number}]:")
+    return several
+
+
+def _check(document: dict[str, Any], where: str) -> None:
     if not document.get("runs"):
-        raise UsageError(f"{path}: no run in it is finished; {AGAIN}")
+        raise UsageError(f"{where} no run in it is finished; {AGAIN}")
     for wrong in _wrong(document, RESULT, ""):
-        raise UsageError(f"{path}: {wrong}; {AGAIN}")
-    for where, one in _histograms(document):
+        raise UsageError(f"{where} {wrong}; {AGAIN}")
+    for name, one in _histograms(document):
         if len(one["up_to_ms"]) != len(one["count"]):
-            raise UsageError(f"{path}: {where} has lists of different length; {AGAIN}")
-    return document
+            raise UsageError(f"{where} {name} has lists of different length; {AGAIN}")
 
 
 def is_other_result(head: bytes) -> bool:

@@ -8,7 +8,8 @@ import dataclasses
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from rich import box
@@ -152,11 +153,19 @@ def comparison_dict(
     }
 
 
-def as_json(
-    comparison: Comparison, work: str, origin: Mapping[str, Any], bins: bool = False
-) -> str:
+def several_dict(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The JSON document of several results, which holds each one's whole."""
+    return {
+        "format": "streamsched-results",
+        "version": JSON_VERSION,
+        "complete": all(document["complete"] for document in documents),
+        "results": list(documents),
+    }
+
+
+def json_text(document: Mapping[str, Any]) -> str:
     """The JSON document, as text; the numbers of a histogram stand in one line."""
-    text = json.dumps(comparison_dict(comparison, work, origin, bins), indent=2)
+    text = json.dumps(document, indent=2)
 
     def one_line(numbers: re.Match[str]) -> str:
         return "[" + " ".join(numbers[0].strip("[]").split()) + "]"
@@ -164,10 +173,10 @@ def as_json(
     return re.sub(r"\[[-\d.,\s]+\]", one_line, text) + "\n"
 
 
-def as_csv(comparison: Comparison, work: str, origin: Mapping[str, Any]) -> str:
-    """One line per policy, each with what it is of; the units are in the column names."""
-    out = io.StringIO()
-    writer: Any = None
+def csv_rows(
+    comparison: Comparison, work: str, origin: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """A row per policy, each with what it is of; the units are in the column names."""
     for run in comparison.runs:
         setup = run.setup
         row: dict[str, Any] = {
@@ -195,10 +204,16 @@ def as_csv(comparison: Comparison, work: str, origin: Mapping[str, Any]) -> str:
                 row[key] = value
         row.update({f"counter_{k}": v for k, v in run.counters.items()})
         row.update({f"array_{k}": v for k, v in run.array_counters.items()})
-        if writer is None:
-            writer = csv.DictWriter(out, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
+        yield row
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """@rows under a heading with the columns of all."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(chain(*rows))), lineterminator="\n")
+    if rows:
+        writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -402,12 +417,3 @@ def tables_text(
     file = io.StringIO()
     print_tables(comparison, title, trimmed(file, columns), by_process)
     return file.getvalue()
-
-
-def render(comparison: Comparison, output: str, work: str, origin: Mapping[str, Any]) -> str:
-    """The text of any output but the table."""
-    if output in ("json", "json+"):
-        return as_json(comparison, work, origin, bins=output == "json+")
-    if output == "csv":
-        return as_csv(comparison, work, origin)
-    return as_fio_json(comparison)

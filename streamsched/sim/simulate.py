@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from streamsched._core import ffi, lib
@@ -278,12 +278,24 @@ def _config(setup: Setup, policy: str) -> Any:
     return config
 
 
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A trace to replay, given as pieces of its bytes with the part of the file read so far."""
+
+    name: str  # in messages
+    format: str
+    chunks: Iterator[tuple[bytes, float]]
+    device: str | None = None
+    skip_bad: bool = False
+    first_sector: int = 0  # where its disk begins on the simulated one
+
+
 class Simulation:
     """A struct sim; use it in a with statement."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.reader: Any = None
+        self.readers: list[Any] = []
         self._why = ffi.new("char[512]")
         self.chooser: Chooser | None = None
         self.choices: list[Choice] = []
@@ -351,9 +363,9 @@ class Simulation:
         """Free what C holds."""
         lib.sim_free(self.sim)
         self.sim = ffi.NULL
-        if self.reader:
-            lib.trace_close(self.reader)
-            self.reader = None
+        for reader in self.readers:
+            lib.trace_close(reader)
+        self.readers = []
 
     def add(self, process: Process) -> None:
         """One more process."""
@@ -368,6 +380,17 @@ class Simulation:
             table = process.distribution.table(direction, process.units, process.align_bytes)
             if table and lib.sim_set_places(self.sim, direction, *table, len(table[0])):
                 raise StreamschedError(f"{process.name}: its zones are not in order")
+
+    def add_trace(self, source: Source) -> None:
+        """One more trace, which feed() then gives bytes."""
+        reader = lib.trace_open(source.format.encode(), source.skip_bad)
+        if not reader:
+            raise StreamschedError("out of memory")
+        self.readers.append(reader)
+        if source.device is not None:
+            lib.trace_select_device(reader, os.fsencode(source.device))
+        if lib.sim_add_trace(self.sim, reader, source.first_sector):
+            raise UsageError(f"at most {lib.SIM_MAX_TRACES} traces can be replayed together")
 
     def log(self, rows: int) -> None:
         """Keep a row for each of the first @rows requests; 0: of all."""
@@ -508,7 +531,7 @@ class Simulation:
             else {},
             reasons=_by_reason(raw.dispatched_by),
             reason_waits=_by_reason(raw.waited_ns_by),
-            skipped=lib.trace_skipped(self.reader) if self.reader else 0,
+            skipped=sum(map(lib.trace_skipped, self.readers)),
         )
 
 
@@ -581,6 +604,24 @@ def trace_requests(
         lib.trace_close(reader)
 
 
+def trace_end(
+    format_name: str,
+    chunks: Iterable[tuple[bytes, float]],
+    *,
+    device: str | None = None,
+    skip_bad: bool = False,
+) -> int:
+    """The sector behind the last one that a trace goes to; UsageError if it is bad."""
+    requests = trace_requests(format_name, chunks, device=device, skip_bad=skip_bad)
+    return max(int(request.sector) + int(request.nr_sectors) for request in requests)
+
+
+def trace_owner(number: int, owner: int) -> int:
+    """What an owner in trace @number is, of several that are replayed together."""
+    bits = int(lib.SIM_OWNER_BITS)
+    return number << bits | owner & ((1 << bits) - 1)
+
+
 def trace_owners(
     format_name: str,
     chunks: Iterable[tuple[bytes, float]],
@@ -607,35 +648,46 @@ def run_trace(
     format_name: str,
     chunks: Iterator[tuple[bytes, float]],
     *,
-    device: str | None = None,
-    skip_bad: bool = False,
     progress: Progress | None = None,
     requests: Requests | None = None,
 ) -> Run:
-    """Replay a trace, given as pieces of its bytes with the part of the file read so far."""
-    with Simulation(setup) as simulation:
-        simulation.reader = lib.trace_open(format_name.encode(), skip_bad)
-        if not simulation.reader:
-            raise StreamschedError("out of memory")
-        if device is not None:
-            lib.trace_select_device(simulation.reader, os.fsencode(device))
-        lib.sim_set_trace(simulation.sim, simulation.reader)
+    """Replay one trace, given as Source.chunks."""
+    return run_traces(setup, [Source("", format_name, chunks)], progress, requests)
 
+
+def run_traces(
+    setup: Setup,
+    sources: Sequence[Source],
+    progress: Progress | None = None,
+    requests: Requests | None = None,
+) -> Run:
+    """Replay traces together, each from time 0."""
+    parts = [0.0] * len(sources)
+    with Simulation(setup) as simulation:
+        for source in sources:
+            simulation.add_trace(source)
         if requests:
             simulation.log(0)
 
         def feed() -> bool:
             if requests:
                 requests(simulation.take_log())
-            chunk, part = next(chunks, (b"", 1.0))
-            lib.trace_feed(simulation.reader, chunk, len(chunk), not chunk)
+            at = lib.sim_trace_at(simulation.sim)
+            chunk, parts[at] = next(sources[at].chunks, (b"", 1.0))
+            lib.trace_feed(simulation.readers[at], chunk, len(chunk), not chunk)
             if progress:
-                progress(part)
+                progress(sum(parts) / len(parts))
             return bool(chunk)
 
-        for _ in simulation.steps(feed):
-            if requests:
-                requests(simulation.take_log())
+        try:
+            for _ in simulation.steps(feed):
+                if requests:
+                    requests(simulation.take_log())
+        except UsageError as error:
+            name = sources[lib.sim_trace_at(simulation.sim)].name
+            if not name or str(error).startswith(f"{name}: "):
+                raise
+            raise UsageError(f"{name}: {error}") from None
         if requests:
             requests(simulation.take_log())
         return simulation.result([])

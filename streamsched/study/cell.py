@@ -7,12 +7,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamsched import __version__
 from streamsched.base.errors import StreamschedError
-from streamsched.sim.compare import Comparison, Task, run_task
+from streamsched.sim.compare import Comparison
 from streamsched.sim.results import TIME_KEYS, run_dict
 from streamsched.sim.simulate import COUNTERS, Run
+from streamsched.sim.tasks import Task, run_task
 from streamsched.study.plan import trace_digest
+from streamsched.study.program import program
 
 Row = dict[str, Any]
 Rates = dict[int, float]  # process number -> bytes a second with the disk to itself
@@ -70,16 +71,17 @@ class Order:
 
     def run(self, progress: Callable[[float], None] | None = None) -> Run:
         """The one place that simulates."""
-        if self.version != __version__:
+        if self.version != program():
             raise StreamschedError(
-                f"a worker has streamsched {__version__}, and the study is of {self.version}; "
-                "install the same version on all machines"
+                f"a worker has streamsched {program()}, and the study is of {self.version}; "
+                "install the same on all machines"
             )
-        if self.task.trace and trace_digest(self.task.trace.path) != self.trace_sha256:
-            raise StreamschedError(
-                f"{self.task.trace.path}: a worker has another file of this name; "
-                "copy the study's to all machines"
-            )
+        for trace in self.task.traces:
+            if trace_digest(trace.path) != self.trace_sha256:
+                raise StreamschedError(
+                    f"{trace.path}: a worker has another file of this name; "
+                    "copy the study's to all machines"
+                )
         return run_task(self.task, progress)
 
 

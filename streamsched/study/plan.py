@@ -15,16 +15,18 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streamsched import __version__
-from streamsched.api import DEFAULT_OWNERS, Job
+from streamsched.api.place import DEFAULT_OWNERS
+from streamsched.api.work import Job
 from streamsched.base.errors import UsageError, unknown
 from streamsched.sim.array import parse_array
-from streamsched.sim.compare import Task, Trace, alone_tasks
+from streamsched.sim.compare import alone_tasks
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO, parse_weights, spec_of, with_settings
 from streamsched.sim.pythonpolicy import is_python
 from streamsched.sim.simulate import OWNERS, Setup, check_depth
+from streamsched.sim.tasks import Task, Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
+from streamsched.study.program import program
 from streamsched.study.toml import Document, Given, StudyError
 from streamsched.work import tracefile
 from streamsched.work.jobfile import JobFile, Process
@@ -194,14 +196,14 @@ class Plan:
         how = (self.closed, self.wrap) if cell.work.trace else (self.alone,)
         does = work_digest(cell.work, cell.disk)
         labels = sorted(cell.labels().items(), key=str)
-        return digest(__version__, self.curve, how, does, labels)[:32]
+        return digest(program(), self.curve, how, does, labels)[:32]
 
     def group(self, cell: Cell) -> str | None:
         """Equal for cells with the same alone rates; None: there are none."""
         if cell.work.trace or not self.alone:
             return None
         marks = (work_digest(cell.work, cell.disk), disk_sha256(cell.disk))
-        return digest(__version__, self.curve, *marks, cell.queue_depth, cell.seed)[:32]
+        return digest(program(), self.curve, *marks, cell.queue_depth, cell.seed)[:32]
 
     def task(self, cell: Cell) -> Task:
         """The simulation of @cell."""
@@ -219,7 +221,7 @@ class Plan:
         )
         if cell.work.trace:
             setup = dataclasses.replace(setup, closed=self.closed, wrap=self.wrap)
-            return Task(cell.policy, setup, trace=Trace(cell.work.path))
+            return Task(cell.policy, setup, traces=(Trace(cell.work.path),))
         processes = cell.work.processes(cell.disk, cell.seed or 0)
         weights = parse_weights([], self.specs, processes, cell.owners)
         return Task(cell.policy, dataclasses.replace(setup, weights=weights), processes)

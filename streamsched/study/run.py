@@ -29,6 +29,7 @@ from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.progress import counted
 from streamsched.study.cell import Order, Rates, Row, measure, measure_alone
 from streamsched.study.plan import Cell, Plan, work_digest
+from streamsched.study.program import program
 from streamsched.study.store import Store
 
 # Orders with the cluster: so many for each processor, and at least so many.
@@ -73,7 +74,7 @@ class Failures:
 def order_of(plan: Plan, cell: Cell) -> Order:
     """What a worker is to simulate for @cell."""
     trace = work_digest(cell.work, cell.disk) if cell.work.trace else None
-    return Order(plan.task(cell), __version__, trace)
+    return Order(plan.task(cell), program(), trace)
 
 
 def _name(cell: Cell) -> str:
@@ -112,7 +113,7 @@ class _Session:
             return self._store.alone.get(group or "")
         if group not in self._alone:
             orders = {
-                number: Order(task, __version__)
+                number: Order(task, program())
                 for number, task in self._plan.alone_tasks(cell).items()
             }
             self._alone[group] = self._submit(group, group, measure_alone, orders)

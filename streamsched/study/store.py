@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamsched import __version__
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Kind, mode_of, output, read_whole, write_whole
 from streamsched.study.cell import FIGURES, LABELS, MARKS, PROCESS, Rates, Row
 from streamsched.study.plan import Plan, disk_sha256
+from streamsched.study.program import program
 
 FORMAT = "streamsched-study"
 MARK, LOCK, JOURNAL, ALONE = "_study.json", "_lock", "_journal.jsonl", "_alone.jsonl"
@@ -193,10 +193,10 @@ class Store:
         here = sum(self._plan.id(cell) in self.done for cell in self._plan.cells())
         if here < len(self.done):
             mark = _mark_of(self.folder) or {}
-            former = mark.get("streamsched", __version__)
+            former = mark.get("streamsched", program())
             why = "the study was changed"
-            if former != __version__:
-                why = f"they are of streamsched {former}, and this is {__version__}"
+            if former != program():
+                why = f"they are of streamsched {former}, and this is {program()}"
             raise UsageError(
                 f"--to {self.folder}: {len(self.done) - here} of its {len(self.done)} results are "
                 f"not of this study: {why}; name another place, or add to the study only"
@@ -206,7 +206,7 @@ class Store:
         """Say whose folder it is."""
         content = {
             "format": FORMAT,
-            "streamsched": __version__,
+            "streamsched": program(),
             "policies": self._plan.policies,
             "study": self._plan.text,
         }
@@ -234,7 +234,7 @@ class Store:
             work.name: {disk.name: work.sha256(disk) for disk in plan.disks} for work in plan.works
         }
         return {
-            "streamsched_version": __version__,
+            "streamsched_version": program(),
             "study": plan.text,
             "study_sha256": hashlib.sha256(plan.text.encode()).hexdigest(),
             "work_sha256": json.dumps(works),

@@ -166,10 +166,15 @@ def parse(lines: Iterable[str], device: str | None = None, skip_ns: int = 0) -> 
     return BlockTrace(tuple(requests), idle_ns, seeks, begin, end)
 
 
+def quantile(values: Iterable[int], permille: int) -> int | None:
+    """The least value that so many of 1,000 do not pass; None if there are none."""
+    ordered = sorted(values)
+    return ordered[(permille * len(ordered) + 999) // 1000 - 1] if ordered else None
+
+
 def p99(values: Iterable[int]) -> int | None:
     """The least value that 99 of 100 do not pass; None if there are none."""
-    ordered = sorted(values)
-    return ordered[(99 * len(ordered) + 99) // 100 - 1] if ordered else None
+    return quantile(values, 990)
 
 
 _WHO = re.compile(r"^\s*(?P<comm>.*)-(?P<pid>\d+)\s+\[\d+\]")

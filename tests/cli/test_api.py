@@ -26,7 +26,7 @@ def test_the_documents_examples(root: Path, tmp_path: Path) -> None:
     for module in ("pandas", "matplotlib"):
         pytest.importorskip(module, reason=f"{module} is missing")
     blocks = re.findall(r"```python\n(.*?)```", (root / "docs/PYTHON.md").read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     done = subprocess.run(
         [sys.executable, "-P", "-c", "\n".join(blocks)],
         capture_output=True,

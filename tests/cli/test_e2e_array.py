@@ -101,12 +101,12 @@ def job(tmp_path: Path) -> str:
         ),
         (
             "raid5:5:failed=1@5x",
-            '--array raid5:5:failed=1@5x: failed=1@5x: "x" is not a unit of time here; '
+            "--array raid5:5:failed=1@5x: failed=1@5x: the time is not in a unit of a time; "
             "write ns, us, ms or s",
         ),
         (
             "raid5:5:failed=1@",
-            "--array raid5:5:failed=1@: failed=1@: name a time behind the @, as in 5s",
+            "--array raid5:5:failed=1@: failed=1@: the time is no value; write a time such as 5s",
         ),
     ],
 )

@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from streamsched.sim.policies import WORK_CONSERVING, all_policies
+
 COMMAND = Path(sys.executable).parent / "streamsched"
 DATA = Path(__file__).parents[1] / "data"
 JOB = DATA / "e2e/two-readers.fio"
@@ -29,10 +31,9 @@ EVENT = b"8,0 1 1 0.5 697 Q R 1000 + 8 [x]\n"
 PLAIN = EVENT + b"8,0 1 2 0.6 697 Q R 2000 + 8 [x]\n8,0 1 3 0.7 697 Q W 3000 + 8 [x]\n"
 PAPERS_LAST_SECTOR = 976_773_167
 
-WRAPPING = (
-    "write nwcs:POLICY or ss:POLICY or stream:POLICY "
-    "with one of noop, deadline, cscan, sptf, linus, stride, wfq"
-)
+POLICIES = all_policies()
+INNER = ", ".join(one.name for one in POLICIES.values() if one.flags & WORK_CONSERVING)
+WRAPPING = f"write nwcs:POLICY or ss:POLICY or stream:POLICY with one of {INNER}"
 
 USB = ["--disk", "usb2-2tb", "--queue-depth", "4"]
 WHY_USB = "--queue-depth 4: usb2-2tb takes 1 command at once"
@@ -113,8 +114,7 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--policy", "nwcs:noop:x"],
-            "unknown policy 'x'; there are: noop, deadline, cscan, sptf, linus, stride, wfq, "
-            "anticipatory, cooperative, cfq, nwcs, ss, stream, auto",
+            f"unknown policy 'x'; there are: {', '.join(POLICIES)}, auto",
         ),
         (
             ["--policy", "nwcs:noop:sptf"],
@@ -203,7 +203,7 @@ def endless(tmp_path: Path) -> Path:
             ],
             "--weight reader=3: its owner has another weight already",
         ),
-        (["--weight", "reader=2", "--on", "nbd"], "--weight: not with --on nbd"),
+        (["--weight", "reader=2", "--on", "nbd"], "--weight reader=2: not with --on nbd"),
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
@@ -229,11 +229,11 @@ def endless(tmp_path: Path) -> Path:
         (["--set", "stream_threshold=0"], "stream_threshold=0: must be within 2 to 1000"),
         (
             ["--set", "wait_target=100kb"],
-            'wait_target: "kb" is not a unit of time here; write ns, us, ms or s',
+            "wait_target=100kb: is not in a unit of a time; write ns, us, ms or s",
         ),
         (
             ["--set", "wait_target=fast"],
-            'wait_target: "fast" is not a value; write a number such as 500ms',
+            "wait_target=fast: is no value; write a time such as 500ms",
         ),
         (
             ["--set", "wait_target"],
@@ -241,16 +241,16 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--set", "wait_target="],
-            'wait_target: "" is not a value; write a number such as 500ms',
+            "wait_target=: is no value; write a time such as 500ms",
         ),
         # What is said to write instead is not refused in its turn.
         (
             ["--set", "wait_target=0.5"],
-            'wait_target: "0.5" has no unit; write a time such as 0.5s',
+            "wait_target=0.5: has no unit; write a time such as 0.5s",
         ),
         (
             ["--set", "wait_target=0.0001"],
-            'wait_target: "0.0001" has no unit; write a time such as 500ms',
+            "wait_target=0.0001: has no unit; write a time such as 500ms",
         ),
         (
             ["--set", "answer_time=10ms"],
@@ -263,11 +263,11 @@ def endless(tmp_path: Path) -> Path:
         ),
         (
             ["--set", "backward_cost=2"],
-            'backward_cost: "2" has no unit; write a percentage such as 150%',
+            "backward_cost=2: has no unit; write a percentage such as 150%",
         ),
         (
             ["--set", "back_seek_max=16384"],
-            'back_seek_max: "16384" has no unit; write a length such as 16384sectors',
+            "back_seek_max=16384: has no unit; write a length such as 16384sectors",
         ),
         (
             ["--set", "stream_threshold=5", "--set", "stream_threshold=6"],
@@ -376,7 +376,7 @@ def test_seed_out_of_range(to: Path) -> None:
         (["run", JOB, "--owners", "all"], "invalid value for '--owners': "),
         (["replay", JOB, "--mode", "opened"], "invalid value for '--mode': "),
         (["run", JOB, "--polcy", "noop"], "no such option: --polcy"),
-        (["run", JOB, JOB], "got unexpected extra argument"),
+        (["profile", "ssd", "ssd"], "got unexpected extra argument"),
         (["run"], "missing argument 'JOB.fio'"),
         (["runn"], "no such command 'runn' (did you mean 'run'?);"),
         (["replay"], "missing argument 'TRACE'"),
@@ -1188,16 +1188,16 @@ def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
 # A busy machine may let a worker do nothing for a while when it has just begun.
 SLOWLY = """
 import time
-import streamsched.sim.compare
+import streamsched.sim.tasks
 from streamsched.cli.main import main
 
-begin = streamsched.sim.compare._begin_worker
+begin = streamsched.sim.tasks._begin_worker
 
 def slowly(parts):
     time.sleep(1)
     begin(parts)
 
-streamsched.sim.compare._begin_worker = slowly
+streamsched.sim.tasks._begin_worker = slowly
 main()
 """
 

@@ -229,6 +229,8 @@ def test_links(tmp_path: Path) -> None:
 def test_what_is_no_file(name: str, why: str, tmp_path: Path) -> None:
     if not Path(name).exists():
         pytest.skip(f"this machine has no {name}")
+    if name.startswith("/dev") and not os.access(name, os.W_OK):
+        pytest.skip(f"who runs this may not write to {name}")
     with contextlib.chdir(tmp_path):
         assert refused(Path(name)) == why
 

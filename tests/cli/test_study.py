@@ -6,11 +6,16 @@ from __future__ import annotations
 import math
 import random
 import re
+import shutil
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from streamsched import _build_core
+from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.study.plan import Plan, read_plan
 from streamsched.study.summary import mean, student, summarise
@@ -275,3 +280,51 @@ def test_what_is_not_ours_is_left(tmp_path: Path, there: str) -> None:
     with pytest.raises(UsageError, match="is there, and is no"), opened(place, plan):
         pass
     assert [p.name for p in tmp_path.rglob("*") if p.name.startswith("_")] == []
+
+
+def test_a_changed_core_is_another_program(tmp_path: Path) -> None:
+    """The module has a digest of the C that it was compiled of; a byte of it changes the digest."""
+    assert ffi.string(lib.sources_sha256).decode() == _build_core.sources_sha256(ROOT)
+    for folder in ("compat", "core", "disk", "sim"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    assert _build_core.sources_sha256(tmp_path) == _build_core.sources_sha256(ROOT)
+    changed = tmp_path / "core/stream/wait.c"
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    assert _build_core.sources_sha256(tmp_path) != _build_core.sources_sha256(ROOT)
+
+
+OTHER = """
+import sys
+from pathlib import Path
+import streamsched.study.program as module
+from streamsched.base.errors import UsageError
+if sys.argv[1] == "changed":
+    module.lib = type("lib", (), {"sources_sha256": module.ffi.new("char[]", b"another")})
+from streamsched.study.plan import read_plan
+from streamsched.study.store import opened
+plan = read_plan(Path("study.toml"))
+print(module.program(), plan.group(next(plan.cells())), end=" ")
+try:
+    with opened(Path("results"), plan) as store:
+        row = dict(policy="noop", cell=plan.id(next(plan.cells())))
+        store.add([row])
+        print(len(store.done))
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_results_of_another_core_are_not_taken_for_this_ones(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(GOOD)
+
+    def resume(core: str) -> list[str]:
+        words = [sys.executable, "-P", "-c", OTHER, core]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip().split(maxsplit=2)
+
+    ours, alone, done = resume("same")
+    assert resume("same") == [ours, alone, done] and done == "1"
+    other, others_alone, said = resume("changed")
+    assert other != ours and others_alone != alone
+    assert said.startswith("--to results: 1 of its 1 results are not of this study: they are of")
+    assert f"streamsched {ours}, and this is {other};" in said

@@ -17,14 +17,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_driver import Driver
 
+from streamsched.sim import policies
+from streamsched.sim.policies import all_policies
+
 Core = tuple[Any, Any]
 Piece = tuple[int, int]  # first sector, and the one behind the last
 
-WORK_CONSERVING = ["noop", "deadline", "cscan", "sptf", "linus", "stride", "wfq"]
-STREAMS = [f"stream:{inner}" for inner in WORK_CONSERVING]
-SS = [f"ss:{inner}" for inner in WORK_CONSERVING]
-NWCS = [f"nwcs:{inner}" for inner in WORK_CONSERVING]
-SPECS = [*WORK_CONSERVING, "anticipatory", "cooperative", "cfq", *NWCS, *SS, *STREAMS]
+POLICIES = all_policies().values()
+WORK_CONSERVING = [one.name for one in POLICIES if one.flags & policies.WORK_CONSERVING]
+STREAMS, NWCS = ([f"{outer}:{inner}" for inner in WORK_CONSERVING] for outer in ("stream", "nwcs"))
+SPECS = [
+    spec
+    for one in POLICIES
+    for spec in (
+        [f"{one.name}:{inner}" for inner in WORK_CONSERVING]
+        if one.flags & policies.WRAPPER
+        else [one.name]
+    )
+]
 US = 1000
 MS = 1_000_000
 MAX_SECTORS = 256  # of a merged request
@@ -258,16 +268,6 @@ def value_of(d: Driver, name: bytes) -> int:
             if d.ffi.string(row.name) == name:
                 return int(policy.value[n])
     raise KeyError(name)
-
-
-def test_the_list_of_policies_is_complete(core: Core) -> None:
-    ffi, lib = core
-    ops = [lib.ss_policies[i] for i in range(lib.ss_nr_policies)]
-    name = {one: ffi.string(one.name).decode() for one in ops}
-    plain = [name[one] for one in ops if not one.flags & lib.SS_WRAPPER]
-    inner = [name[one] for one in ops if one.flags & lib.SS_WORK_CONSERVING]
-    outer = [name[one] for one in ops if one.flags & lib.SS_WRAPPER]
-    assert sorted(SPECS) == sorted(plain + [f"{o}:{i}" for o in outer for i in inner])
 
 
 # No request lost, none dispatched twice, asking changes nothing, sectors

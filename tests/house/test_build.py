@@ -46,14 +46,14 @@ def test_meson_build_names_every_source(root: Path, folder: str) -> None:
     assert there - listed(root) == set()
 
 
-@pytest.mark.parametrize("folder", ["disks", "jobs", "traces"])
+@pytest.mark.parametrize("folder", ["disks", "jobs", "traces", "examples"])
 def test_data_is_installed(root: Path, folder: str) -> None:
     data = importlib.resources.files("streamsched") / "data" / folder
-    assert {entry.name for entry in data.iterdir()} == {
+    assert {entry.name for entry in data.iterdir() if entry.name != "__pycache__"} == {
         path.name
         for path in (root / folder).iterdir()
         # What was recorded of old drives is for this source tree's own tests.
-        if path.suffix != ".md" and path.name != "recorded"
+        if path.suffix != ".md" and path.name not in ("recorded", "__pycache__")
     }
 
 

@@ -131,6 +131,7 @@ def test_what_is_in_them(built: Path) -> None:
         "/usr/share/man/man1/streamsched.1.gz",
         "/usr/share/streamsched/61-stream-array.rules",
         "/usr/share/streamsched/jobs",
+        "/usr/share/streamsched/examples",
         "/usr/share/zsh/vendor-completions/_streamsched",
         "/usr/lib/streamsched/streamsched/data/traces/pg-scan.blktrace.zst",
     ):

@@ -42,6 +42,16 @@ def test_a_round_that_is_missing_is_told() -> None:
         nullblk.rounds_in(said(1), 2)
 
 
+@pytest.mark.parametrize("took", ["70000 70000 20", "70000 69000 20", "70000 90000 0"])
+def test_reads_that_took_no_time_are_told(took: str) -> None:
+    for kind in ("mq-deadline", "stream"):  # the one that others are divided by, and another
+        call = nullblk._call((4, "random, depth 32", kind))
+        text = re.sub(rf"^{re.escape(call)}: .*$", f"{call}: {took}", said(1), flags=re.MULTILINE)
+        assert text != said(1)
+        with pytest.raises(StreamschedError, match=rf"^'{call}' took no longer with more reads; "):
+            nullblk.rounds_in(text, 1)
+
+
 def test_every_round_has_every_scheduler_in_turn() -> None:
     text = nullblk.script(5000, 2)
     calls = re.findall(r"^one (.*)$", text, re.MULTILINE)

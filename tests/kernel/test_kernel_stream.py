@@ -30,6 +30,7 @@ from streamsched.sim.compare import compare
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import USES_OWNER, WORK_CONSERVING, all_policies
 from streamsched.sim.simulate import Setup
+from streamsched.sim.tunable import Unit
 from streamsched.work.jobfile import load_job_file
 
 pytestmark = pytest.mark.e2e
@@ -81,9 +82,7 @@ def test_a_file_for_each_tunable_with_its_default() -> None:
     shown = dict(line.split("=", 1) for line in result.stdout.splitlines())
     assert set(shown) == {*TUNABLES, *OWN_FILES}
     for name, row in TUNABLES.items():
-        # As sysfs has it: numbers without a unit, and 1 and 0 for on and off.
-        value = row.show(row.initial).rstrip("%").removesuffix(" sectors")
-        assert shown[name] == {"on": "1", "off": "0"}.get(value, value)
+        assert shown[name] == row.show(row.initial)
     assert shown["inner"] == "noop [deadline] cscan sptf linus"
     assert shown["prio_aging_expire"] == "10s"
     assert shown["service_curve"].startswith("0:0 ")
@@ -109,10 +108,12 @@ OWN_REFUSALS = [
     ("tolerance_factor", "50%", "is gone: how long the head waits is learned"),
     ("answer_time", "auto", "is gone: how long the head waits is learned"),
     ("trials", "0", "is gone: the comparison with the inner policy is always on"),
-    ("wait_target", "9ms", "9000000 is not within 10000000 to 60000000000 (ns)"),
-    *(("prio_aging_expire", value, "not a time from 1ns to 3600s") for value in ("0s", "3601s")),
-    *(("prio_aging_expire", value, "not a time from") for value in ("10", "\n", "-1s", "auto")),
-    *(("background_weight", value, "whole number") for value in ("0", "101", "-1", "\n", "5x")),
+    ("wait_target", "9ms", "9ms must be within 10ms to 60s"),
+    *(("prio_aging_expire", value, "must be within 1ns to 3600s") for value in ("0s", "3601s")),
+    *(("prio_aging_expire", value, "is no value; write a time") for value in ("\n", "-1s", "auto")),
+    ("prio_aging_expire", "10", "10 has no unit; write a time such as 10ms"),
+    *(("background_weight", value, "must be within 1% to 100%") for value in ("0", "101%")),
+    *(("background_weight", value, "write ") for value in ("5", "-1", "\n", "5x")),
     *(("cgroup_weights", value, "neither CGROUP WEIGHT") for value in ("/ 0", "5", "\n", "/ x")),
     ("cgroup_weights", "/none 5", "/none is no cgroup of version 2"),
     *(("inner", value, "no work-conserving policy") for value in ("stream", "cfq", "\n", "noop x")),
@@ -130,15 +131,16 @@ OWN_REFUSALS = [
 def refusals_of_rows() -> Iterator[tuple[str, str, str]]:
     """What each tunable's file must refuse: (file, what is written, part of the reason)."""
     for row in TUNABLES.values():
-        unit = "ns" if row.show(row.maximum).endswith("s") else ""
-        if row.minimum > 0:
-            # Zero may have a word of its own, but not as a number.
-            yield row.name, f"{row.minimum - 1}{unit}", "is not within"
-        yield row.name, f"{row.maximum + 1}{unit}", "is not within"
+        unit = "ns" if row.unit == Unit.NS else "%" if row.unit == Unit.PERCENT else ""
         wrong = ["\n", "  ", "x", "-1", "+1", "1.5", "0x10", "five", "1e3", "12 13", "1,2"]
-        wrong += ["9" * 25, f"{2**64}{unit}", f"{row.initial}{unit}x", "a" * 100]
+        wrong += ["9" * 25, f"{2**64}{unit}", f"{row.initial}{unit}x", f"{row.maximum + 1}{unit}"]
+        if row.minimum > 0:
+            wrong.append(f"{row.minimum - 1}{unit}")
         for text in wrong:
-            yield row.name, text, "what was written is not"
+            _, why = row.read(text.strip())
+            assert why, (row, text)
+            yield row.name, text, why
+        yield row.name, "a" * 100, "what was written is too long"
 
 
 def test_what_is_refused_changes_nothing() -> None:
@@ -153,7 +155,7 @@ def test_what_is_refused_changes_nothing() -> None:
 def test_what_is_written_is_read_back() -> None:
     result = guest(
         "put() { echo $2 >iosched/$1; cat iosched/$1; }\n"
-        "put wait_target 1000ms; put read_expire 1500us\n"
+        "put wait_target 1.0s; put read_expire 1500US\n"
         "put backward_cost 175%; put stream_threshold ' 6 '; put service_curve "
         "'0:0 100:2000000'\n"
         "put service_curve learn | head -c 4; echo; put age_limit 250ms; put inner sptf\n"
@@ -161,7 +163,7 @@ def test_what_is_written_is_read_back() -> None:
     )
     assert result.stdout.splitlines() == [
         *("1s", "1500us"),
-        *("175", "6", "0:0 100:2000000", "0:0 ", "250ms"),
+        *("175%", "6", "0:0 100:2000000", "0:0 ", "250ms"),
         *("noop deadline cscan [sptf] linus", "250ms", "6"),
     ]
 

@@ -8,8 +8,13 @@ SUITES_FIRST=N takes the first N tests of each group only.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -205,3 +210,64 @@ def test_mistakes_get_a_sentence(
     assert "is not a document that this command writes" in said(
         "blktests", "block", "--to", str(foreign)
     )
+
+
+FAKE_QEMU = """#!/bin/sh
+echo $$ >"$FAKE_PID"
+exec sleep 600
+"""
+BOOTS = """import sys
+from streamsched.hosts.kernelsuites import end_with_signals, printed
+from streamsched.base.errors import exit_code_of
+end_with_signals()
+sys.exit(exit_code_of("kernel-suites", lambda: printed(sys.argv[1:])))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_machine_too(number: signal.Signals, tmp_path: Path) -> None:
+    """boot.sh itself, with a qemu that does nothing on a kernel that is none."""
+    if os.getuid() != 0:
+        pytest.skip("boot.sh mounts, as root only")
+    cache, bin_, told = tmp_path / "cache", tmp_path / "bin", tmp_path / "pid"
+    root = cache / "streamsched" / "stock" / "9.9-none" / "root"
+    for folder in (root / "boot", root / "bin", bin_, tmp_path / "tmp"):
+        folder.mkdir(parents=True)
+    (root / "boot" / "vmlinuz-9.9-none").touch()
+    (root / "bin" / "busybox").touch()
+    (bin_ / "qemu-system-x86_64").write_text(FAKE_QEMU)
+    (bin_ / "cpio").write_text("#!/bin/sh\ncat >/dev/null\n")
+    (bin_ / "modprobe").write_text("#!/bin/sh\n")
+    for program in bin_.iterdir():
+        program.chmod(0o755)
+    script = tmp_path / "script"
+    script.touch()
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", BOOTS, kernelsuites.script("boot.sh"), "9.9-none", script],
+        env={
+            **os.environ,
+            "PATH": f"{bin_}:{os.environ['PATH']}",
+            "XDG_CACHE_HOME": str(cache),
+            "TMPDIR": str(tmp_path / "tmp"),
+            "FAKE_PID": str(told),
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        end = time.monotonic() + 60
+        while not (told.exists() and told.read_text().endswith("\n")):
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.05)
+        qemu = int(told.read_text())
+        os.kill(qemu, 0)
+        process.send_signal(number)
+        try:
+            _, said = process.communicate(timeout=30)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # as it should be
+                os.kill(qemu, signal.SIGKILL)
+                pytest.fail("qemu was left running")
+    assert (process.returncode, said) == (128 + number, "kernel-suites: interrupted\n")
+    # boot.sh and inside.sh have tidied up.
+    assert [*(tmp_path / "tmp").iterdir()] == []
+    assert [path.name for path in root.parents[1].iterdir()] == ["9.9-none"]

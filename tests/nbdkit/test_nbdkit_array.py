@@ -40,7 +40,7 @@ def array_metrics(server: Server, file: Path) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
-@pytest.mark.parametrize("coordinate", ["auto", "no"])
+@pytest.mark.parametrize("coordinate", ["detect", "no"])
 def test_readers_of_a_stripe_set(tmp_path: Path, coordinate: str) -> None:
     """Turns when coordinated, none when not; what is read is right, and all threads end."""
     file = tmp_path / "metrics"
@@ -66,7 +66,7 @@ def test_readers_of_a_stripe_set(tmp_path: Path, coordinate: str) -> None:
         threads = [threading.Thread(target=read, args=(i,)) for i in range(READERS)]
         for thread in threads:
             thread.start()
-        until = time.monotonic() + (LONGEST_S if coordinate == "auto" else 2)
+        until = time.monotonic() + (LONGEST_S if coordinate == "detect" else 2)
         counted = array_metrics(server, file)
         while time.monotonic() < until and counted.get("turns", 0) < 3:
             time.sleep(0.2)
@@ -97,4 +97,4 @@ def test_what_cannot_be_coordinated(tmp_path: Path, parameters: list[str], sente
 def test_one_file_is_no_stripe_set(tmp_path: Path) -> None:
     file = image(tmp_path / "a", 1 << 20)
     assert refused(str(file), "coordinate=yes") == "coordinate=yes: only with several files"
-    assert "auto" in refused(str(file), "coordinate=perhaps")
+    assert "detect" in refused(str(file), "coordinate=perhaps")

@@ -75,7 +75,7 @@ def has_noticed(server: Server, metrics: Path) -> bool:
     ) == {"0"}
 
 
-@pytest.mark.parametrize("direct", ["auto", "no"])
+@pytest.mark.parametrize("direct", ["detect", "no"])
 def test_clients_that_are_killed(tmp_path: Path, direct: str) -> None:
     """Nothing promised is lost; the server goes on, or can be started again where nbdkit aborts."""
     disk, metrics = image(tmp_path / "disk", 4 * MIB), tmp_path / "metrics"

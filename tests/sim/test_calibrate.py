@@ -14,6 +14,8 @@ import random
 import re
 import signal
 import statistics
+import struct
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,13 +24,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from rig_driver import need_rig
 
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.calibrate import arm, caches, commands, measure, numeric, settings, tracks
 from streamsched.calibrate import description as calibrate
 from streamsched.calibrate import device as devices
 from streamsched.calibrate import file as files
-from streamsched.calibrate import measure
+from streamsched.calibrate.found import Bus, Cache, Flat, Geometry, Mechanics, Pattern, WriteOut
 from streamsched.hosts import rig
 from streamsched.sim.diskfile import Disk, load_disk, parse_disk
 from streamsched.sim.simulate import disk_params, measured_curve
@@ -112,7 +116,7 @@ def dense_curve(core: tuple[Any, Any], disk: Disk) -> list[tuple[int, float]]:
     """What hdd_measure_curve() measures, with 10 to 160 times as many pairs."""
     rnd = random.Random(11)
     model = ModelDisk(core, disk)
-    points = measure.distances(disk.capacity_sectors)
+    points = arm.distances(disk.capacity_sectors)
     times = []
     for distance in points:
         # The nearer the rarer is what costs most: the end of a track.
@@ -126,12 +130,12 @@ def dense_curve(core: tuple[Any, Any], disk: Disk) -> list[tuple[int, float]]:
             model.submit(sector + 8 + distance, 8)
             total += model.command.position_ns
         times.append(total / pairs)
-    return list(zip(points, measure.never_fall(times), strict=True))
+    return list(zip(points, numeric.never_fall(times), strict=True))
 
 
-def measured(core: tuple[Any, Any], name: str, **options: Any) -> measure.Mechanics:
-    found = measure.Meter(ModelDisk(core, load_disk(name), **options), measure.FAST).measure()
-    assert isinstance(found, measure.Mechanics)
+def measured(core: tuple[Any, Any], name: str, **options: Any) -> Mechanics:
+    found = measure.Meter(ModelDisk(core, load_disk(name), **options), commands.FAST).measure()
+    assert isinstance(found, Mechanics)
     return found
 
 
@@ -142,12 +146,12 @@ def measured(core: tuple[Any, Any], name: str, **options: Any) -> measure.Mechan
 def test_distances_are_the_models(name: str) -> None:
     disk = load_disk(name)
     points = [distance for distance, _ in measured_curve(disk)]
-    assert measure.distances(disk.capacity_sectors) == points
+    assert arm.distances(disk.capacity_sectors) == points
 
 
-@given(st.integers(measure.LEAST_SECTORS, 1 << 40), st.sampled_from([1, 8]))
+@given(st.integers(commands.LEAST_SECTORS, 1 << 40), st.sampled_from([1, 8]))
 def test_distances_can_be_given_to_the_scheduler(capacity: int, align: int) -> None:
-    points = measure.distances(capacity, align=align)
+    points = arm.distances(capacity, align=align)
     assert points[0] == 0 and points == sorted(set(points)) and len(points) <= 40
     assert all(point % align == 0 for point in points)
     assert capacity * 0.9 < points[-1] <= capacity - 16
@@ -155,27 +159,27 @@ def test_distances_can_be_given_to_the_scheduler(capacity: int, align: int) -> N
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
 def test_what_never_falls(values: list[int]) -> None:
-    found = measure.never_fall(values)
+    found = numeric.never_fall(values)
     assert len(found) == len(values) and found == sorted(found)
     assert sum(found) == pytest.approx(sum(values))
-    assert measure.never_fall(sorted(values)) == sorted(values)
+    assert numeric.never_fall(sorted(values)) == sorted(values)
 
 
 def test_the_standard_error_is_that_of_evenly_spread_samples() -> None:
     rnd = random.Random(1)
     plain = [(rnd.random(), rnd.gauss(10, 2)) for _ in range(400)]
-    assert measure.standard_error(plain) == pytest.approx(2 / 20, rel=0.15)
+    assert numeric.standard_error(plain) == pytest.approx(2 / 20, rel=0.15)
     # What depends on the place is no chance.
     slope = [(place, value + 1000 * place) for place, value in plain]
-    assert measure.standard_error(slope) < 0.5
-    assert measure.standard_error(plain[:1]) == math.inf
+    assert numeric.standard_error(slope) < 0.5
+    assert numeric.standard_error(plain[:1]) == math.inf
 
 
 def test_the_densest_interval_ignores_what_is_disturbed() -> None:
     rnd = random.Random(2)
     values = [5 + 8 * rnd.random() for _ in range(200)] + [40.0, 41.0, 0.5]
-    assert measure.densest(values, 8) == pytest.approx(5, abs=0.2)
-    assert measure.densest([1.0, 3.0], 8) == -2, "in the middle of where it may be"
+    assert numeric.densest(values, 8) == pytest.approx(5, abs=0.2)
+    assert numeric.densest([1.0, 3.0], 8) == -2, "in the middle of where it may be"
 
 
 def seek_ns(cylinders: float) -> float:
@@ -190,7 +194,7 @@ def test_seeks_are_found_in_positioning_times(disturbed: float) -> None:
         cylinders = 100_000 ** rnd.random()
         way = seek_ns(cylinders) + rnd.random() * 8 * MS
         samples.append((cylinders, way + (8 * MS if rnd.random() < disturbed else 0)))
-    found = measure.fit_seeks(samples, 8 * MS, 100_000)
+    found = arm.fit_seeks(samples, 8 * MS, 100_000)
     assert found[0][0] == 1 and found[-1][0] == 100_000
     assert [time for _, time in found] == sorted(time for _, time in found)
     for cylinders, time in found:
@@ -207,22 +211,22 @@ def test_surfaces_are_found_by_the_longer_changes() -> None:
         ]
 
     for surfaces in (2, 4, 18):
-        found = measure.find_surfaces(changes(surfaces, 30_000))
+        found = tracks.find_surfaces(changes(surfaces, 30_000))
         assert found and found[0] == surfaces
         assert found[1:] == pytest.approx((1.5 * MS, 2 * MS), rel=0.02)
     for seed in range(20):
         rnd = random.Random(seed)
-        assert measure.find_surfaces(changes(200, 30_000)) is None, "one was disturbed"
+        assert tracks.find_surfaces(changes(200, 30_000)) is None, "one was disturbed"
 
 
 def test_places_are_never_read_twice(core: tuple[Any, Any]) -> None:
     disk = ModelDisk(core, load_disk("wd5000aaks"))
-    places = measure.Places(disk, random.Random(1))
+    places = commands.Places(disk, random.Random(1))
     places.note(1000, 8)
     assert not places.is_new(1000, 8) and not places.is_new(1007, 8)
-    assert not places.is_new(1008 + measure.AHEAD_SECTORS - 1, 8), "read ahead"
-    assert places.is_new(1008 + measure.AHEAD_SECTORS, 8)
-    for _ in range(measure.REMEMBERED):
+    assert not places.is_new(1008 + commands.AHEAD_SECTORS - 1, 8), "read ahead"
+    assert places.is_new(1008 + commands.AHEAD_SECTORS, 8)
+    for _ in range(commands.REMEMBERED):
         places.note(10_000_000, 8)
     assert places.is_new(1008 + 1000, 8), "long ago"
     assert not places.is_new(1000, 8), "was read"
@@ -272,11 +276,11 @@ def test_noise_and_retries_do_little_harm(core: tuple[Any, Any]) -> None:
 
 def test_a_disk_that_never_shows_where_tracks_end(core: tuple[Any, Any]) -> None:
     class Blind(measure.Meter):
-        def _jumps(self, run: measure.Run) -> None:
+        def _jumps(self, run: tracks.Run) -> None:
             return None
 
     disk = load_disk("wd5000aaks")
-    effort = dataclasses.replace(measure.FAST, place_tracks=12)
+    effort = dataclasses.replace(commands.FAST, place_tracks=12)
     meter = Blind(ModelDisk(core, disk), effort)
     meter.bus = meter.measure_bus()
     meter.rotation_ns, _ = meter.measure_rotation()
@@ -291,8 +295,8 @@ def test_a_disk_that_never_shows_where_tracks_end(core: tuple[Any, Any]) -> None
 
 def test_a_disk_without_a_head(core: tuple[Any, Any]) -> None:
     disk = load_disk("ssd")
-    found = measure.Meter(ModelDisk(core, disk), measure.FULL).measure()
-    assert isinstance(found, measure.Flat)
+    found = measure.Meter(ModelDisk(core, disk), commands.FULL).measure()
+    assert isinstance(found, Flat)
     assert found.read_ns == pytest.approx(69_600, rel=0.01)
     assert found.bytes_per_s == pytest.approx(disk.flat_read_bytes_per_s, rel=0.01)
 
@@ -310,22 +314,22 @@ def test_a_drive_that_keeps_whole_tracks_is_refused(core: tuple[Any, Any]) -> No
             return super().read(sector, nr_sectors)
 
     with pytest.raises(StreamschedError, match="rotation cannot be measured by reading"):
-        measure.Meter(WholeTracks(core, load_disk("wd5000aaks")), measure.FAST).measure()
+        measure.Meter(WholeTracks(core, load_disk("wd5000aaks")), commands.FAST).measure()
 
 
 def test_a_drive_with_long_blocks_is_read_by_blocks(core: tuple[Any, Any]) -> None:
     disk = ModelDisk(core, load_disk("st2000dm006"))
     disk.align_sectors = 8
-    found = measure.Meter(disk, measure.FAST).measure()
-    assert isinstance(found, measure.Mechanics)
+    found = measure.Meter(disk, commands.FAST).measure()
+    assert isinstance(found, Mechanics)
     assert all(point.distance_sectors % 8 == 0 for point in found.curve)
 
 
 def test_progress_goes_from_step_to_step(core: tuple[Any, Any]) -> None:
     seen: list[tuple[str, float]] = []
     disk = ModelDisk(core, load_disk("wd5000aaks"))
-    measure.Meter(disk, measure.FAST, lambda step, part: seen.append((step, part))).measure()
-    order = list(measure.FAST.seconds)
+    measure.Meter(disk, commands.FAST, lambda step, part: seen.append((step, part))).measure()
+    order = list(commands.FAST.seconds)
     assert list(dict.fromkeys(step for step, _ in seen)) == order
     for step in order:
         parts = [part for one, part in seen if one == step]
@@ -340,17 +344,17 @@ def write_out(
     core: tuple[Any, Any],
     name: str,
     share: int = 30,
-    effort: measure.Effort = measure.FULL,
+    effort: commands.Effort = commands.FULL,
     queue_depth: int = 32,
     **changes: int,
-) -> tuple[measure.WriteOut, ModelDisk]:
+) -> tuple[WriteOut, ModelDisk]:
     disk = dataclasses.replace(load_disk(name), write_share_permille=10 * share, **changes)
     model = ModelDisk(core, disk)
     model.may_write = True
     return measure.Meter(model, effort).measure_write_out(queue_depth), model
 
 
-EFFORTS = {"": measure.FULL, " `--fast`": measure.FAST}
+EFFORTS = {"": commands.FULL, " `--fast`": commands.FAST}
 SHARES = (0, 15, 30, 60)
 WITHIN = {0: 2, 15: 3, 30: 3, 60: 3}
 
@@ -371,7 +375,7 @@ def test_the_share_of_write_out(core: tuple[Any, Any]) -> None:
                 shares.append("-")
                 continue
             shares.append(f"{found.share:.1%}".replace("%", " %"))
-            least = WITHIN[wanted] if effort is measure.FULL else WITHIN[wanted] + 2
+            least = WITHIN[wanted] if effort is commands.FULL else WITHIN[wanted] + 2
             assert 100 * found.share == pytest.approx(wanted, abs=least), (name, wanted)
         seconds = f"{model.now_ns / 1e9:.0f} s"
         rows.append(f"| {' | '.join([name + label, *shares, seconds, f'{model.writes:,}'])} |\n")
@@ -387,29 +391,29 @@ def test_late_answers_do_little_to_the_share(core: tuple[Any, Any]) -> None:
     disk = dataclasses.replace(load_disk("exos-x18"), write_share_permille=300)
     model = ModelDisk(core, disk, noise_ns=20_000)
     model.may_write = True
-    found = measure.Meter(model, measure.FULL).measure_write_out(None)
+    found = measure.Meter(model, commands.FULL).measure_write_out(None)
     assert found.share == pytest.approx(0.3, abs=0.05)
 
 
 def test_where_write_out_does_not_show(core: tuple[Any, Any]) -> None:
     def why(**changes: int) -> str:
-        found, _ = write_out(core, "exos-x18", effort=measure.FAST, **changes)
+        found, _ = write_out(core, "exos-x18", effort=commands.FAST, **changes)
         assert found.share is None
         return found.why
 
     assert why(write_cache_sectors=0) == "writes are not answered from a cache"
     assert why(write_cache_extents=12).startswith("the write cache holds only")
     found, model = write_out(core, "usb2-2tb", queue_depth=1)
-    assert found == measure.WriteOut(None, "needs a queue of 4 commands")
+    assert found == WriteOut(None, "needs a queue of 4 commands")
     assert not model.writes
 
 
 def test_a_write_cache_that_does_not_fill(
     core: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "MOST_WRITES", 1000)
-    found, model = write_out(core, "exos-x18", effort=measure.FAST)
-    assert found == measure.WriteOut(None, "the write cache did not fill")
+    monkeypatch.setattr(caches, "MOST_WRITES", 1000)
+    found, model = write_out(core, "exos-x18", effort=commands.FAST)
+    assert found == WriteOut(None, "the write cache did not fill")
     assert model.writes < 1100
 
 
@@ -444,20 +448,69 @@ def test_it_is_opened_for_writing_only_to_be_overwritten(
 
 
 def test_disks_that_are_not_overwritten(tmp_path: Path) -> None:
-    info = dataclasses.replace(INFO, folder=tmp_path)
+    path = tmp_path / "disk"
+    info = dataclasses.replace(INFO, path=str(path), folder=tmp_path)
+    path.write_bytes(bytes(8 << 20))
     devices.check_overwrite(info)
     with pytest.raises(UsageError) as caught:
         devices.check_overwrite(dataclasses.replace(info, write_back=False))
     assert str(caught.value) == (
-        "--overwrite: /dev/sdx has no write cache to measure; leave the option out"
+        f"--overwrite: {path} has no write cache to measure; leave the option out"
     )
     (tmp_path / "sdx1").mkdir()
     (tmp_path / "sdx1" / "partition").write_text("1\n")
     with pytest.raises(UsageError) as caught:
         devices.check_overwrite(info)
     assert str(caught.value) == (
-        "--overwrite: /dev/sdx has partitions (sdx1); it is only for a disk without any"
+        f"--overwrite: {path} has partitions (sdx1); it is only for a disk without any"
     )
+
+
+def boot_sector() -> bytes:
+    """A partition table of DOS with one partition, which the kernel has not looked at."""
+    entry = struct.pack("<BBBBBBBBII", 0, 0, 2, 0, 0x83, 0, 2, 0, 2048, 8192)
+    return bytes(446) + entry + bytes(48) + b"\x55\xaa"
+
+
+@pytest.mark.parametrize(
+    ("data", "command", "sentence"),
+    [
+        (b"", "mkfs.ext4 -q", "ext4 at 0x438"),
+        (b"", "mkswap", "swap at 0xff6"),
+        (boot_sector(), "", "dos at 0x1fe"),
+        (b"LUKS\xba\xbe\0\x01", "", "crypto_LUKS at 0x0"),
+    ],
+)
+def test_a_disk_without_partitions_that_holds_data_is_not_overwritten(
+    data: bytes, command: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "disk"
+    path.write_bytes(data + bytes((8 << 20) - len(data)))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
+    if command:
+        subprocess.run([*command.split(), path], check=True, capture_output=True)
+    before = path.read_bytes()
+    info = dataclasses.replace(INFO, path=str(path), folder=tmp_path)
+    with pytest.raises(UsageError) as caught:
+        calibrate.calibrate(info, "mine", fast=True, overwrite=True, console=Console(quiet=True))
+    assert str(caught.value) == (
+        f"--overwrite: {path} holds data ({sentence}); if nobody needs it, "
+        f"remove its signatures first: wipefs --all {path}"
+    )
+    assert path.read_bytes() == before
+    subprocess.run(["wipefs", "--all", "--force", "--quiet", path], check=True)
+    devices.check_overwrite(info)
+
+
+def test_without_wipefs_nothing_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = dataclasses.replace(INFO, path=str(tmp_path / "none"), folder=tmp_path)
+    with pytest.raises(UsageError, match=r"cannot be seen whether .* holds data: .*No such file"):
+        devices.check_overwrite(info)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(UsageError, match=r"wipefs, which sees .* is missing; install util-linux"):
+        devices.check_overwrite(info)
 
 
 # ---- what is written ----
@@ -480,7 +533,7 @@ INFO = devices.DeviceInfo(
 
 
 @functools.lru_cache
-def quick(name: str) -> measure.Mechanics:
+def quick(name: str) -> Mechanics:
     from streamsched._core import ffi, lib
 
     return measured((ffi, lib), name)
@@ -511,15 +564,15 @@ def test_the_description_is_one_of_the_disk() -> None:
     assert statistics.fmean(errors) < 0.06
 
 
-def without_pattern(found: measure.Mechanics) -> measure.Mechanics:
-    pattern = measure.Pattern(1, False, False, 1_500_000, 1_500_000)
-    geometry = measure.Geometry(
+def without_pattern(found: Mechanics) -> Mechanics:
+    pattern = Pattern(1, False, False, 1_500_000, 1_500_000)
+    geometry = Geometry(
         found.geometry.capacity_sectors, found.geometry.rotation_ns, found.geometry.zones, pattern
     )
     return dataclasses.replace(found, geometry=geometry)
 
 
-def with_seeks(found: measure.Mechanics, *seeks: tuple[int, float]) -> measure.Mechanics:
+def with_seeks(found: Mechanics, *seeks: tuple[int, float]) -> Mechanics:
     return dataclasses.replace(found, seeks=seeks)
 
 
@@ -527,9 +580,9 @@ def with_seeks(found: measure.Mechanics, *seeks: tuple[int, float]) -> measure.M
     "change",
     [
         without_pattern,
-        lambda found: dataclasses.replace(found, bus=measure.Bus(0, 0, False)),
-        lambda found: dataclasses.replace(found, cache=measure.Cache(None, None, False)),
-        lambda found: dataclasses.replace(found, cache=measure.Cache(40, 64, True)),
+        lambda found: dataclasses.replace(found, bus=Bus(0, 0, False)),
+        lambda found: dataclasses.replace(found, cache=Cache(None, None, False)),
+        lambda found: dataclasses.replace(found, cache=Cache(40, 64, True)),
         lambda found: with_seeks(found, (1, 5e6), (200_000, 20e6)),
         lambda found: with_seeks(found, (1, 0.0), (2, 0.0), (10, 12e6)),
     ],
@@ -543,13 +596,13 @@ def test_whatever_shows_the_description_can_be_read(change: Callable[[Any], Any]
     ("found", "line"),
     [
         (None, "0 # estimated: nothing was written"),
-        (measure.WriteOut(None, "too small"), "0 # estimated: too small"),
-        (measure.WriteOut(0.304), "30 # [meas] by writing beside reads"),
-        (measure.WriteOut(0.0), "0 # [meas] by writing beside reads"),
-        (measure.WriteOut(0.97), "90 # [meas] by writing beside reads"),
+        (WriteOut(None, "too small"), "0 # estimated: too small"),
+        (WriteOut(0.304), "30 # [meas] by writing beside reads"),
+        (WriteOut(0.0), "0 # [meas] by writing beside reads"),
+        (WriteOut(0.97), "90 # [meas] by writing beside reads"),
     ],
 )
-def test_the_share_that_is_described(found: measure.WriteOut | None, line: str) -> None:
+def test_the_share_that_is_described(found: WriteOut | None, line: str) -> None:
     disk, text = described(lambda base: dataclasses.replace(base, write_out=found))
     assert f"\nwrite_share_percent = {line}\n" in text
     assert disk.write_share_permille == 10 * int(line.split()[0])
@@ -563,7 +616,7 @@ def test_a_description_without_a_write_cache() -> None:
 
 def test_the_description_of_a_flat_disk() -> None:
     info = dataclasses.replace(INFO, rotational=False)
-    found = calibrate.conclude(info, "mine", measure.Flat(70_000.0, 5.6e8), 32, 0, 1000)
+    found = calibrate.conclude(info, "mine", Flat(70_000.0, 5.6e8), 32, 0, 1000)
     disk = parse_disk(found.text, "mine.toml")
     assert disk.flat_read_ns == 70_000 and disk.flat_read_bytes_per_s == 560_000_000
     assert files.curve_line(found.curve) == "0:70000"
@@ -601,13 +654,13 @@ def test_doubts_are_told() -> None:
     assert "turns with 5400 rpm; 7200 were measured" in notes(nominal_rpm=5400)
     assert "not rotational" in notes(rotational=False)
     assert "surfaces" in notes(without_pattern(base))
-    lost = measure.WriteOut(None, "the write cache did not fill")
+    lost = WriteOut(None, "the write cache did not fill")
     assert "write-out beside reads did not show: the write cache did not fill" in notes(
         dataclasses.replace(base, write_out=lost)
     )
     assert "were disturbed" in notes(dataclasses.replace(base, dropped=base.samples // 50))
     assert "no head moves" in " ".join(
-        calibrate.conclude(INFO, "m", measure.Flat(70_000.0, 5.6e8), 32, 0, 1000).notes
+        calibrate.conclude(INFO, "m", Flat(70_000.0, 5.6e8), 32, 0, 1000).notes
     )
 
 
@@ -662,7 +715,7 @@ def put(info: devices.DeviceInfo, name: str, value: str) -> None:
 
 
 def test_settings_are_put_aside_and_back(fake: devices.DeviceInfo) -> None:
-    with devices.quiet(fake):
+    with settings.quiet(fake):
         now = settings_of(fake)
         assert (now["scheduler"][:4], now["read_ahead_kb"][:1]) == ("none", "0")
         # Another scheduler brings other settings.
@@ -674,16 +727,16 @@ def test_settings_are_put_aside_and_back(fake: devices.DeviceInfo) -> None:
     assert after["iosched/low_latency"].startswith("0")
 
 
-@pytest.mark.parametrize("number", devices.STOPPING)
+@pytest.mark.parametrize("number", settings.STOPPING)
 @pytest.mark.parametrize("times", [1, 3])
 def test_signals_end_it_and_settings_come_back(
     fake: devices.DeviceInfo, number: signal.Signals, times: int
 ) -> None:
-    handlers = [signal.getsignal(one) for one in devices.STOPPING]
+    handlers = [signal.getsignal(one) for one in settings.STOPPING]
     went_on = False
     with (
         pytest.raises(Interrupted, match="settings of sdx are as they were") as caught,
-        devices.quiet(fake),
+        settings.quiet(fake),
     ):
         try:
             os.kill(os.getpid(), number)
@@ -695,21 +748,21 @@ def test_signals_end_it_and_settings_come_back(
     assert caught.value.exit_code == 128 + number
     assert settings_of(fake)["scheduler"].startswith("bfq")
     assert settings_of(fake)["read_ahead_kb"].startswith("128")
-    assert [signal.getsignal(one) for one in devices.STOPPING] == handlers
+    assert [signal.getsignal(one) for one in settings.STOPPING] == handlers
 
 
 def test_a_signal_while_settings_are_put_back_waits(
     fake: devices.DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = devices.Quiet._write
+    write = settings.Quiet._write
 
-    def interrupted(self: devices.Quiet, name: str, value: str) -> None:
+    def interrupted(self: settings.Quiet, name: str, value: str) -> None:
         if value == "bfq":
             os.kill(os.getpid(), signal.SIGTERM)
         write(self, name, value)
 
-    monkeypatch.setattr(devices.Quiet, "_write", interrupted)
-    with pytest.raises(Interrupted), devices.quiet(fake):
+    monkeypatch.setattr(settings.Quiet, "_write", interrupted)
+    with pytest.raises(Interrupted), settings.quiet(fake):
         pass
     assert settings_of(fake)["scheduler"].startswith("bfq")
     assert settings_of(fake)["read_ahead_kb"].startswith("128")
@@ -718,7 +771,7 @@ def test_a_signal_while_settings_are_put_back_waits(
 def test_what_nohup_ignores_stays_ignored(fake: devices.DeviceInfo) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with devices.quiet(fake):
+        with settings.quiet(fake):
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
@@ -726,7 +779,7 @@ def test_what_nohup_ignores_stays_ignored(fake: devices.DeviceInfo) -> None:
 
 
 def test_an_error_puts_settings_back_and_is_told(fake: devices.DeviceInfo) -> None:
-    with pytest.raises(StreamschedError, match="unreadable"), devices.quiet(fake):
+    with pytest.raises(StreamschedError, match="unreadable"), settings.quiet(fake):
         raise StreamschedError("unreadable")
     assert settings_of(fake)["scheduler"].startswith("bfq")
 
@@ -734,7 +787,7 @@ def test_an_error_puts_settings_back_and_is_told(fake: devices.DeviceInfo) -> No
 def test_what_cannot_be_put_back_is_named(fake: devices.DeviceInfo) -> None:
     with (
         pytest.raises(StreamschedError, match=r"nr_requests \(it was '77'\)"),
-        devices.quiet(fake),
+        settings.quiet(fake),
     ):
         (fake.queue / "nr_requests").unlink()
         (fake.queue / "nr_requests").mkdir()
@@ -754,12 +807,12 @@ def test_learned_curves_are_told_from_written_ones(core: tuple[Any, Any]) -> Non
         return " ".join(f"{point.distance_sectors}:{point.time_ns}" for point in points)
 
     lib.ss_curve_init_generic(curve, INFO.capacity_sectors)
-    assert devices.is_learned(shown())
+    assert settings.is_learned(shown())
     for i in range(100):
         lib.ss_curve_learn(curve, 1000 * i, 8, 5 * MS)
-    assert devices.is_learned(shown())
+    assert settings.is_learned(shown())
     line = files.curve_line(quick("wd5000aaks").service_curve())
-    assert not devices.is_learned(line) and not devices.is_learned("0:0")
+    assert not settings.is_learned(line) and not settings.is_learned("0:0")
 
 
 # ---- refusals that need no disk ----
@@ -871,10 +924,18 @@ writes() {{ awk '{{ print $5 }}' /sys/block/{DISK}/stat; }}
 writes >$OUT/writes
 {CALIBRATE} /dev/{DISK} --fast --overwrite --to $OUT/written.toml >$OUT/said 2>$OUT/warned
 writes >>$OUT/writes
+mkswap /dev/{DISK} >/dev/null && writes >>$OUT/writes
+! {CALIBRATE} /dev/{DISK} --fast --overwrite --to $OUT/none.toml 2>$OUT/refused
+writes >>$OUT/writes
 """
     )
-    none, some = map(int, result.files["writes"].split())
-    assert none == 0 and 500 < some < 10_000
+    none, some, swap, same = map(int, result.files["writes"].split())
+    assert none == 0 and 500 < some < 10_000 and swap == same > some
+    assert result.files["refused"].decode() == (
+        f"streamsched: --overwrite: /dev/{DISK} holds data (swap at 0xff6); if nobody needs it, "
+        f"remove its signatures first: wipefs --all /dev/{DISK}\n"
+    )
+    assert "none.toml" not in result.files
     before, after = (result.files[f"{name}.toml"].decode() for name in ("read", "written"))
     assert "write_share_percent = 0 # estimated: nothing was written\n" in before
     assert parse_disk(after, "written.toml").write_share_permille == pytest.approx(300, abs=60)

@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from streamsched.base import units
 from streamsched.base.errors import UsageError
-from streamsched.base.units import Unit, format_tunable, parse_tunable
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import fio_options, fio_values
 from streamsched.work.jobfile import Process, load_jobs, options_markdown, parse_jobs
@@ -59,11 +57,6 @@ def test_process_is_struct_sim_job(root: Path) -> None:
     splits = re.search(r"#define SIM_MAX_SPLITS (\d+)", header)
     assert splits and int(splits.group(1)) == fio_values.MAX_SPLITS
     assert "SIM_RW_READ = 1," in header and "SIM_RW_RANDOM = 4," in header
-
-
-def test_units_are_enum_ss_unit(root: Path) -> None:
-    names = re.findall(r"SS_UNIT_(\w+),", (root / "core/tunable.h").read_text())
-    assert names == [unit.name for unit in Unit]
 
 
 def test_documentation_has_the_options(root: Path) -> None:
@@ -728,94 +721,9 @@ def test_any_value_is_read_or_refused_in_one_sentence(key: str, value: str) -> N
 # Units.
 
 
-@given(st.integers(0, 2**64 - 1), st.sampled_from([u for u in Unit if u is not Unit.BOOL]))
-def test_a_tunable_comes_back(value: int, unit: Unit) -> None:
-    assert parse_tunable(format_tunable(value, unit), unit) == value
-
-
 @given(st.integers(0, 2**63 - 1))
 def test_bytes_come_back(value: int) -> None:
     assert units.fio_bytes(units.format_bytes(value)) == value
-
-
-@given(st.decimals(0, 10**6, places=3), st.sampled_from(units.TUNABLE_TIMES))
-def test_times_are_exact(number: Decimal, unit: str) -> None:
-    exact = number * units.TIME_NS[unit]
-    try:
-        assert units.parse_time_ns(f"{number}{unit}") == exact
-    except UsageError:
-        assert exact != int(exact)
-
-
-@pytest.mark.parametrize(
-    ("text", "unit", "value"),
-    [
-        ("124ms", Unit.NS, 124_000_000),
-        ("0.5s", Unit.NS, 500_000_000),
-        (" 1000 MS ", Unit.NS, 10**9),
-        ("0", Unit.NS, 0),
-        ("50%", Unit.PERCENT, 50),
-        ("0", Unit.PERCENT, 0),
-        ("256sectors", Unit.SECTORS, 256),
-        ("0", Unit.SECTORS, 0),
-        ("256 sectors", Unit.SECTORS, 256),
-        ("128k", Unit.SECTORS, 256),
-        ("0.5k", Unit.SECTORS, 1),
-        ("1GiB", Unit.SECTORS, 2**21),
-        ("on", Unit.BOOL, 1),
-        ("0", Unit.BOOL, 0),
-        ("4", Unit.NONE, 4),
-    ],
-)
-def test_tunable(text: str, unit: Unit, value: int) -> None:
-    assert parse_tunable(text, unit) == value
-    assert parse_tunable(format_tunable(value, unit), unit) == value
-
-
-def test_tunables_as_they_are_shown() -> None:
-    assert format_tunable(124_000_000, Unit.NS) == "124ms"
-    assert format_tunable(1_500_000_000, Unit.NS) == "1500ms"
-    assert format_tunable(0, Unit.NS) == "0ns"
-    assert format_tunable(1, Unit.BOOL) == "on"
-
-
-@pytest.mark.parametrize(
-    ("text", "unit", "message"),
-    [
-        ("124", Unit.NS, '"124" has no unit; write a time such as 124ms'),
-        ("5m", Unit.NS, '"m" is not a unit of time here; write ns, us, ms or s'),
-        ("0.5ns", Unit.NS, '"0.5ns" is not a whole number of nanoseconds; write one that is'),
-        ("fast", Unit.NS, '"fast" is not a value; write a number such as 124ms'),
-        ("-1ms", Unit.NS, '"-1ms" is not a value; write a number such as 124ms'),
-        ("1e3s", Unit.NS, '"e3s" is not a unit of time here; write ns, us, ms or s'),
-        (
-            "99999999999s",
-            Unit.NS,
-            f'"99999999999s" is too large; the most is {2**64 - 1} nanoseconds',
-        ),
-        ("1" * 41, Unit.NONE, f'"{"1" * 41}" has too many digits; write a number such as 4'),
-        ("1.5", Unit.PERCENT, '"1.5" has no unit; write a percentage such as 50%'),
-        ("75", Unit.PERCENT, '"75" has no unit; write a percentage such as 75%'),
-        ("99", Unit.SECTORS, '"99" has no unit; write a length such as 99sectors'),
-        ("50ms", Unit.PERCENT, '"ms" is not a unit of a percentage; write a number such as 50%'),
-        ("0.5%", Unit.PERCENT, '"0.5%" is not a whole number of percent; write one that is'),
-        (
-            "4k",
-            Unit.NONE,
-            '"4k" is not a plain count, which has no unit; write a whole number such as 4',
-        ),
-        (
-            "100q",
-            Unit.SECTORS,
-            '"q" is not a unit of length; write sectors, or bytes with k, m or g',
-        ),
-        ("maybe", Unit.BOOL, '"maybe" is neither on nor off; write 1 or 0'),
-    ],
-)
-def test_wrong_tunable(text: str, unit: Unit, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_tunable(text, unit)
-    assert str(caught.value) == message
 
 
 # Who shares what.
@@ -1166,11 +1074,3 @@ def test_fio_agrees_on_any_region(
     (process,) = jobs(text)
     (real,) = run_fio(text, tmp_path_factory.mktemp("fio") / "disk")
     assert list(visits(process)) == [(at, length) for at, length, _ in real.requests]
-
-
-@pytest.mark.parametrize(
-    ("text", "sectors"),
-    [("1sector", 1), ("8 sectors", 8), ("64k", 128), ("1MiB", 2048), ("0.5m", 1024), ("2g", 2**22)],
-)
-def test_a_length_of_a_tunable(text: str, sectors: int) -> None:
-    assert units.parse_sectors(text) == sectors

@@ -781,13 +781,13 @@ def trace_of(requests: Sequence[Traced]) -> bytes:
 def replayed(requests: Sequence[Traced], disk: Any = SSD, **setup: Any) -> list[Row]:
     data = trace_of(requests)
     with Simulation(Setup(disk, "noop", **setup)) as simulation:
-        simulation.reader = lib.trace_open(b"blkparse", False)
-        lib.sim_set_trace(simulation.sim, simulation.reader)
+        simulation.readers = [lib.trace_open(b"blkparse", False)]
+        lib.sim_add_trace(simulation.sim, simulation.readers[0], 0)
         pieces = [data, b""]
 
         def feed() -> bool:
             piece = pieces.pop(0)
-            lib.trace_feed(simulation.reader, piece, len(piece), not piece)
+            lib.trace_feed(simulation.readers[0], piece, len(piece), not piece)
             return bool(piece)
 
         simulation.log(1000)

@@ -14,6 +14,7 @@ from streamsched.sim import compare
 from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation, check_depth, run_jobs
+from streamsched.sim.tasks import run_task
 from streamsched.work.jobfile import Process, parse_jobs
 
 MS, S = 1_000_000, 1_000_000_000
@@ -342,7 +343,7 @@ def test_the_end_does_not_wait_for_the_background() -> None:
 def test_alone_the_background_does_what_it_has_to_once() -> None:
     work = processes(ONE, background=True, time_based=True)
     tasks = compare.alone_tasks(work, Setup(SSD, "noop"))
-    assert compare.run_task(tasks[0]).bytes == 40 * KIB
+    assert run_task(tasks[0]).bytes == 40 * KIB
 
 
 def test_readahead_is_a_process_s_own() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from streamsched.base.errors import UsageError
 from streamsched.calibrate import validate
+from streamsched.calibrate.recorded import Recorded, agreements, demerit, play, read_recorded
 from streamsched.sim.diskfile import load_disk, parse_disk
 
 COMMAND = Path(sys.executable).parent / "streamsched"
@@ -23,8 +25,8 @@ DISK = (ROOT / "disks" / "exos-x18.toml").read_text()
 
 def test_a_distribution_is_its_own_and_half_as_long_is_half_off() -> None:
     times = [1.0, 2.0, 3.0, 4.0]
-    assert validate.demerit(times, list(reversed(times))) == 0
-    assert validate.demerit([2.0] * 4, [1.0] * 4) == pytest.approx(50)
+    assert demerit(times, list(reversed(times))) == 0
+    assert demerit([2.0] * 4, [1.0] * 4) == pytest.approx(50)
 
 
 @pytest.mark.parametrize(
@@ -52,18 +54,18 @@ def test_a_recorded_trace_that_is_none(tmp_path: Path, text: str, said: str) -> 
     path = tmp_path / "trace"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(UsageError, match=said):
-        validate.read_recorded(path)
+        read_recorded(path)
 
 
 def test_a_trace_without_an_end() -> None:
     with pytest.raises(UsageError, match="/dev/zero: has more than"):
-        validate.read_recorded(Path("/dev/zero"))
+        read_recorded(Path("/dev/zero"))
 
 
 def test_a_recorded_request_beyond_the_disk(tmp_path: Path) -> None:
     disk = load_disk("wd5000aaks")
     with pytest.raises(UsageError, match=r"request 1: ends at sector"):
-        validate.play(disk, [validate.Recorded(False, disk.capacity_sectors, 8, 1000, 0)])
+        play(disk, [Recorded(False, disk.capacity_sectors, 8, 1000, 0)])
 
 
 def test_what_the_model_answers_itself_agrees() -> None:
@@ -71,17 +73,17 @@ def test_what_the_model_answers_itself_agrees() -> None:
     disk = load_disk("st2000dm006")
     draw = random.Random(9)
     asked = [
-        validate.Recorded(
+        Recorded(
             draw.random() < 0.3, draw.randrange(10**6) * 8, 8, 1000, draw.randrange(20_000_000)
         )
         for _ in range(300)
     ]
-    times = validate.play(disk, asked)
+    times = play(disk, asked)
     same = [
-        validate.Recorded(one.write, one.sector, one.nr_sectors, time, one.think_ns)
+        Recorded(one.write, one.sector, one.nr_sectors, time, one.think_ns)
         for one, time in zip(asked, times, strict=True)
     ]
-    assert all(row.demerit == 0 for row in validate.agreements(same, validate.play(disk, same)))
+    assert all(row.demerit == 0 for row in agreements(same, play(disk, same)))
 
 
 def demerits(folder: Path) -> dict[str, list[float]]:
@@ -89,8 +91,8 @@ def demerits(folder: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for trace in sorted(RECORDED.glob("*.trace.zst")):
         disk = load_disk(str(folder / trace.name.replace(".trace.zst", ".toml")))
-        requests = validate.read_recorded(trace)
-        for row in validate.agreements(requests, validate.play(disk, requests)):
+        requests = read_recorded(trace)
+        for row in agreements(requests, play(disk, requests)):
             found.setdefault(row.what, []).append(row.demerit)
     return found
 
@@ -136,6 +138,19 @@ def test_a_published_figure_says_whether_it_was_fitted(old: str, new: str, said:
     with pytest.raises(UsageError) as caught:
         parse_disk(DISK.replace(old, new, 1), "x.toml")
     assert said in str(caught.value)
+
+
+def test_a_depth_is_the_one_that_was_measured() -> None:
+    """And is said once: a drive that takes one command has no other depth."""
+    disk = load_disk("exos-x18")
+
+    def depths(queue_depth: int) -> list[str]:
+        rows = validate.table(dataclasses.replace(disk, published=(), queue_depth=queue_depth))
+        return [row.split(", ")[1].split(" |")[0] for row in rows if " per second, depth" in row]
+
+    assert depths(1) == ["depth 1", "depth 1"]  # reads and writes
+    assert depths(4) == ["depth 1", "depth 4", "depth 4"]
+    assert depths(32) == ["depth 1", "depth 16", "depth 32", "depth 16"]
 
 
 # ---- the command ----
