@@ -222,6 +222,14 @@ def state(row: Row, now: dict[str, str]) -> str:
     return f"stale: {', '.join(changed)}" if changed else "fresh"
 
 
+def _wanted(row: Row, now: dict[str, str]) -> bool:
+    """Whether its command would make it less stale."""
+    if row.made_of:
+        source = BY_NAME[row.made_of].path.read_text()
+        return measured_with(source) != measured_with(row.path.read_text())
+    return bool(row.command) and state(row, now) != "fresh"
+
+
 def show() -> None:
     """The list."""
     now = hashes()
@@ -239,9 +247,7 @@ def chosen(words: Sequence[str]) -> list[Row]:
     for word in words:
         if word in ("stale", "stale-fast"):
             names |= {
-                row.name
-                for row in ROWS
-                if row.command and state(row, now) != "fresh" and (row.fast or word == "stale")
+                row.name for row in ROWS if _wanted(row, now) and (row.fast or word == "stale")
             }
         elif word not in BY_NAME:
             raise unknown("table", word, [*BY_NAME, "stale", "stale-fast"])
