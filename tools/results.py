@@ -295,8 +295,11 @@ def main(words: Sequence[str]) -> int:
         return exit_code_of("results", show)
 
     def work() -> None:
-        for row in chosen(words):
+        rows = chosen(words)
+        for row in rows:
             measure(row)
+        if not rows:
+            print("nothing to measure")
 
     return exit_code_of("results", work)
 
