@@ -97,6 +97,7 @@ DisksOption = Annotated[
     typer.Option(
         "--disk",
         metavar="DISK",
+        autocompletion=complete.disks,
         help="A name that `streamsched disks` lists, or a .toml file; "
         "for an array also one for each member, comma-separated. Several times: a result of each.",
         show_default=f"{DEFAULT_DISK}; a workload's own",

@@ -683,6 +683,8 @@ def run_traces(
             for _ in simulation.steps(feed):
                 if requests:
                     requests(simulation.take_log())
+        except pythonpolicy.PolicyError:  # is not a trace's
+            raise
         except UsageError as error:
             name = sources[lib.sim_trace_at(simulation.sim)].name
             if not name or str(error).startswith(f"{name}: "):
