@@ -14,6 +14,7 @@ from rich.console import Console
 from streamsched.auto import setting as auto
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.sim.compare import Comparison, compare
+from streamsched.sim.fiojson import as_fio_json
 from streamsched.sim.results import (
     comparison_dict,
     csv_rows,
@@ -74,6 +75,10 @@ class Result:
     def to_csv(self) -> str:
         """A line for each policy, units in the columns' names."""
         return csv_text(self.rows())
+
+    def to_fio_json(self) -> str:
+        """What fio --output-format=json prints, one group of jobs for each policy."""
+        return as_fio_json(self.comparison, self._repeatable("to_fio_json()")[0].processes)
 
     def rows(self) -> list[dict[str, Any]]:
         """Those of CSV."""

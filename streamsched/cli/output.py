@@ -57,5 +57,5 @@ def _text(shown: Sequence[Result], output: str, by_process: bool) -> str:
     if output == "csv":
         return csv_of(shown)
     if output == "fio-json":
-        return results.as_fio_json(shown[0].comparison)
+        return shown[0].to_fio_json()
     return json_of(shown, histograms=output == "json+")

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streamsched import __version__
 from streamsched.base.console import CONSOLE_COLUMNS, trimmed
 from streamsched.sim.compare import Comparison
 from streamsched.sim.policies import check_spec
@@ -215,67 +214,6 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
         writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _fio_direction(nr_bytes: int, blocks: int, ns: int, times: dict[str, int]) -> dict[str, Any]:
-    seconds = ns / 1e9
-    latency = {
-        "min": times["min_ns"],
-        "max": times["max_ns"],
-        "mean": float(times["mean_ns"]),
-        "stddev": float(times["stddev_ns"]),
-        "N": times["count"],
-        "percentile": {
-            "50.000000": times["p50_ns"],
-            "99.000000": times["p99_ns"],
-            "99.900000": times["p999_ns"],
-        },
-    }
-    return {
-        "io_bytes": nr_bytes,
-        "io_kbytes": nr_bytes // 1024,
-        "bw_bytes": int(nr_bytes / seconds) if ns else 0,
-        "bw": int(nr_bytes / 1024 / seconds) if ns else 0,
-        "iops": blocks / seconds if ns else 0.0,
-        "runtime": ns // 1_000_000,
-        "total_ios": blocks,
-        "short_ios": 0,
-        "drop_ios": 0,
-        "slat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
-        "clat_ns": latency,
-        "lat_ns": {key: latency[key] for key in ("min", "max", "mean", "stddev", "N")},
-    }
-
-
-def as_fio_json(comparison: Comparison) -> str:
-    """What fio --output-format=json prints, one group of jobs per policy."""
-    jobs = []
-    for group, run in enumerate(comparison.runs):
-        for job in run.jobs:
-            jobs.append(
-                {
-                    "jobname": f"{run.setup.shown}/{job.name}",
-                    "groupid": group,
-                    "error": 0,
-                    "eta": 0,
-                    "elapsed": job.duration_ns // 1_000_000_000,
-                    "job options": {"name": job.name},
-                    "read": _fio_direction(
-                        job.bytes_read, job.blocks[0], job.duration_ns, job.latency[0]
-                    ),
-                    "write": _fio_direction(
-                        job.bytes_written, job.blocks[1], job.duration_ns, job.latency[1]
-                    ),
-                    "job_runtime": job.duration_ns // 1_000_000,
-                }
-            )
-    document = {
-        "fio version": f"streamsched-{__version__}",
-        "timestamp": 0,
-        "time": "simulated",
-        "jobs": jobs,
-    }
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _number(value: float, digits: int) -> str:

@@ -487,7 +487,6 @@ OPTIONS: tuple[Option, ...] = (
 IGNORED: tuple[str, ...] = (
     *("description", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
     *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
-    *("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
     *("log_offset", "log_prio", "log_compression", "log_compression_cpus", "log_store_compressed"),
     *("log_unix_epoch", "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_entries"),
@@ -516,6 +515,7 @@ _NO_VERIFY = "the simulated disk has no contents; leave it out"
 _ONE_DISK = "there is one disk; give offset and size"
 _BATCH = "iodepth requests are kept in flight one by one; leave it out"
 _NO_REPLAY = "traces are replayed by `streamsched replay`"
+_NO_LOG = "no log is written at a job file's word; --requests FILE.csv has each request"
 _ONE_RUN = "give a size or a runtime"
 _NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
 
@@ -571,6 +571,10 @@ UNSUPPORTED: dict[str, str] = {
             *("ignore_zone_limits", "zone_reset_threshold", "zone_reset_frequency"),
         ),
         _NO_ZBD,
+    ),
+    **dict.fromkeys(
+        ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
+        _NO_LOG,
     ),
     **dict.fromkeys(("sync_file_range", "write_barrier"), "use fsync"),
     **dict.fromkeys(("atomic", "write_hint", "nowait", "uncached"), "leave it out"),

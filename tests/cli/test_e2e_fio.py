@@ -23,7 +23,7 @@ def test_a_job_file_cannot_reach_what_is_not_the_disk(tmp_path: Path) -> None:
     job = tmp_path / "a.fio"
     job.write_text(
         f"[a b] [c%]\nrw=write\ndirect=1\nbs=64k\nsize=256k\nexec_prerun=touch {owned}\n"
-        f"write_iolog={owned}\nwrite_bw_log={owned}\nname=x; exec_prerun=touch {owned}\n"
+        f"filename_format={owned}\nname=x; exec_prerun=touch {owned}\n"
         "group_reporting\ninclude more\n[second]\nwait_for=x\nrw=read\nsize=64k\n"
     )
     done = subprocess.run(
@@ -42,4 +42,4 @@ def test_a_job_file_cannot_reach_what_is_not_the_disk(tmp_path: Path) -> None:
     assert [one["bytes_written"] for one in run["jobs"]] == [256 << 10, 0]
     assert victim.read_bytes() == b"precious" * 65536
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.fio", "more", "victim"]
-    assert "note: " + str(job) + ": fio is not given exec_prerun, write_iolog" in done.stderr
+    assert "note: " + str(job) + ": fio is not given exec_prerun, filename_format" in done.stderr

@@ -194,7 +194,7 @@ def test_rw(rw: str, bits: int, read_pct: int) -> None:
         (["size=1ki", "bs=512"], "size", 1024),
         (["size=512kib", "bs=512"], "size", 512_000),
         (["size=512kib", "bs=512", "kb_base=1000"], "size", 512 * K),
-        (["description=a 50% job", "write_bw_log", "thread"], "size", M),
+        (["description=a 50% job", "group_reporting", "thread"], "size", M),
         (["size=2m ; a comment", "  # another"], "size", 2 * M),
         (["filename=${NOT_SET}"], "size", M),
         (["filename=/dev/disk/by-path/a\\:b"], "size", M),
