@@ -28,7 +28,8 @@ from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.sim.workloads import WORKLOADS, job_path
-from streamsched.work.jobfile import Process, load_jobs
+from streamsched.work.jobfile import load_jobs
+from streamsched.work.process import Process
 
 JOB = "many-readers"
 WORKS = (JOB, *(name for name, workload in WORKLOADS.items() if not workload.array))

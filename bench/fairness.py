@@ -40,7 +40,8 @@ from streamsched.sim.array import Array, parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, measured_curve
 from streamsched.sim.tasks import Task, run_task, run_tasks
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 __all__ = ["bounds_of", "draw", "run_task", "task"]
 

@@ -33,7 +33,7 @@ from streamsched.sim.experiment import (
     work_case,
 )
 from streamsched.sim.simulate import Run, Setup, run_jobs
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 XU_POLICIES = ("noop", "deadline", "anticipatory", "cfq", PAPER_STREAM)
 PAPER_DISK = load_disk("wd5000aaks")

@@ -26,7 +26,8 @@ from streamsched.sim.simulate import Setup, trace_end
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import tracefile
-from streamsched.work.jobfile import JobFile, Process, load_job_file, parse_job_file
+from streamsched.work.jobfile import JobFile, load_job_file, parse_job_file
+from streamsched.work.process import Process
 
 if TYPE_CHECKING:
     from streamsched.report.figures import Section

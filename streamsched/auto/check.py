@@ -27,7 +27,8 @@ from streamsched.sim.results import plain_table, widen
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.tasks import Task, run_tasks
 from streamsched.sim.workloads import job_path
-from streamsched.work.jobfile import Process, load_jobs
+from streamsched.work.jobfile import load_jobs
+from streamsched.work.process import Process
 
 JOBS = (
     "par-read",

@@ -18,8 +18,9 @@ from streamsched.sim.policies import USES_OWNER, check_spec
 from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.tasks import Task, run_tasks
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
 from streamsched.work.looks import between
+from streamsched.work.process import Process
 
 RUN_S = 16
 # Linux writes what was left in the page cache for 30 s (dirty_expire_centisecs): who leaves little

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamsched.sim.simulate import Buckets, JobRun, Run, Setup, Times
 from streamsched.work.blocktrace import BlockTrace, Request, quantile, switch_cost
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 
 def _times(values: Sequence[int]) -> Times:

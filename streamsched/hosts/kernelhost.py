@@ -30,7 +30,8 @@ from streamsched.sim.policies import names_in, refuse_twice
 from streamsched.sim.simulate import COUNTERS, NR_REQUESTS, Run, Setup
 from streamsched.work.blocktrace import EVENTS, BlockTrace, parse
 from streamsched.work.fio_write import Place, alone_text, job_text
-from streamsched.work.jobfile import JobFile, Process
+from streamsched.work.jobfile import JobFile
+from streamsched.work.process import Process
 
 # Of the module historic-iosched, which is for the rig only.
 HISTORIC = ("noop", "linus", "deadline-2.6", "anticipatory", "cfq", "cooperative")

@@ -28,7 +28,8 @@ from streamsched.sim.experiment import PAPER_STREAM, STREAM
 from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.tasks import Task, run_tasks
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 DISK = "wd5000aaks"
 READERS = (2, 4, 8, 16)

@@ -23,7 +23,7 @@ from streamsched.sim.requestlog import write_requests
 from streamsched.sim.simulate import Run, Setup, trace_owner, trace_owners
 from streamsched.sim.tasks import Task, Trace, run_tasks
 from streamsched.work import tracefile
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 # The policy that a process has the disk to itself under; any would do.
 ALONE_POLICY = "noop"

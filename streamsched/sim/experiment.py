@@ -21,7 +21,8 @@ from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import NR_REQUESTS, Run, Setup
 from streamsched.sim.tasks import Task
 from streamsched.sim.workloads import WORKLOADS, job_path
-from streamsched.work.jobfile import Process, load_jobs
+from streamsched.work.jobfile import load_jobs
+from streamsched.work.process import Process
 
 PAPER_DISK = "wd5000aaks"
 STREAM = "stream:deadline"

@@ -12,7 +12,7 @@ from streamsched import __version__
 from streamsched.base.units import format_bytes
 from streamsched.sim.compare import Comparison
 from streamsched.sim.simulate import Buckets
-from streamsched.work.jobfile import RW_BITS, RW_READ, RW_WRITE, Process
+from streamsched.work.process import RW_BITS, RW_READ, RW_WRITE, Process
 
 
 def _fio_direction(nr_bytes: int, blocks: int, ns: int, times: dict[str, int]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from streamsched.base.units import whole_number
 from streamsched.sim import pythonpolicy
 from streamsched.sim.tunable import Tunable
 from streamsched.work.fio_options import MAX_WEIGHT
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 WORK_CONSERVING, USES_OWNER, WRAPPER, WEIGHS_REQUESTS = 1, 2, 4, 16
 # Not of the core: chooses one of them (streamsched/auto/choose.py).

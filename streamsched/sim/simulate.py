@@ -18,8 +18,8 @@ from streamsched.sim.array import Array
 from streamsched.sim.chooser import Choice, Chooser, Selection
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.requestlog import REASONS
-from streamsched.work.jobfile import Process
 from streamsched.work.looks import SAMPLE_S, Observation
+from streamsched.work.process import Process
 
 OWNERS = ("process", "group", "none")
 CURVES = ("measured", "learned")

@@ -24,7 +24,7 @@ from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.requestlog import appending
 from streamsched.sim.simulate import Requests, Run, Setup, Source, run_jobs, run_traces
 from streamsched.work import tracefile
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 

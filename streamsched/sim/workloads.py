@@ -21,7 +21,8 @@ from streamsched.sim.simulate import (
     READAHEAD_PAGES,
     Setup,
 )
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -29,7 +29,8 @@ from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.study.program import program
 from streamsched.study.toml import Document, Given, StudyError
 from streamsched.work import tracefile
-from streamsched.work.jobfile import JobFile, Process
+from streamsched.work.jobfile import JobFile
+from streamsched.work.process import Process
 
 MAX_SEED = 2**64 - 1
 PIECE_BYTES = 1 << 20

@@ -31,11 +31,11 @@ from streamsched.work.fio_values import (
     Values,
     defaults,
 )
+from streamsched.work.process import RW_BITS, RW_RANDOM, RW_READ, RW_WRITE, Pair, Process
 
 __all__ = [
     "Blocks",
     "JobFile",
-    "Process",
     "Section",
     "load_job_file",
     "load_jobs",
@@ -44,18 +44,6 @@ __all__ = [
     "parse_jobs",
 ]
 
-# enum sim_rw
-RW_READ, RW_WRITE, RW_RANDOM = 1, 2, 4
-RW_BITS = {
-    "read": RW_READ,
-    "write": RW_WRITE,
-    "rw": RW_READ | RW_WRITE,
-    "readwrite": RW_READ | RW_WRITE,
-    "randread": RW_READ | RW_RANDOM,
-    "randwrite": RW_WRITE | RW_RANDOM,
-    "randrw": RW_READ | RW_WRITE | RW_RANDOM,
-}
-
 FILE_ALIGN = 4096  # where a file system begins one
 NAME_BYTES = 63  # of char name[64]
 # A run with a seed starts each process within so long.
@@ -63,108 +51,6 @@ START_SPREAD_NS = 20_000_000
 U64_MASK = 2**64 - 1
 # enum sim_exits
 EXITS = {"group": 1, "stonewall": 2, "all": 3}
-READAHEAD_SAME = 2**32 - 1  # SIM_READAHEAD_SAME of sim/sim.h
-
-Pair = tuple[int, int]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Process:
-    """One process: struct sim_job of sim/sim.h, field by field."""
-
-    name: str
-    section: int
-    group: int
-    rw: int
-    read_pct: int
-    offset: int
-    size: int
-    io_bytes: int
-    nr_splits: Pair
-    split_bytes: tuple[tuple[int, ...], tuple[int, ...]]
-    split_pct: tuple[tuple[int, ...], tuple[int, ...]]
-    range_min: Pair
-    range_max: Pair
-    align_bytes: int
-    seq_skip: int
-    direct: bool
-    norandommap: bool
-    iodepth: int
-    thinktime_ns: int
-    thinktime_blocks: int
-    startdelay_ns: int
-    runtime_ns: int
-    time_based: bool
-    fsync_blocks: int
-    end_fsync: bool
-    seed: int
-    stage: int
-    zone_size: int
-    zone_range: int
-    zone_skip: int
-    in_order_pct: Pair = (0, 0)
-    random_every: int = 1
-    stays: bool = False
-    sizes_by_order: bool = False
-    places: int = UNIFORM
-    scattered: bool = False
-    scattered_alike: bool = False
-    places_shift: int = 0
-    normal_spread: int = 0
-    rate: Pair = (0, 0)
-    rate_unit: Pair = (0, 0)
-    rate_poisson: bool = False
-    rate_forgives: bool = False
-    offload: bool = False
-    ramp_ns: int = 0
-    wait_for: str = ""
-    nr_files: int = 1
-    file_stride: int = 0
-    file_size: int = 0
-    open_files: int = 1
-    file_service: int = 0
-    file_service_blocks: int = 1
-    exits: int = 0
-    exit_group: int = 0
-    # What fio has no word for: workloads.py sets these.
-    nr_file_splits: int = 0
-    file_bytes: tuple[int, ...] = ()
-    file_pct: tuple[int, ...] = ()
-    group_bytes: int = 0
-    group_files_bytes: int = 0
-    append_pct: int = 0
-    append_bytes: int = 0
-    directory_files: int = 0
-    new_process: bool = False
-    spawn_ns: int = 0
-    barrier: int = 0
-    barrier_blocks: int = 0
-    turns: bool = False
-    pool: int = 0
-    pool_threads: int = 0
-    stall_blocks: int = 0
-    readahead_pages: int = READAHEAD_SAME
-    first_window_pages: int = 0
-    maps: bool = False
-    end_sync: bool = False
-    background: bool = False
-    # Read by policies.py; the simulator is told of it apart.
-    weight: int | None = None
-    # The shares of places; the simulator is told of them apart, too.
-    distribution: Places | None = None
-    # What a real fio would open; empty: files of its own.
-    opens: str = ""
-
-    def params(self) -> dict[str, object]:
-        """Every field, as cffi takes it to make a struct sim_job."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del fields["weight"], fields["distribution"], fields["opens"]
-        return {**fields, "name": self.name.encode(), "wait_for": self.wait_for.encode()}
-
-    @property
-    def units(self) -> int:
-        """Positions that a random block may have."""
-        return self.size // self.align_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

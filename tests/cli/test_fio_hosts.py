@@ -16,7 +16,8 @@ from streamsched.sim.simulate import Setup
 from streamsched.work.blocktrace import parse
 from streamsched.work.fio_options import IGNORED, OPTIONS
 from streamsched.work.fio_write import OTHERWISE, Place, alone_text, job_text
-from streamsched.work.jobfile import JobFile, Process, parse_job_file
+from streamsched.work.jobfile import JobFile, parse_job_file
+from streamsched.work.process import Process
 
 S, MS, M = 10**9, 10**6, 1024**2
 DISK = 100 * M

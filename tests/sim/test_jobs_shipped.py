@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from streamsched.papers import yardsticks
-from streamsched.work.jobfile import Process, load_jobs
+from streamsched.work.jobfile import load_jobs
+from streamsched.work.process import Process
 
 FIO = shutil.which("fio")
 needs_fio = pytest.mark.skipif(FIO is None, reason="fio is not installed")

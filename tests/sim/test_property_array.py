@@ -24,7 +24,7 @@ from test_property_sim import (
 from streamsched.sim.array import LAYOUTS, Array, layouts_of
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 LEVELS = ("raid0", "raid0", "raid5", "raid10", "linear", "raid1", "raid6")
 MEMBERS = (2, 2, 3, 4, 5, 5, 6, 8, 12, 16, 24, 32)

@@ -12,7 +12,7 @@ import pytest
 
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 US, MS = 1_000, 1_000_000

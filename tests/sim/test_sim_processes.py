@@ -27,7 +27,8 @@ from streamsched.sim import simulate
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

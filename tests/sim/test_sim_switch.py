@@ -14,7 +14,7 @@ from streamsched.base.errors import UsageError
 from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, Simulation, measured_curve
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 DISK = load_disk("wd5000aaks")
 MS = 1_000_000

@@ -15,7 +15,8 @@ from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation, check_depth, run_jobs
 from streamsched.sim.tasks import run_task
-from streamsched.work.jobfile import Process, parse_jobs
+from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 MS, S = 1_000_000, 1_000_000_000
 KIB, MIB = 1 << 10, 1 << 20

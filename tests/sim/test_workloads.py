@@ -11,7 +11,7 @@ import pytest
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import READAHEAD_PAGES, Setup
 from streamsched.sim.workloads import FFSB, POOL_THREADS, TREE, WORKLOADS
-from streamsched.work.jobfile import Process
+from streamsched.work.process import Process
 
 MIB, GIB = 1 << 20, 1 << 30
 
