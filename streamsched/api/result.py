@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from streamsched.auto import setting as auto
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.sim.compare import Comparison, compare
 from streamsched.sim.fiojson import as_fio_json
 from streamsched.sim.results import (
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 
 def _missing(what: str, module: str, extra: str) -> StreamschedError:
-    return StreamschedError(
-        f"{what} needs {module}, which is not installed: pip install 'streamsched[{extra}]'"
-    )
+    return StreamschedError(f"{what} needs {module}, which is not installed: {install(extra)}")
 
 
 @dataclasses.dataclass(frozen=True)

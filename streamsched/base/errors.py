@@ -44,6 +44,12 @@ def said(error: StreamschedError) -> str:
     return "\n".join(printable(line) for line in str(error).split("\n"))
 
 
+def install(extra: str) -> str:
+    """The command that installs what is missing, for the Python that runs this."""
+    own = f"{sys.prefix}/bin/" if sys.prefix != sys.base_prefix else ""
+    return f"{own}pip install 'streamsched[{extra}]'"
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = list(known)

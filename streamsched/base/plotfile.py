@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.base.files import Kind, check_output, picture_metadata, write_whole
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def check_plot(path: Path | None, *read: str | Path | None) -> None:
     check_output(path, Kind.PICTURE, *read, option="--plot")
     if importlib.util.find_spec("matplotlib") is None:
         raise StreamschedError(
-            "--plot needs matplotlib, which is not installed: pip install 'streamsched[plots]'"
+            f"--plot needs matplotlib, which is not installed: {install('plots')}"
         )
 
 

@@ -16,7 +16,7 @@ from streamsched.api.place import DEFAULT_POLICIES, Place, files_of, setups_of
 from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_work
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
-from streamsched.base.errors import StreamschedError, UsageError, given, said
+from streamsched.base.errors import StreamschedError, UsageError, given, install, said
 from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
@@ -143,8 +143,7 @@ def report(
         raise UsageError("--to is missing: name the page, as in --to page.html")
     if not all(importlib.util.find_spec(name) for name in ("plotly", "numpy")):
         raise StreamschedError(
-            "report needs plotly and numpy, which are not installed: "
-            "pip install 'streamsched[report]'"
+            f"report needs plotly and numpy, which are not installed: {install('report')}"
         )
     from streamsched.report import page as pages
     from streamsched.sim.resultfile import load_results

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamsched.base.errors import StreamschedError, UsageError, printable
+from streamsched.base.errors import StreamschedError, UsageError, install, printable
 from streamsched.base.files import STDOUT
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import FLAG, FOLDER, JobsOption, path_option
@@ -74,8 +74,7 @@ def _check_installed() -> None:
     missing = [name for name in ("distributed", "pyarrow") if not importlib.util.find_spec(name)]
     if missing:
         raise UsageError(
-            f"studies need {' and '.join(missing)}, which is not installed: "
-            "pip install 'streamsched[study]'"
+            f"studies need {' and '.join(missing)}, which is not installed: {install('study')}"
         )
 
 

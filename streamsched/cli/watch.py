@@ -8,10 +8,8 @@ from typing import Annotated
 
 import typer
 
-from streamsched.base.errors import UsageError, given
+from streamsched.base.errors import UsageError, given, install
 from streamsched.cli.options import FLAG, Form, FormOption
-
-EXTRA = "pip install 'streamsched[{0}]'"
 
 
 def top_(
@@ -54,7 +52,7 @@ def top_(
         if error.name is None or not error.name.startswith("textual"):
             raise
         raise UsageError(
-            f"top's screen needs Textual: {EXTRA.format('top')}; --once does without it"
+            f"top's screen needs Textual: {install('top')}; --once does without it"
         ) from None
     top_screen.run(sources, interval)
 
@@ -75,9 +73,7 @@ def exporter_(
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("prometheus_client"):
             raise
-        raise UsageError(
-            f"the exporter needs prometheus_client: {EXTRA.format('exporter')}"
-        ) from None
+        raise UsageError(f"the exporter needs prometheus_client: {install('exporter')}") from None
     exporter.serve(listen)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from streamsched._core import ffi, lib
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.base.files import Kind, check_output, mode_of, output
 
 SUFFIXES = (".csv", ".parquet")
@@ -83,7 +83,7 @@ def _parquet() -> Any:
     except ImportError:
         raise UsageError(
             "--requests: .parquet needs pyarrow, which is not installed: "
-            "pip install 'streamsched[parquet]', or write .csv"
+            f"{install('parquet')}, or write .csv"
         ) from None
     return pyarrow
 

@@ -18,7 +18,7 @@ from report_data import (
 )
 from typer.testing import CliRunner
 
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.cli import report as cli_report
 from streamsched.cli.main import app
 from streamsched.sim.resultfile import load_results
@@ -96,7 +96,7 @@ def test_without_the_library_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     result = CliRunner().invoke(app, ["report", "x.json", "--to", "p.html"])
     assert isinstance(result.exception, StreamschedError)
     assert str(result.exception) == (
-        "report needs plotly and numpy, which are not installed: pip install 'streamsched[report]'"
+        f"report needs plotly and numpy, which are not installed: {install('report')}"
     )
 
 
