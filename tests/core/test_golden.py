@@ -4,7 +4,8 @@
 The workload is golden/arrivals.txt (golden/chunks.txt for what tells groups of
 processes, golden/shares.txt for what keeps shares), the disk a fixed function of distance. Each
 line of a log is a time in ns and what the policy said then, unless it had just
-said the same; the counters end it. A change of a policy that is meant changes
+said the same; the counters end it. What stream counts every quarter of a second on
+golden/turns.txt and golden/trials.txt is there, so that a changed constant shows. A change of a policy that is meant changes
 its logs: make regenerate writes them anew, and the difference is part of the change.
 """
 
@@ -34,7 +35,7 @@ MAX_SECTORS = 256  # of a merged request
 POLICIES = all_policies().values()
 INNER = [one.name for one in POLICIES if one.flags & policies.WORK_CONSERVING]
 # A log for each policy, by what it runs; a wrapper's with each inner one. What stream promises are
-# bounds: tests/core/test_stream.py.
+# bounds (tests/core/test_stream.py), and its constants show in works of their own.
 SPECS = [one.name for one in POLICIES if not one.flags & policies.WRAPPER] + [
     f"{one.name}:{inner}"
     for one in POLICIES
@@ -45,7 +46,12 @@ SPECS = [one.name for one in POLICIES if not one.flags & policies.WRAPPER] + [
 OTHERS = {
     "chunks": ["anticipatory", "cooperative"],
     "shares": ["stride", "wfq", "nwcs:stride", "nwcs:wfq"],
+    "turns": ["stream:deadline"],
+    "trials": ["stream:deadline"],
 }
+# Of those so often what was counted: its decisions would be thousands of lines.
+SAMPLE_NS = 250_000_000
+SAMPLED = ("dispatches", "seeks", "waits", "hits", "timeouts", "slices_ended", "idle_ns")
 RUNS = {spec.replace(":", "-"): spec for spec in SPECS} | {
     f"{spec.replace(':', '-')}-{work}": spec for work, specs in OTHERS.items() for spec in specs
 }
@@ -137,6 +143,7 @@ class Run:
         self.answer = ""  # the last one, while it stays the same
         last = name.rpartition("-")[2]
         work = last if last in OTHERS else "arrivals"
+        self.sampled_ns = SAMPLE_NS if RUNS[name].startswith("stream:") else 0
         arrivals = read_arrivals(GOLDEN / f"{work}.txt")
         for owner, weight in arrivals.weights:
             assert self.lib.ss_sched_weigh(self.d.sched, owner, weight) == 0
@@ -151,7 +158,16 @@ class Run:
         heapq.heappush(self.events, (time_ns, self.order, what, about))
 
     def say(self, text: str) -> None:
-        self.lines.append(f"{self.d.now_ns:012} {text}\n")
+        if not self.sampled_ns:
+            self.lines.append(f"{self.d.now_ns:012} {text}\n")
+
+    def sample(self, time_ns: int) -> None:
+        """What was counted up to each sample before @time_ns."""
+        while self.sampled_ns and self.sampled_ns <= time_ns:
+            c = self.d.sched.counters
+            counted = ", ".join(f"{name} {getattr(c, name)}" for name in SAMPLED)
+            self.lines.append(f"{self.sampled_ns:012} {counted}\n")
+            self.sampled_ns += SAMPLE_NS
 
     def send(self, source: Source) -> None:
         d = self.d
@@ -243,6 +259,7 @@ class Run:
         }
         while self.events:
             time_ns, _, what, about = heapq.heappop(self.events)
+            self.sample(time_ns)
             self.d.now_ns = time_ns
             if what != "ask":
                 actions[what](about)
