@@ -68,7 +68,9 @@ class Section:
         if number == NOBODY:
             return "the array, to place heads"
         name = self.names[number] if number < len(self.names) else ""
-        return f"{name if len(name) <= SHORT else name[: SHORT - 1] + '…'} ({number})".strip()
+        if not name:
+            return f"process {number}"
+        return f"{name if len(name) <= SHORT else name[: SHORT - 1] + '…'} ({number})"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ LEGEND = 10  # of more names the colours have no names
 
 def _bars(section: Section, throughput: Axes, latency: Axes) -> None:
     runs = section.runs
-    names = [run["policy"] for run in runs]
+    # Of a file's policy its folder would take the room of the picture.
+    names = [run["policy"].rpartition("/")[2] for run in runs]
     colours = [colour(number, len(runs)) for number in range(len(runs))]
     bars = throughput.barh(names, [run["throughput_mb_s"] for run in runs], color=colours)
     throughput.bar_label(bars, fmt="%.4g", padding=2, fontsize=8)

@@ -5,8 +5,9 @@ The workload is golden/arrivals.txt (golden/chunks.txt for what tells groups of
 processes, golden/shares.txt for what keeps shares), the disk a fixed function of distance. Each
 line of a log is a time in ns and what the policy said then, unless it had just
 said the same; the counters end it. What stream counts every quarter of a second on
-golden/turns.txt and golden/trials.txt is there, so that a changed constant shows. A change of a policy that is meant changes
-its logs: make regenerate writes them anew, and the difference is part of the change.
+golden/turns.txt and golden/trials.txt is there, so that a changed constant shows.
+A change of a policy that is meant changes its logs: make regenerate writes them anew, and
+the difference is part of the change.
 """
 
 from __future__ import annotations
