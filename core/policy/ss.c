@@ -39,6 +39,7 @@ struct parent { /* R, a parent-to-be */
 	u64 deadline_ns; /* SS_FOREVER before it has completed */
 	u32 stream_size;
 	bool nothing_pending; /* since it was dispatched */
+	bool second_chance; /* it has one; a lower threshold gives no third */
 };
 
 struct ss_state {
@@ -80,6 +81,7 @@ static void set_service_time(struct ss_policy *policy, struct parent *r,
 {
 	struct ss_decision selected = ss_inner_choose(policy, now_ns, NULL);
 
+	r->second_chance = false;
 	r->service_ns = policy->sched->curve.mean_random_ns;
 	r->nothing_pending = selected.verdict != SS_DISPATCH;
 	if (!r->nothing_pending)
@@ -143,7 +145,8 @@ static u64 tolerated_ns(const struct ss_policy *policy, const struct parent *r)
 {
 	u64 percent = 100 + policy->value[TOLERANCE];
 
-	if (100ULL * r->stream_size < percent * policy->value[THRESHOLD])
+	if (r->second_chance ||
+	    100ULL * r->stream_size < percent * policy->value[THRESHOLD])
 		return r->service_ns;
 	return div_u64(r->service_ns * percent, 100);
 }
@@ -158,6 +161,7 @@ static void upon_expiration(struct ss_policy *policy, struct parent *r)
 		policy->sched->counters.second_chances += ss->idle;
 		r->service_ns = longer_ns;
 		r->stream_size = (u32)policy->value[THRESHOLD];
+		r->second_chance = true;
 		set_deadline(ss, r);
 	} else {
 		take_out(ss, r);
