@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -46,8 +47,8 @@ def said(error: StreamschedError) -> str:
 
 def install(extra: str) -> str:
     """The command that installs what is missing, for the Python that runs this."""
-    own = f"{sys.prefix}/bin/" if sys.prefix != sys.base_prefix else ""
-    return f"{own}pip install 'streamsched[{extra}]'"
+    pip = f"{sys.prefix}/bin/pip" if sys.prefix != sys.base_prefix else "pip"
+    return f"{shlex.quote(pip)} install 'streamsched[{extra}]'"
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:

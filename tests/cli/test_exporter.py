@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from watch_data import MadeDisk, made
 
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.cli.main import app
 from streamsched.watch import exporter
 
@@ -218,5 +218,6 @@ def test_without_prometheus_client_it_says_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "streamsched.watch.exporter")
     monkeypatch.delattr("streamsched.watch.exporter")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(UsageError, match=r"^the exporter needs prometheus_client: pip install 'st"):
+    says = f"the exporter needs prometheus_client: {install('exporter')}"
+    with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
         app(["exporter"], standalone_mode=False)

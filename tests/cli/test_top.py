@@ -8,6 +8,8 @@ import contextlib
 import json
 import os
 import pty
+import re
+import shlex
 import shutil
 import signal
 import sys
@@ -20,7 +22,7 @@ import pytest
 from typer.testing import CliRunner
 from watch_data import MadeDisk, MadeParty, MadeTrace, made, trace
 
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.cli.main import app
 from streamsched.watch import observe, observe_nbd, top
 from streamsched.watch import parties as watch
@@ -247,10 +249,18 @@ def test_without_textual_it_says_so(made: MadeDisk, monkeypatch: pytest.MonkeyPa
     monkeypatch.delitem(sys.modules, "streamsched.watch.top_screen", raising=False)
     monkeypatch.delattr("streamsched.watch.top_screen", raising=False)
     monkeypatch.setitem(sys.modules, "textual.app", None)
-    with pytest.raises(
-        UsageError, match=r"^top's screen needs Textual: pip install 'streamsched\["
-    ):
+    says = f"top's screen needs Textual: {install('top')}; --once does without it"
+    with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
         app(["top"], standalone_mode=False)
+
+
+def test_what_is_missing_is_installed_into_this_python() -> None:
+    """`pip` alone may belong to another Python, which would miss it still."""
+    pip = shlex.split(install("top"))[0]
+    if "/" in pip:
+        assert Path(pip).parent == Path(sys.executable).parent
+    else:
+        assert sys.prefix == sys.base_prefix
 
 
 # ---- the network server ----
