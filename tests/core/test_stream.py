@@ -127,6 +127,28 @@ def test_readers_at_random_in_places_of_their_own_have_slices() -> None:
     assert total < 0.7
 
 
+@pytest.mark.parametrize(("part", "joins"), [(0.45, True), (0.55, False)])
+def test_what_goes_on_is_near(core: Core, part: float, joins: bool) -> None:
+    """A stream's next request costs at most half of a random one."""
+    d = driver(core)
+    reader = Reader(d, 0)
+    for _ in range(10):
+        d.serve(reader.rq)
+        reader.next()
+    d.serve(reader.rq)
+    curve = core[0].addressof(d.sched, "curve")
+    cost_ns = part * curve.mean_random_ns
+    near, far = 0, 2**31
+    while far - near > 1:
+        middle = (near + far) // 2
+        if core[1].ss_curve_look_up(curve, middle) < cost_ns:
+            near = middle
+        else:
+            far = middle
+    rq = d.send(0, reader.at + near, 128)
+    assert (d.lib.ss_sched_index_of(d.sched, rq) < 96) == joins
+
+
 def test_a_light_request_interrupts_and_the_turn_goes_on(core: Core) -> None:
     """Whoever reads now and then does not wait for a slice; the interrupted turn is not lost."""
     d = driver(core)
@@ -414,6 +436,62 @@ def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
     together = run_jobs(setup, jobs)
     shares = [job.bytes / rate for job, rate in zip(together.jobs, alone, strict=True)]
     assert min(shares) * len(shares) > 0.6, shares
+
+
+def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
+    """Two readers that think for 4.5 ms and have 0.5 ms of service in 5 s.
+
+    In their turns each has a request every 5 ms. Without turns the disk has one every @inner_ms,
+    and of the sectors that go with them the first reader has @part of half.
+    """
+    d = driver(core)
+    at = [0, FAR]
+    rqs = [d.send(0, sector, 128) for sector in at]
+    due: list[tuple[int, int]] = []  # in ns, which reader
+    began, longest, before = 0.0, 0.0, None
+    while d.now < 5000:
+        verdict, *rest = d.choose()
+        what = rest[0] if rest else None
+        if verdict == "dispatch":
+            which = rqs.index(what)
+            rq = d.dispatch()
+            inner = d.reason == d.lib.SS_WHY_INNER
+            if inner != before:
+                began, before = d.now, inner
+            if inner:
+                longest = max(longest, d.now - began)
+            d.later(inner_ms if inner else 0.5)
+            d.complete(rq)
+            at[which] += rq.nr_sectors
+            due.append((d.now_ns + 4_500_000, which))
+        else:
+            times = [due_ns for due_ns, _ in due] + ([round(what * 1e6)] if what else [])
+            d.now_ns = max(d.now_ns, min(times))
+        for one in [one for one in due if one[0] <= d.now_ns]:
+            due.remove(one)
+            which = one[1]
+            sectors = 128
+            if before:
+                sectors = round(128 * (part if which == 0 else 2 - part))
+            rqs[which] = d.send(0, at[which], sectors)
+    return longest
+
+
+# The trial itself takes 375 ms.
+@pytest.mark.parametrize(("gain", "keeps"), [(1.09, False), (1.16, True)])
+def test_the_inner_policy_keeps_what_it_serves_clearly_more(
+    core: Core, gain: float, keeps: bool
+) -> None:
+    """An eighth more may be chance; a switch of 5 ms is in each slice of 500."""
+    assert (longest_without_turns_ms(core, 5 / gain, 1.0) > 600) == keeps
+
+
+@pytest.mark.parametrize(("lost", "keeps"), [(0.15, True), (0.3, False)])
+def test_the_inner_policy_keeps_nothing_that_somebody_pays_for(
+    core: Core, lost: float, keeps: bool
+) -> None:
+    """It serves a fifth more, but a quarter less to one of them is too much."""
+    assert (longest_without_turns_ms(core, 5 / 1.2, (1 - lost) / 1.2) > 600) == keeps
 
 
 # Looking inside.
