@@ -39,6 +39,7 @@ GROUPS = {
     "blktests": ("block", "loop", "dm", "md", "nbd", "scsi", "throtl", "ublk", "zbd"),
     "xfstests": ("quick", "log"),
 }
+LEFT_BY_RUNS = (".git", "results", "config", "local.config")
 SCHEDULERS = ("mq-deadline", "stream")
 DISK = "exos-x18"
 # Of the machine's start, which has to wait for others on this one.
@@ -103,6 +104,15 @@ def checkout(suite: str) -> Path:
     if not (Path(folder) / "check").is_file() or not (Path(folder) / "tests").is_dir():
         raise UsageError(f"{name}={folder} is no checkout of {suite} (git clone {WHERE[suite]})")
     return Path(folder)
+
+
+def copy_suite(folder: Path, to: Path) -> None:
+    """Copy a checkout without what runs leave in it; below, such names are the suite's own."""
+
+    def left(inside: str, _: object) -> tuple[str, ...]:
+        return LEFT_BY_RUNS if Path(inside) == folder else ()
+
+    shutil.copytree(folder, to, symlinks=True, ignore=left)
 
 
 def group_of(suite: str, folder: Path, group: str, files: str) -> list[str]:
@@ -208,12 +218,7 @@ class Machine:
         self.release = fetched.split()[-1]
         share, modules = self.work / "share", self.work / "modules"
         share.mkdir()
-        shutil.copytree(
-            folder,
-            share / "suite",
-            symlinks=True,
-            ignore=shutil.ignore_patterns(".git", "results", "config"),
-        )
+        copy_suite(folder, share / "suite")
         command(script("build.sh"), self.kernel, modules, what="building the modules")
         for module in ("stream-iosched.ko", "hdd-emu.ko"):
             shutil.copy(modules / module, share)

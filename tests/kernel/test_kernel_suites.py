@@ -175,6 +175,18 @@ def suites(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_what_runs_left_is_not_copied(
+    suites: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for name in ("config", "local.config", "results/check.log", "common/config"):
+        (suites / name).parent.mkdir(exist_ok=True)
+        (suites / name).write_text("")
+    copy = tmp_path_factory.mktemp("copy") / "suite"
+    kernelsuites.copy_suite(suites, copy)
+    assert sorted(path.name for path in copy.iterdir()) == ["check", "common", "tests"]
+    assert (copy / "common" / "config").is_file()
+
+
 @pytest.mark.parametrize(
     ("suite", "names", "tests"),
     [
