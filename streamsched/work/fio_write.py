@@ -11,9 +11,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from streamsched.work.fio_job import Blocks
 from streamsched.work.fio_options import OPTIONS, Kind, Option
 from streamsched.work.fio_values import Amount, Values
-from streamsched.work.jobfile import Blocks, JobFile, Section
+from streamsched.work.jobfile import JobFile, Section
 from streamsched.work.process import RW_RANDOM, RW_READ, RW_WRITE, Process
 
 # Options that are written otherwise than from their row, or have no place in a job on one disk.
