@@ -87,7 +87,8 @@ commands() {
 	if [ "${FRESH_ONLY-}" = setup ]; then
 		# The words are files.
 		# shellcheck disable=SC2086
-		echo "make run && make test-setup && tools/lint.sh &&" \
+		echo "make run && make test-setup &&" \
+			"echo '==> lint and a file of each layer' && tools/lint.sh &&" \
 			".venv/bin/pytest --quiet -rs" $SOME "&&" \
 			"FUZZ_SECONDS=4 tests/fuzz/run.sh"
 	else
