@@ -196,18 +196,21 @@ blktest() { # TEST
 
 # ---- xfstests ----
 
-# Two more emulated disks: one keeps its file system, the other is made anew.
+# More emulated disks: emu0 keeps its file system, emu1's is made anew, and emu2
+# takes down the writes that dm-log-writes replays.
 start_xfstests() {
-	local user
+	local user disk
 
 	for user in fsgqa fsgqa2 123456-fsgqa; do
 		getent passwd "$user" >/dev/null ||
 			useradd --badname -m -U -s /bin/bash "$user" 2>/dev/null
 	done
-	sed 's/emu0/emu1/g' /share/emu0.sh >/tmp/emu1.sh
-	sh -e /tmp/emu1.sh
-	await "emu1 has not the scheduler $scheduler" \
-		grep -qF "[$scheduler]" /sys/block/emu1/queue/scheduler
+	for disk in emu1 emu2; do
+		sed "s/emu0/$disk/g" /share/emu0.sh >"/tmp/$disk.sh"
+		sh -e "/tmp/$disk.sh"
+		await "$disk has not the scheduler $scheduler" \
+			grep -qF "[$scheduler]" "/sys/block/$disk/queue/scheduler"
+	done
 	mkdir -p /mnt/test /mnt/scratch
 	modprobe "$files" 2>/dev/null
 	mkfs -t "$files" /dev/emu0 >/tmp/mkfs 2>&1 </dev/null ||
@@ -218,6 +221,7 @@ start_xfstests() {
 		TEST_DIR=/mnt/test
 		SCRATCH_DEV=/dev/emu1
 		SCRATCH_MNT=/mnt/scratch
+		LOGWRITES_DEV=/dev/emu2
 	END
 }
 
