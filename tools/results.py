@@ -161,6 +161,14 @@ ROWS = (
         f"{STOCK}, BLKTESTS=DIR",
     ),
     Row(
+        "xfstests",
+        "results/xfstests.md",
+        "make xfstests",
+        1500,
+        ("core", "disk model", "kernel"),
+        f"{STOCK}, XFSTESTS=DIR",
+    ),
+    Row(
         "stock-kernels",
         "results/stock-kernels.md",
         f"tools/setup.sh stock-all && STREAMSCHED_TESTS=all {_PYTEST} "
@@ -254,7 +262,7 @@ def chosen(words: Sequence[str]) -> list[Row]:
             raise unknown("table", word, [*BY_NAME, "stale", "stale-fast"])
         else:
             names.add(word)
-    for variable in ("DRIVES", "BLKTESTS"):
+    for variable in ("DRIVES", "BLKTESTS", "XFSTESTS"):
         for row in (BY_NAME[name] for name in sorted(names)):
             if f"{variable}=DIR" in row.needs and not os.environ.get(variable):
                 raise UsageError(f"{row.name}: needs {row.needs}")

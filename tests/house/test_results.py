@@ -114,9 +114,11 @@ def test_what_the_tool_refuses(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BLKTESTS", raising=False)
+    monkeypatch.delenv("XFSTESTS", raising=False)
     for word, said in (
         ("kernl", "results: unknown table 'kernl'; did you mean 'kernel'?\n"),
         ("blktests", "results: blktests: needs root, stock kernels, BLKTESTS=DIR\n"),
+        ("xfstests", "results: xfstests: needs root, stock kernels, XFSTESTS=DIR\n"),
     ):
         assert results.main([word]) == 2
         assert capsys.readouterr().err.startswith(said)
