@@ -39,7 +39,7 @@ struct parent { /* R, a parent-to-be */
 	u64 deadline_ns; /* SS_FOREVER before it has completed */
 	u32 stream_size;
 	bool nothing_pending; /* since it was dispatched */
-	bool second_chance; /* it has one; a lower threshold gives no third */
+	bool second_chance; /* had; no other one, even if the threshold falls */
 };
 
 struct ss_state {

@@ -12,7 +12,7 @@ from streamsched.work.fio_options import ASYNC_ENGINES
 from streamsched.work.fio_values import READ, SECTOR_BYTES, WRITE, Amount, Values
 from streamsched.work.process import RW_BITS, RW_RANDOM, RW_READ, RW_WRITE, Pair
 
-NAME_BYTES = 63  # of char name[64]
+NAME_BYTES = 63  # sim/sim.h has char name[64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +36,11 @@ class Blocks:
 
 
 class FioJob:
-    """What the clones of a section have in common. @capacity is the disk's in bytes, or None."""
+    """What the clones of a section have in common, as fio takes it.
+
+    @capacity is the disk's in bytes, or None if no disk is given. All sizes are bytes. Options
+    that do not go together are a UsageError, which names the line.
+    """
 
     def __init__(self, section: Section, values: Values, capacity: int | None) -> None:
         self.section = section
@@ -82,6 +86,7 @@ class FioJob:
         return setting.error(problem) if setting else self.section.error(f"{key}: {problem}")
 
     def number(self, key: str) -> int:
+        """The option @key: bytes, ns or a count, as fio_options.py says."""
         return self.values.numbers[key]
 
     def pair(self, key: str) -> Pair:
@@ -193,6 +198,7 @@ class FioJob:
         amounts["size"] = Amount(region)
 
     def check_sectors(self, key: str, value: int) -> None:
+        """A UsageError unless @value, the bytes of option @key, are whole sectors."""
         if value % SECTOR_BYTES:
             raise self.fail(
                 key,
@@ -202,6 +208,7 @@ class FioJob:
 
     @property
     def is_async(self) -> bool:
+        """Whether its engine keeps several requests in flight."""
         return self.values.words["ioengine"] in ASYNC_ENGINES
 
     def rate(self) -> Pair:

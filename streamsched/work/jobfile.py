@@ -3,7 +3,7 @@
 
 How lines are read is in fio_lines.py, what each option means in fio_options.py, how values are
 read in fio_values.py, what a job's options mean together in fio_job.py, and where its clones work
-in fio_placing.py. Here are the processes of the whole file. docs/JOBS.md describes all of it.
+in fio_region.py. Here are the processes of the whole file. docs/JOBS.md describes all of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamsched.work.fio_job import Blocks, FioJob
 from streamsched.work.fio_lines import read_sections, read_text
 from streamsched.work.fio_options import IGNORED, MAX_JOBS, options_markdown
 from streamsched.work.fio_places import NORMAL, TABLE, UNIFORM, Places
-from streamsched.work.fio_placing import Placing
+from streamsched.work.fio_region import Regions
 from streamsched.work.fio_values import (
     READ,
     SERVICES,
@@ -106,7 +106,7 @@ def _processes(
 ) -> Iterator[Process]:
     """All clones, in ascending order of position; @exits: the end of one is that of others."""
     number = job.number
-    placing = Placing(job)
+    regions = Regions(job)
     writes = bool(job.bits & RW_WRITE)
     direct = bool(number("direct"))
     offload = job.values.words["io_submit_mode"] == "offload"
@@ -117,7 +117,7 @@ def _processes(
     mixed = bool(job.bits & RW_READ) and writes
     reads, written = job.blocks
     for clone in range(number("numjobs")):
-        region = placing.of(clone)
+        region = regions.of(clone)
         units = region.size // job.align
         yield Process(
             name=job.name,

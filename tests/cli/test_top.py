@@ -256,7 +256,8 @@ def test_without_textual_it_says_so(made: MadeDisk, monkeypatch: pytest.MonkeyPa
 
 def test_what_is_missing_is_installed_into_this_python() -> None:
     """`pip` alone may belong to another Python, which would miss it still."""
-    pip = shlex.split(install("top"))[0]
+    pip, *rest = shlex.split(install("top"))
+    assert rest == ["install", "streamsched[top]"]
     if "/" in pip:
         assert Path(pip).parent == Path(sys.executable).parent
     else:

@@ -439,16 +439,17 @@ def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
 
 
 def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
-    """Two readers that think for 4.5 ms and have 0.5 ms of service in 5 s.
+    """How long two readers were without turns at most, in 5 s.
 
-    In their turns each has a request every 5 ms. Without turns the disk has one every @inner_ms,
-    and of the sectors that go with them the first reader has @part of half.
+    Both think for 4.5 ms. In a turn a request takes 0.5 ms, so there is one every 5 ms. Without
+    turns a request takes @inner_ms. Then the first reader's have @part of their usual length, and
+    the other's are longer by as much.
     """
     d = driver(core)
     at = [0, FAR]
     rqs = [d.send(0, sector, 128) for sector in at]
     due: list[tuple[int, int]] = []  # in ns, which reader
-    began, longest, before = 0.0, 0.0, None
+    began, longest, was_inner = 0.0, 0.0, False
     while d.now < 5000:
         verdict, *rest = d.choose()
         what = rest[0] if rest else None
@@ -456,8 +457,8 @@ def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
             which = rqs.index(what)
             rq = d.dispatch()
             inner = d.reason == d.lib.SS_WHY_INNER
-            if inner != before:
-                began, before = d.now, inner
+            if inner != was_inner:
+                began, was_inner = d.now, inner
             if inner:
                 longest = max(longest, d.now - began)
             d.later(inner_ms if inner else 0.5)
@@ -471,18 +472,18 @@ def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
             due.remove(one)
             which = one[1]
             sectors = 128
-            if before:
+            if was_inner:
                 sectors = round(128 * (part if which == 0 else 2 - part))
             rqs[which] = d.send(0, at[which], sectors)
     return longest
 
 
-# The trial itself takes 375 ms.
+# The trial itself takes 375 ms; what is kept longer was won.
 @pytest.mark.parametrize(("gain", "keeps"), [(1.09, False), (1.16, True)])
 def test_the_inner_policy_keeps_what_it_serves_clearly_more(
     core: Core, gain: float, keeps: bool
 ) -> None:
-    """An eighth more may be chance; a switch of 5 ms is in each slice of 500."""
+    """Less than an eighth more may be chance."""
     assert (longest_without_turns_ms(core, 5 / gain, 1.0) > 600) == keeps
 
 
@@ -490,7 +491,10 @@ def test_the_inner_policy_keeps_what_it_serves_clearly_more(
 def test_the_inner_policy_keeps_nothing_that_somebody_pays_for(
     core: Core, lost: float, keeps: bool
 ) -> None:
-    """It serves a fifth more, but a quarter less to one of them is too much."""
+    """It serves a fifth more. A quarter less to one reader is too much.
+
+    The windows that are compared are not whole turns, so neither side is near the quarter.
+    """
     assert (longest_without_turns_ms(core, 5 / 1.2, (1 - lost) / 1.2) > 600) == keeps
 
 

@@ -15,8 +15,8 @@ FILE_ALIGN = 4096  # where a file system begins one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
-    """A clone's part of the disk, in bytes."""
+class CloneRegion:
+    """A clone's part of the disk, and what it transfers there. All are bytes."""
 
     offset: int
     size: int
@@ -26,15 +26,15 @@ class Place:
     file_size: int = 0
 
 
-class Placing:
-    """Places the clones of one job."""
+class Regions:
+    """Where the clones of one job work. What does not fit is a UsageError."""
 
     def __init__(self, job: FioJob) -> None:
         self.job = job
         self.capacity = job.capacity
 
-    def of(self, clone: int) -> Place:
-        """The place of clone number @clone, from 0 on."""
+    def of(self, clone: int) -> CloneRegion:
+        """The region of clone number @clone, from 0 on."""
         job = self.job
         offset = self._offset(clone)
         if self.capacity is not None and offset >= self.capacity:
@@ -48,9 +48,9 @@ class Placing:
             if self.capacity is not None and offset + length > self.capacity:
                 raise self._beyond(clone, "its region ends", offset + length)
             size, whole = self._random(length) if job.random else self._in_order(offset, length)
-        return self._checked(Place(offset, size, self._io_bytes(length, whole)), length)
+        return self._checked(CloneRegion(offset, size, self._io_bytes(length, whole)), length)
 
-    def _divided(self, clone: int, offset: int, length: int) -> Place:
+    def _divided(self, clone: int, offset: int, length: int) -> CloneRegion:
         """Several files: whole blocks of each are used, and each begins with a whole page."""
         job = self.job
         each = length // job.files
@@ -67,10 +67,10 @@ class Placing:
         if self.capacity is not None and offset + size > self.capacity:
             raise self._beyond(clone, "the last of its files ends", offset + size)
         whole = self._up(length) if job.random and job.norandommap else used * job.files
-        region = Place(offset, size, self._io_bytes(length, whole), stride, used)
+        region = CloneRegion(offset, size, self._io_bytes(length, whole), stride, used)
         return self._checked(region, length)
 
-    def _checked(self, region: Place, length: int) -> Place:
+    def _checked(self, region: CloneRegion, length: int) -> CloneRegion:
         job = self.job
         offset, size, io_bytes = region.offset, region.size, region.io_bytes
         if size <= 0 or io_bytes <= 0:
