@@ -354,9 +354,10 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 					   &request->rq, sim->now_ns);
 			disk->held_requests[request->rq.direction]--;
 			/* What only places a head counts as nothing. */
-			if (!(request->rq.flags & SS_PLACING))
+			if (!(request->rq.flags & SS_PLACING)) {
 				sim_block_note(sim, disk, request);
-			sim_block_note_log(sim, request);
+				sim_block_note_log(sim, request);
+			}
 		} else {
 			sim_block_note_flush(sim, disk, cmd);
 		}

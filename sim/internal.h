@@ -15,6 +15,7 @@
 #define SIM_INTERNAL_H
 
 #include "../core/array/array.h"
+#include "../core/places.h"
 #include "../core/policies.h"
 #include "../core/sched.h"
 #include "../disk/hdd_drive.h"
@@ -67,7 +68,7 @@ struct sim_request {
  * in the kernel. In an array it has one all the same.
  */
 #define SIM_HEADS 2
-#define SIM_PLACES 128 /* for parties that a scheduler has at a time */
+#define SIM_PLACES SS_PLACES /* streams of a policy */
 
 /* A disk and its scheduler: all of the storage, or a member of the array. */
 struct sim_disk {
@@ -258,7 +259,8 @@ void sim_process_response(const struct sim_process *process,
 			  struct histogram *response);
 void sim_process_result(const struct sim_process *process,
 			struct sim_job_result *result);
-u64 sim_process_moved(const struct sim_process *process);
+/* How far it is, in millionths: by bytes or by time, whichever ends it. */
+u64 sim_process_ppm(const struct sim *sim, const struct sim_process *process);
 const struct sim_job *sim_process_job(const struct sim_process *process);
 void sim_process_note_wait(struct sim_process *process, u64 wait_ns);
 /* Who a scheduler that tells processes apart is told it is, just now. */

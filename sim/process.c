@@ -101,9 +101,26 @@ u64 sim_process_owner(const struct sim_process *p)
 	return p->owner;
 }
 
-u64 sim_process_moved(const struct sim_process *p)
+static u64 ppm(u64 done, u64 all)
 {
-	return p->moved[0] + p->moved[1];
+	return done >= all ? PPM : (u64)((unsigned __int128)done * PPM / all);
+}
+
+u64 sim_process_ppm(const struct sim *sim, const struct sim_process *p)
+{
+	const struct sim_job *job = &p->job;
+	u64 moved = p->moved[0] + p->moved[1], bytes, time = 0;
+
+	if (p->step == STEP_DONE)
+		return PPM;
+	if (!p->started || sim->now_ns < p->begin_ns)
+		return 0;
+	bytes = job->time_based ? 0 : ppm(moved, job->io_bytes);
+	if (job->runtime_ns)
+		time = ppm(sim->now_ns - p->begin_ns +
+				   (p->ramping ? 0 : job->ramp_ns),
+			   job->ramp_ns + job->runtime_ns);
+	return max_t(u64, bytes, time);
 }
 
 void sim_process_note_wait(struct sim_process *p, u64 wait_ns)

@@ -31,6 +31,8 @@ enum file_step {
 	FILE_LAST_WRITTEN, /* and written, then what is new */
 };
 
+#define PPM 1000000U
+
 /* A direct block under way. */
 struct slot {
 	u32 bios_left;

@@ -565,28 +565,16 @@ u64 sim_capacity_sectors(const struct sim *sim)
 
 u32 sim_progress_ppm(const struct sim *sim)
 {
-	u64 done = 0, all = 0;
-	u32 i;
+	u64 sum = 0;
+	u32 i, nr = 0;
 
 	for (i = 0; i < sim->nr_processes; i++) {
-		const struct sim_job *job = sim_process_job(sim->process[i]);
-
-		if (job->background)
+		if (sim_process_job(sim->process[i])->background)
 			continue;
-		if (job->time_based) {
-			u64 whole = job->ramp_ns + job->runtime_ns;
-
-			done += min_t(u64, sim->now_ns, whole) / 1000;
-			all += whole / 1000;
-		} else {
-			done += sim_process_moved(sim->process[i]);
-			all += job->io_bytes;
-		}
+		sum += sim_process_ppm(sim, sim->process[i]);
+		nr++;
 	}
-	if (!all)
-		return 0;
-	return done >= all ? 1000000 :
-			     (u32)((unsigned __int128)done * 1000000 / all);
+	return nr ? (u32)(sum / nr) : 0;
 }
 
 static void add_counters(const struct ss_counters *counters,

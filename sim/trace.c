@@ -483,10 +483,19 @@ u64 trace_requests(const struct trace_reader *reader)
 
 /* Detection */
 
+/* Whether requests that are so far apart may be this format's. */
+static bool gap_fits(const struct trace_ops *ops, u64 span_ns, u64 gaps)
+{
+	if (!gaps)
+		return true;
+	return span_ns / gaps >= ops->least_gap_ns &&
+	       (!ops->most_gap_ns || span_ns / gaps <= ops->most_gap_ns);
+}
+
 /*
  * How many of the first lines are good lines of this format, the header
- * counting as one. A line that the beginning cuts off does not count, unless
- * it is the only one.
+ * counting as one, times two; and one if their times fit. A line that the
+ * beginning cuts off does not count, unless it is the only one.
  */
 static u32 good_lines(u32 format, const u8 *bytes, u64 nr)
 {
@@ -494,6 +503,7 @@ static u32 good_lines(u32 format, const u8 *bytes, u64 nr)
 	struct trace_record record;
 	struct trace_line line;
 	enum trace_step step;
+	u64 first_ns = 0, last_ns = 0, requests = 0;
 	u32 good = 0, lines = 0;
 
 	while (nr && bytes[nr - 1] != '\n' && memchr(bytes, '\n', nr))
@@ -514,7 +524,16 @@ static u32 good_lines(u32 format, const u8 *bytes, u64 nr)
 		else
 			step = reader->ops->parse(reader, &line, &record);
 		good += step != TRACE_BAD;
+		if (step != TRACE_REQUEST)
+			continue;
+		if (!requests++ || record.time_ns < first_ns)
+			first_ns = record.time_ns;
+		if (record.time_ns > last_ns)
+			last_ns = record.time_ns;
 	}
+	good *= 2;
+	if (requests && gap_fits(reader->ops, last_ns - first_ns, requests - 1))
+		good++;
 	trace_close(reader);
 	return good;
 }

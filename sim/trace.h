@@ -39,6 +39,23 @@ extern const u32 trace_nr_formats;
 
 struct trace_reader;
 
+/* Where a piece of blktrace's records ends. */
+struct trace_cut {
+	u64 bytes; /* of the piece, whole records only */
+	u64 next_ns; /* time of the record behind it; TRACE_NO_TIME: none */
+	u64 nr; /* records in the piece */
+	bool bad; /* what stands behind it has no magic number */
+};
+
+/*
+ * The records at the beginning of @bytes that are not later than @until_ns,
+ * at most @most of them. Files of several processors are merged with it.
+ */
+void trace_cut_records(const u8 *bytes, u64 nr, u64 until_ns, u64 most,
+		       struct trace_cut *cut);
+/* How many bytes stand before the next magic number, or what may begin one. */
+u64 trace_to_magic(const u8 *bytes, u64 nr);
+
 /* The name of the format of a file that begins with @bytes, NULL if none. */
 const char *trace_detect(const u8 *bytes, u64 nr);
 

@@ -9,13 +9,6 @@
  */
 #include "trace_events.h"
 
-struct blkparse_state {
-	struct trace_events events;
-	struct trace_event event; /* of the line parsed last */
-	u32 cpu;
-	bool summary; /* the events are over */
-};
-
 static bool begins(const struct trace_line *line, const char *with)
 {
 	u64 nr = strlen(with);
@@ -24,7 +17,7 @@ static bool begins(const struct trace_line *line, const char *with)
 }
 
 /* A line that does not begin with a device. */
-static enum trace_step parse_other(struct blkparse_state *state,
+static enum trace_step parse_other(struct trace_text *state,
 				   struct trace_line *line)
 {
 	static const char *const summary[] = {
@@ -34,15 +27,15 @@ static enum trace_step parse_other(struct blkparse_state *state,
 
 	for (i = 0; i < sizeof(summary) / sizeof(summary[0]); i++) {
 		if (begins(line, summary[i]))
-			state->summary = true;
+			state->aside = true;
 	}
-	if (state->summary || begins(line, "Input file "))
+	if (state->aside || begins(line, "Input file "))
 		return TRACE_SKIP;
 	line_bad(line, line->at, FORM_WORD, "the device as major,minor");
 	return TRACE_BAD;
 }
 
-static bool scan_device(struct trace_line *line, u64 *device)
+bool trace_scan_device(struct trace_line *line, u64 *device)
 {
 	const u8 *begin = line->at;
 	u64 major, minor;
@@ -85,12 +78,8 @@ static bool scan_action(struct trace_line *line, u8 *action)
 	return true;
 }
 
-/*
- * An F for a flush before it; R, W, D (discard) or N (none); then F (forced
- * to the medium), A (ahead), S (sync), M (metadata). @data: it moves data.
- */
-static bool scan_rwbs(struct trace_line *line, struct trace_event *event,
-		      bool *data)
+bool trace_scan_rwbs(struct trace_line *line, struct trace_event *event,
+		     bool *data)
 {
 	const char *noun = "the kind of request, such as R or WS";
 	const u8 *word, *begin = line->at;
@@ -169,19 +158,19 @@ static enum trace_step parse(struct trace_reader *reader,
 			     struct trace_line *line,
 			     struct trace_record *record)
 {
-	struct blkparse_state *state = reader->state;
+	struct trace_text *state = reader->state;
 	struct trace_event *event = &state->event;
 	u64 cpu, sequence, pid;
 	bool data;
 
 	if (!is_digit(*line->at))
 		return parse_other(state, line);
-	if (state->summary) {
+	if (state->aside) {
 		line_bad(line, line->at, FORM_WORD,
 			 "no more events after the summary");
 		return TRACE_BAD;
 	}
-	if (!scan_device(line, &record->device) ||
+	if (!trace_scan_device(line, &record->device) ||
 	    !scan_u64(line, &cpu, "the processor") || !scan_gap(line) ||
 	    !scan_u64(line, &sequence, "the sequence number") ||
 	    !scan_gap(line) ||
@@ -191,7 +180,7 @@ static enum trace_step parse(struct trace_reader *reader,
 		return TRACE_BAD;
 	if (event->action == EVENT_OTHER)
 		return TRACE_SKIP;
-	if (!scan_gap(line) || !scan_rwbs(line, event, &data) ||
+	if (!scan_gap(line) || !trace_scan_rwbs(line, event, &data) ||
 	    !scan_gap(line))
 		return TRACE_BAD;
 	if (!data)
@@ -205,7 +194,7 @@ static enum trace_step parse(struct trace_reader *reader,
 /* Read one line. */
 static enum trace_step take_line(struct trace_reader *reader)
 {
-	struct blkparse_state *state = reader->state;
+	struct trace_text *state = reader->state;
 	struct trace_event *event = &state->event, *kept;
 	struct trace_record record = { 0 };
 	struct trace_line line;
@@ -214,7 +203,7 @@ static enum trace_step take_line(struct trace_reader *reader)
 	step = trace_next_line(reader, &line);
 	if (step != TRACE_REQUEST)
 		return step;
-	step = parse(reader, &line, &record);
+	step = reader->ops->parse(reader, &line, &record);
 	if (step == TRACE_BAD)
 		return trace_fail_line(reader, &line) ? TRACE_BAD : TRACE_SKIP;
 	if (step == TRACE_REQUEST)
@@ -228,26 +217,26 @@ static enum trace_step take_line(struct trace_reader *reader)
 	return step;
 }
 
-static enum trace_step next(struct trace_reader *reader,
-			    struct trace_request *rq)
+enum trace_step trace_text_next(struct trace_reader *reader,
+				struct trace_request *rq)
 {
-	struct blkparse_state *state = reader->state;
+	struct trace_text *state = reader->state;
 
 	return trace_events_drive(reader, &state->events, take_line, rq);
 }
 
-static void close(struct trace_reader *reader)
+void trace_text_close(struct trace_reader *reader)
 {
-	struct blkparse_state *state = reader->state;
+	struct trace_text *state = reader->state;
 
 	trace_events_close(&state->events);
 }
 
 const struct trace_ops trace_blkparse_ops = {
-	.state_size = sizeof(struct blkparse_state),
+	.state_size = sizeof(struct trace_text),
 	.parse_device = trace_parse_major_minor,
 	.print_device = trace_print_major_minor,
 	.parse = parse,
-	.next = next,
-	.close = close,
+	.next = trace_text_next,
+	.close = trace_text_close,
 };

@@ -64,6 +64,45 @@ static bool detect(const u8 *bytes, u64 nr)
 	       (get32(bytes, false) == MAGIC || get32(bytes, true) == MAGIC);
 }
 
+u64 trace_to_magic(const u8 *bytes, u64 nr)
+{
+	u64 at = 0;
+
+	while (at + 4 <= nr && !detect(bytes + at, nr - at))
+		at++;
+	return at;
+}
+
+void trace_cut_records(const u8 *bytes, u64 nr, u64 until_ns, u64 most,
+		       struct trace_cut *cut)
+{
+	u64 length, time_ns = 0;
+	bool swap;
+
+	memset(cut, 0, sizeof(*cut));
+	cut->next_ns = TRACE_NO_TIME;
+	while (nr - cut->bytes >= RECORD_BYTES) {
+		swap = get32(bytes, false) != MAGIC;
+		if (swap && get32(bytes, true) != MAGIC) {
+			cut->bad = true;
+			return;
+		}
+		length = RECORD_BYTES + get16(bytes + 46, swap);
+		if (nr - cut->bytes < length)
+			return;
+		/* A message belongs to no request; its time is no order. */
+		if (!(get32(bytes + 28, swap) & TC_NOTIFY))
+			time_ns = get64(bytes + 8, swap);
+		if (time_ns > until_ns || cut->nr == most) {
+			cut->next_ns = time_ns;
+			return;
+		}
+		cut->bytes += length;
+		cut->nr++;
+		bytes += length;
+	}
+}
+
 static u8 action_of(u32 action)
 {
 	if (action & (TC_NOTIFY | TC_DRIVER | TC_DISCARD | TC_PC))

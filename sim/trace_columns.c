@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The formats with blanks between their columns: FIU and DiskSim.
+ * The formats with blanks between their columns: FIU, DiskSim and MQSim.
  */
 #include "trace_internal.h"
 
@@ -155,6 +155,41 @@ static enum trace_step disksim_parse(struct trace_reader *reader,
 }
 
 const struct trace_ops trace_disksim_ops = {
+	.most_gap_ns = 10 * NS_PER_S,
 	.parse_device = trace_parse_number,
 	.parse = disksim_parse,
+};
+
+/* MQSim: arrival(ns) device block blocks 0(write)|1(read) */
+static enum trace_step mqsim_parse(struct trace_reader *reader,
+				   struct trace_line *line,
+				   struct trace_record *record)
+{
+	struct trace_extent extent;
+	const u8 *begin;
+	u64 type;
+
+	(void)reader;
+	NEED(scan_u64(line, &record->time_ns, "the arrival in nanoseconds"));
+	NEED(scan_gap(line));
+	NEED(scan_u64(line, &record->device, "the device's number"));
+	NEED(scan_gap(line));
+	NEED(scan_position(line, &extent, "the address in sectors"));
+	NEED(scan_gap(line));
+	NEED(scan_length(line, &extent, "the number of sectors"));
+	NEED(scan_gap(line));
+	begin = line->at;
+	NEED(scan_u64(line, &type, "0 (write) or 1 (read)"));
+	if (type > 1)
+		NEED(line_bad(line, begin, FORM_WORD, "0 (write) or 1 (read)"));
+	NEED(scan_end(line));
+	record->direction = type ? SS_READ : SS_WRITE;
+	NEED(extent_to_record(line, &extent, false, false, record));
+	return TRACE_REQUEST;
+}
+
+const struct trace_ops trace_mqsim_ops = {
+	.least_gap_ns = NS_PER_US,
+	.parse_device = trace_parse_number,
+	.parse = mqsim_parse,
 };

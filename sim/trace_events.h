@@ -112,6 +112,28 @@ static inline bool trace_events_due(struct trace_events *events)
 	return events->releasing;
 }
 
+/* The state of a format that has an event in each line. */
+struct trace_text {
+	struct trace_events events;
+	struct trace_event event; /* of the line that was parsed last */
+	u32 cpu;
+	bool aside; /* lines that are no events may follow */
+};
+
+/* next() and close() of such a format: its parse() fills in the state. */
+enum trace_step trace_text_next(struct trace_reader *reader,
+				struct trace_request *rq);
+void trace_text_close(struct trace_reader *reader);
+
+/* Of lines that blkparse or the kernel prints: "8,0" and the blanks behind. */
+bool trace_scan_device(struct trace_line *line, u64 *device);
+/*
+ * An F for a flush before it; R, W, D (discard) or N (none); then F (forced
+ * to the medium), A (ahead), S (sync), M (metadata). @data: it moves data.
+ */
+bool trace_scan_rwbs(struct trace_line *line, struct trace_event *event,
+		     bool *data);
+
 enum trace_step trace_events_add_slowly(struct trace_reader *reader,
 					struct trace_events *events, u8 action,
 					u64 time_ns, u32 cpu,

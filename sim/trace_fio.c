@@ -6,9 +6,10 @@
  *	FILE add|open|close		TIME FILE add|open|close
  *	FILE ACTION OFFSET LENGTH	TIME FILE ACTION OFFSET LENGTH
  *
- * Version 2 has no times but those of its wait lines: each lets OFFSET
- * microseconds pass. In version 3 the time is taken for microseconds since
- * the log began, as fio 3.33 writes it.
+ * Version 2 has no times but those of wait lines, which fio reads and never
+ * writes: each waits until OFFSET milliseconds have passed since fio began.
+ * (fio's manual says microseconds since the last wait. No version of fio has
+ * read it so.) In version 3 the time is in microseconds since the log began.
  */
 #include "trace_internal.h"
 
@@ -19,7 +20,7 @@
 	} while (0)
 
 struct fio_state {
-	u64 now_ns; /* version 2: the waits so far */
+	u64 now_ns; /* version 2: until when was waited */
 	bool begun; /* the first line has been read */
 };
 
@@ -99,7 +100,7 @@ static enum trace_step fio_range(struct trace_line *line,
 	}
 	NEED(scan_position(line, &extent,
 			   action->kind == FIO_WAIT ?
-				   "the wait in microseconds" :
+				   "the wait in milliseconds" :
 				   "the offset in bytes"));
 	NEED(scan_gap(line));
 	extent.length_at = line->at;
@@ -107,12 +108,11 @@ static enum trace_step fio_range(struct trace_line *line,
 		NEED(scan_u64(line, &extent.length, "the length in bytes"));
 	NEED(scan_end(line));
 	if (action->kind == FIO_WAIT) {
-		if (__builtin_mul_overflow(extent.position, NS_PER_US,
-					   &wait_ns) ||
-		    __builtin_add_overflow(state->now_ns, wait_ns,
-					   &state->now_ns))
-			NEED(line_bad(line, begin, FORM_LARGE,
-				      "the sum of the waits"));
+		if (__builtin_mul_overflow(extent.position, NS_PER_MS,
+					   &wait_ns))
+			NEED(line_bad(line, begin, FORM_LARGE, "the wait"));
+		if (wait_ns > state->now_ns)
+			state->now_ns = wait_ns;
 		return TRACE_SKIP;
 	}
 	if (action->kind != FIO_DATA || !extent.length)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The formats there are: one row each. The order is that of the tables in
- * the documentation and of `streamsched formats`.
+ * the documentation and of `streamsched list formats`.
  */
 #include "trace_internal.h"
 
@@ -19,14 +19,20 @@ const struct trace_format trace_formats[] = {
 		.ops = &trace_blktrace_ops,
 	},
 	{
+		.name = "ftrace",
+		.help = "text of the kernel's block:* events: tracefs, perf script",
+		.binary = false,
+		.ops = &trace_ftrace_ops,
+	},
+	{
 		.name = "fio-v2",
-		.help = "fio's write_iolog version 2, times from its wait lines",
+		.help = "fio's iolog version 2, times from its wait lines",
 		.binary = false,
 		.ops = &trace_fio2_ops,
 	},
 	{
 		.name = "fio-v3",
-		.help = "fio's write_iolog version 3, times in microseconds",
+		.help = "fio's iolog version 3 (fio 3.31 and later)",
 		.binary = false,
 		.ops = &trace_fio3_ops,
 	},
@@ -83,6 +89,12 @@ const struct trace_format trace_formats[] = {
 		.help = "DiskSim's ascii format",
 		.binary = false,
 		.ops = &trace_disksim_ops,
+	},
+	{
+		.name = "mqsim",
+		.help = "MQSim's ascii format, times in nanoseconds",
+		.binary = false,
+		.ops = &trace_mqsim_ops,
 	},
 };
 

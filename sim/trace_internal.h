@@ -71,6 +71,11 @@ struct trace_record {
 struct trace_ops {
 	/* The first line of the file, if the format may have one; CSV only. */
 	const char *header;
+	/*
+	 * Of formats whose columns look alike: so far apart the first requests
+	 * are on average, or the times are in another one's unit; 0: any.
+	 */
+	u64 least_gap_ns, most_gap_ns;
 	/* Bytes of reader->state, zeroed at the start. */
 	u64 state_size;
 	/* The device's name as the user gives it; NULL: there are none. */
@@ -91,6 +96,7 @@ struct trace_ops {
 
 extern const struct trace_ops trace_blkparse_ops;
 extern const struct trace_ops trace_blktrace_ops;
+extern const struct trace_ops trace_ftrace_ops;
 extern const struct trace_ops trace_fio2_ops;
 extern const struct trace_ops trace_fio3_ops;
 extern const struct trace_ops trace_msr_ops;
@@ -100,6 +106,7 @@ extern const struct trace_ops trace_tencent_ops;
 extern const struct trace_ops trace_systor_ops;
 extern const struct trace_ops trace_fiu_ops;
 extern const struct trace_ops trace_disksim_ops;
+extern const struct trace_ops trace_mqsim_ops;
 extern const struct trace_ops trace_vscsi1_ops;
 extern const struct trace_ops trace_vscsi2_ops;
 

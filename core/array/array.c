@@ -182,16 +182,17 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
  * wait for it, and it is better left to each of them.
  */
 static bool keeps_all_busy(const struct ss_sched *sched,
-			   const struct ss_request *rq, u64 pause_ns,
-			   struct ss_parts *parts)
+			   const struct ss_request *rq, u64 think_ns,
+			   u32 stream)
 {
-	const struct ss_array *array = sched->host;
+	struct ss_array *array = sched->host;
+	struct ss_parts *parts = &array->parts[stream];
 	const struct ss_array_geometry *geometry = &array->geometry;
 	u64 row = row_sectors(geometry), row_ns;
 
 	note_part(array, parts, rq);
 	row_ns = div_u64(row * sched->curve.transfer_ps, 1000) +
-		 mul_u64_u64_div_u64(row * parts->nr_requests, pause_ns,
+		 mul_u64_u64_div_u64(row * parts->nr_requests, think_ns,
 				     parts->moved);
 	/* Near the limit it stays what it is. */
 	if (parts->wide)

@@ -35,6 +35,7 @@
 #include "geometry.h"
 #include "trial.h"
 #include "../coordinator.h"
+#include "../places.h"
 #include "../sched.h"
 
 /* Requests of all members together that have a place in the turns. */
@@ -81,6 +82,17 @@ struct ss_array_member {
 	const u64 *setting[SS_ARRAY_SETTINGS];
 };
 
+/* What of a stream came to which members. */
+struct ss_parts {
+	u64 begin_sector; /* of the first of these, and where the last ends */
+	u64 end_sector;
+	u32 used; /* members that it has used, as bits */
+	u32 moved; /* sectors, by all of them */
+	u32 heard; /* how many requests were done when the last one came */
+	u16 nr_requests; /* pieces of one request count once */
+	bool wide; /* it kept all members busy last time */
+};
+
 struct ss_array {
 	/* The host's; each may be NULL. */
 	void (*lock)(struct ss_array *array);
@@ -94,6 +106,7 @@ struct ss_array {
 	struct ss_array_member member[SS_ARRAY_MEMBERS];
 	u32 attached; /* members, as bits */
 	struct ss_sched sched; /* of the array as one disk: stream */
+	struct ss_parts parts[SS_PLACES]; /* by the number of its stream */
 	const u64 *setting[SS_ARRAY_SETTINGS];
 	u64 mean_random_ns; /* of the member's curve that it was given */
 	struct ss_curve_point point[SS_CURVE_POINTS]; /* ... and in between */

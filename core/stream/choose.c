@@ -1,138 +1,156 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Choosing: which party goes on, and with which of its requests.
- */
+/* Which request is next. See choose.h. */
+#include "choose.h"
 #include "../sorted.h"
-#include "party.h"
+#include "answer.h"
+#include "turn.h"
+#include "wait.h"
+
+/* Others of the rest share its slice with the reader just served. */
+static bool choose_reader_is_over(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct ss_parties *all = policy->state;
+	const struct ss_party *rest = &all->party[PARTY_REST];
+	u32 others = rest->nr_pending - (all->answer.rq ? 1 : 0);
+	u32 weights = ss_party_weights(all) - rest->weight + others * USUAL;
+
+	return others &&
+	       now_ns >= all->answer.began_ns +
+				 ss_turn_slice_ns(policy, USUAL,
+						  all->nr_ready - 1 + others,
+						  weights);
+}
+
+/* A request of the rest, which has one pending. */
+static struct ss_decision choose_of_rest(const struct ss_policy *policy,
+					 u64 now_ns)
+{
+	const struct ss_parties *all = policy->state;
+	struct ss_decision decision = ss_nothing();
+	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
+
+	if (all->turn.party == &all->party[PARTY_REST] && ss_answer_pays(all)) {
+		if (ss_turn_nr_moving(policy) && now_ns < stuck_at_ns)
+			return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
+		decision = ss_answer_choose(
+			policy, choose_reader_is_over(policy, now_ns), now_ns);
+	}
+	if (decision.verdict != SS_NOTHING)
+		return decision;
+	return policy->inner->ops->choose(policy->inner, now_ns, NULL);
+}
+
+/*
+ * A request of the queue of @party, which has one pending. At one place the
+ * request that is farthest behind is next, so that its readers stay together;
+ * but whoever has waited longest of all, and for the target, is not passed by.
+ */
+static struct ss_request *choose_own(const struct ss_policy *policy,
+				     const struct ss_party *party, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_request *rq, *behind, *oldest;
+
+	rq = ss_sorted_round(&party->sorted, policy->sched->head_sector, NULL);
+	behind = ss_sorted_first(&party->sorted);
+	if (ss_distance(behind->sector, rq->sector) >
+	    ss_streams_place_sectors(&policy->sched->curve))
+		return rq;
+	oldest = list_first_entry(&all->age_own, struct ss_request, age_node);
+	if (behind == rq || ss_party_of(all, oldest) != party ||
+	    now_ns < oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return behind;
+	return oldest;
+}
 
 /* A request of @party, which has one pending, with nothing of others inside. */
-static struct ss_decision send(const struct ss_policy *policy,
-			       const struct party *party, u64 now_ns)
+static struct ss_decision choose_of(const struct ss_policy *policy,
+				    const struct ss_party *party, u64 now_ns)
 {
-	const struct parties *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
-	struct ss_decision decision = ss_nothing();
+	const struct ss_parties *all = policy->state;
+	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
 
-	if (nr_moving(policy) > party->nr_in_flight &&
-	    now_ns < stuck_at_ns(policy))
-		return ss_because(ss_wait(stuck_at_ns(policy)), SS_WHY_DRAIN);
-	if (party == &all->rest) {
-		if (all->turn == party)
-			decision = ss_answer_choose(policy, now_ns);
-		if (decision.verdict != SS_NOTHING)
-			return decision;
-		return policy->inner->ops->choose(policy->inner, now_ns, NULL);
-	}
-	decision = ss_dispatch(ss_sorted_round(&party->sorted,
-					       sched->head_sector, NULL));
-	return ss_because(decision, SS_WHY_OWN);
+	if (ss_turn_nr_moving(policy) > party->nr_in_flight &&
+	    now_ns < stuck_at_ns)
+		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
+	if (party == &all->party[PARTY_REST])
+		return choose_of_rest(policy, now_ns);
+	return ss_because(ss_dispatch(choose_own(policy, party, now_ns)),
+			  SS_WHY_OWN);
 }
 
 /* The same where its turn begins; also why it does. */
-static struct ss_decision begin(const struct ss_policy *policy,
-				const struct party *party, enum ss_why why,
-				u64 now_ns)
+static struct ss_decision choose_turn(const struct ss_policy *policy,
+				      const struct ss_party *party,
+				      enum ss_why why, u64 now_ns)
 {
-	struct ss_decision decision = send(policy, party, now_ns);
+	struct ss_decision decision = choose_of(policy, party, now_ns);
 
 	if (decision.verdict == SS_DISPATCH)
 		decision.why = why;
 	return decision;
 }
 
-/* The light party that may interrupt, or NULL. */
-static const struct party *light_party(const struct parties *all, u64 now_ns)
+struct ss_decision ss_choose_instead(const struct ss_policy *policy, u64 now_ns)
 {
-	const struct party *party, *best = NULL;
-
-	if (!all->nr_light)
-		return NULL;
-	list_for_each_entry(party, &all->ready, ready)
-		if (party->light_at_ns <= now_ns &&
-		    (!best || party->light_at_ns < best->light_at_ns))
-			best = party;
-	return best;
-}
-
-/* Since when @party, which has something pending, has waited for a turn. */
-static u64 waits_since_ns(const struct party *party)
-{
-	const struct ss_request *oldest;
-
-	oldest = list_first_entry(&party->age, struct ss_request, age_node);
-	return max_t(u64, oldest->arrival_ns, party->turn_ended_ns);
-}
-
-/* The party but @turn that has waited longest; @turn if there is no other. */
-static const struct party *oldest_party(const struct parties *all,
-					const struct party *turn)
-{
-	const struct party *party, *best = NULL;
-
-	list_for_each_entry(party, &all->ready, ready) {
-		if (party == turn)
-			continue;
-		if (!best || waits_since_ns(party) < waits_since_ns(best))
-			best = party;
-	}
-	return best ? best : turn;
-}
-
-u64 ss_turn_oldest_ns(const struct parties *all, const struct party *turn)
-{
-	const struct party *oldest = oldest_party(all, turn);
-
-	return oldest == turn ? SS_FOREVER : waits_since_ns(oldest);
-}
-
-struct ss_decision ss_turn_instead(const struct ss_policy *policy, u64 now_ns)
-{
-	const struct parties *all = policy->state;
+	const struct ss_parties *all = policy->state;
 	const struct ss_policy *inner = policy->inner;
-	const struct party *next = all->turn;
+	const struct ss_party *rest = &all->party[PARTY_REST];
+	const struct ss_party *next = all->turn.party;
 
-	if (next != &all->rest || !next->nr_pending)
-		next = oldest_party(all, next);
+	if (next != rest || !next->nr_pending)
+		next = all->first_due ?: next;
 	if (!next || !next->nr_pending)
 		return ss_nothing();
-	if (next == &all->rest)
+	if (next == rest)
 		return inner->ops->choose(inner, now_ns, NULL);
-	return send(policy, next, now_ns);
+	return choose_of(policy, next, now_ns);
 }
 
-struct ss_decision ss_turn_choose(const struct ss_policy *policy, u64 now_ns,
-				  const struct ss_request *skip)
+/* What goes on in the turn of @turn, which is not over; SS_NOTHING: nothing. */
+static struct ss_decision choose_in_turn(const struct ss_policy *policy,
+					 const struct ss_party *turn,
+					 u64 now_ns)
 {
-	const struct parties *all = policy->state;
-	const struct party *turn = all->turn, *light, *next;
-	const struct ss_policy *inner = policy->inner;
+	const struct ss_parties *all = policy->state;
+	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
+	u64 until_ns = max_t(u64, ss_wait_until_ns(policy, turn),
+			     ss_answer_until_ns(all));
 
-	if ((is_flat(policy) || all->trial.inner) &&
-	    all->nr_ready == (all->rest.nr_pending > 0))
+	if (turn->nr_pending)
+		return choose_of(policy, turn, now_ns);
+	if (turn->nr_in_flight && ss_turn_nr_moving(policy) &&
+	    now_ns < stuck_at_ns)
+		return ss_because(ss_wait(stuck_at_ns), SS_WHY_PAUSE);
+	if (all->answer.rq && ss_answer_pays(all))
+		return ss_because(ss_dispatch(all->answer.rq), SS_WHY_ANSWER);
+	if (now_ns < until_ns)
+		return ss_because(ss_wait(until_ns), SS_WHY_PAUSE);
+	return ss_nothing();
+}
+
+struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
+			     const struct ss_request *skip)
+{
+	const struct ss_parties *all = policy->state;
+	const struct ss_party *turn = all->turn.party, *first = all->first_due;
+	const struct ss_policy *inner = policy->inner;
+	struct ss_decision decision;
+
+	if ((ss_is_flat(policy) || all->trial.inner) &&
+	    all->nr_ready == (all->party[PARTY_REST].nr_pending > 0))
 		return ss_because(inner->ops->choose(inner, now_ns, skip),
 				  SS_WHY_INNER);
-	light = light_party(all, now_ns);
-	if (light && light != turn)
-		return begin(policy, light, SS_WHY_LIGHT, now_ns);
+	if (first && first->light && first->due_ns <= now_ns)
+		return choose_turn(policy, first, SS_WHY_LIGHT, now_ns);
 	if (turn && !ss_turn_is_over(policy, turn, now_ns)) {
-		u64 until_ns = max_t(u64, ss_pause_until_ns(policy, turn),
-				     ss_answer_until_ns(all));
-
-		if (turn->nr_pending)
-			return send(policy, turn, now_ns);
-		if (turn->nr_in_flight && nr_moving(policy) &&
-		    now_ns < stuck_at_ns(policy))
-			return ss_because(ss_wait(stuck_at_ns(policy)),
-					  SS_WHY_PAUSE);
-		if (all->answer.rq && ss_answer_pays(all))
-			return ss_because(ss_dispatch(all->answer.rq),
-					  SS_WHY_ANSWER);
-		if (now_ns < until_ns)
-			return ss_because(ss_wait(until_ns), SS_WHY_PAUSE);
+		decision = choose_in_turn(policy, turn, now_ns);
+		if (decision.verdict != SS_NOTHING)
+			return decision;
 	}
-	if (all->back && all->back->nr_pending)
-		return begin(policy, all->back, SS_WHY_BACK, now_ns);
-	next = oldest_party(all, turn);
-	return next == turn ? send(policy, turn, now_ns) :
-			      begin(policy, next, SS_WHY_OLDEST, now_ns);
+	if (all->turn.back && all->turn.back->nr_pending &&
+	    !ss_turn_is_due(all, now_ns))
+		return choose_turn(policy, all->turn.back, SS_WHY_BACK, now_ns);
+	return first ? choose_turn(policy, first, SS_WHY_OLDEST, now_ns) :
+		       choose_of(policy, turn, now_ns);
 }

@@ -1,243 +1,120 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Parties: which requests belong together, and their queues.
- *
- * By the paper's inequality (section 2.1) a request is the child of a stream
- * if waiting for it and positioning to it cost less than positioning to what
- * would be done instead.
- */
-#include "../sorted.h"
+/* Parties and their queues. See party.h. */
 #include "party.h"
+#include "../sorted.h"
 
-/*
- * The part of a random request's positioning that a child may cost at most.
- * At all of it every second random request is near enough to some other, and
- * random readers become streams; at a fourth few files of one directory do.
- */
-#define NEAR_PART 2
+#include <linux/bug.h>
 
-static void party_init(struct party *party)
+static void party_init(struct ss_party *party)
 {
-	INIT_LIST_HEAD(&party->node);
-	INIT_LIST_HEAD(&party->ready);
-	INIT_LIST_HEAD(&party->age);
-	INIT_LIST_HEAD(&party->members);
-	party->sorted = RB_ROOT;
-	party->light_at_ns = SS_FOREVER;
-	party->weight = USUAL;
+	WARN_ON_ONCE(party->nr_pending || party->nr_in_flight);
+	*party = (struct ss_party){ .sorted = RB_ROOT, .weight = USUAL };
+	RB_CLEAR_NODE(&party->due_node);
 }
 
 void ss_party_init_all(struct ss_policy *policy)
 {
-	struct parties *all = policy->state;
+	struct ss_parties *all = policy->state;
 	u32 i;
 
-	INIT_LIST_HEAD(&all->free);
-	INIT_LIST_HEAD(&all->candidates);
-	INIT_LIST_HEAD(&all->known);
-	INIT_LIST_HEAD(&all->ready);
-	party_init(&all->rest);
-	party_init(&all->async);
-	for (i = 0; i < NR_WEIGHED; i++)
-		party_init(&all->weighed[i]);
-	for (i = 0; i < NR_STREAMS; i++) {
-		party_init(&all->stream[i]);
-		ss_party_ends_at(all, &all->stream[i], NOWHERE);
-		list_add_tail(&all->stream[i].node, &all->free);
-	}
+	all->due = RB_ROOT;
+	INIT_LIST_HEAD(&all->age);
+	INIT_LIST_HEAD(&all->age_own);
+	ss_streams_init(&all->streams);
+	for (i = 0; i < NR_PARTIES; i++)
+		party_init(&all->party[i]);
 	all->switch_ns = policy->sched->curve.mean_random_ns;
 }
 
-/* The longest unused of @list that has nothing open, or NULL. */
-static struct party *oldest_closed(const struct list_head *list)
+/* ---- the order of who is due ---- */
+
+void ss_party_queues(struct ss_parties *all, struct ss_party *party)
 {
-	struct party *s;
+	struct rb_node **link = &all->due.rb_node, *parent = NULL;
+	bool first = true;
 
-	list_for_each_entry(s, list, node)
-		if (!s->nr_open && is_idle(s))
-			return s;
-	return NULL;
-}
-
-/* A new candidate that ends where @rq does, or NULL. */
-static struct party *new_candidate(struct parties *all, struct ss_request *rq)
-{
-	struct party *s = oldest_closed(&all->free);
-
-	if (!s)
-		s = oldest_closed(&all->candidates);
-	if (!s)
-		s = oldest_closed(&all->known);
-	if (!s || s == all->turn || s == all->back)
-		return NULL;
-	list_del(&s->node);
-	*s = (struct party){ .size = 1, .nr_open = 1 };
-	party_init(s);
-	ss_party_ends_at(all, s, ss_request_end(rq));
-	list_add_tail(&s->node, &all->candidates);
-	rq->stream = s;
-	return s;
-}
-
-/* What going on from @s with a request at @sector costs, waiting included. */
-static u64 child_cost_ns(const struct ss_policy *policy, const struct party *s,
-			 u64 sector, u64 now_ns)
-{
-	const struct ss_curve *curve = &policy->sched->curve;
-	u64 cost_ns = ss_curve_between(curve, s->end_sector, sector);
-
-	if (cost_ns > curve->mean_random_ns / NEAR_PART)
-		return SS_FOREVER;
-	cost_ns += s->nr_open ? 0 : now_ns - s->idle_since_ns;
-	return cost_ns < curve->mean_random_ns ? cost_ns : SS_FOREVER;
-}
-
-/* Is @s, at the same cost, the better stream for a request than @best? */
-static bool is_better(const struct party *s, const struct party *best)
-{
-	return !best || (s->established && !best->established);
-}
-
-/* The stream that @rq goes on from at the least cost, which is *@cost_ns. */
-static struct party *nearest(const struct ss_policy *policy,
-			     const struct ss_request *rq, u64 *cost_ns,
-			     u64 now_ns)
-{
-	struct parties *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
-	u64 reach = ss_curve_reach_sectors(
-		curve, curve->mean_random_ns / NEAR_PART + 1);
-	struct party *best = NULL;
-	u32 i;
-
-	*cost_ns = SS_FOREVER;
-	reach = min_t(u64, reach, NOWHERE / 2);
-	for (i = 0; i < NR_STREAMS; i++) {
-		struct party *s = &all->stream[i];
-		u64 child_ns = 0;
-
-		/* Farther either way costs too much. */
-		if (rq->sector - all->end[i] + reach > 2 * reach)
-			continue;
-		if (s->end_sector != rq->sector && !list_empty(&s->members))
-			continue;
-		if (s->end_sector != rq->sector)
-			child_ns = child_cost_ns(policy, s, rq->sector, now_ns);
-		if (child_ns < *cost_ns ||
-		    (child_ns == *cost_ns && is_better(s, best))) {
-			*cost_ns = child_ns;
-			best = s;
+	while (*link) {
+		parent = *link;
+		if (party->due_ns <
+		    rb_entry(parent, struct ss_party, due_node)->due_ns) {
+			link = &parent->rb_left;
+		} else {
+			link = &parent->rb_right;
+			first = false;
 		}
 	}
-	return *cost_ns == SS_FOREVER ? NULL : best;
+	rb_link_node(&party->due_node, parent, link);
+	rb_insert_color(&party->due_node, &all->due);
+	if (first)
+		all->first_due = party;
 }
 
-/* A pending request without a stream that @rq continues begins one. */
-static struct party *pending_parent(const struct ss_policy *policy,
-				    const struct ss_request *rq)
+void ss_party_leaves(struct ss_parties *all, struct ss_party *party)
 {
-	struct parties *all = policy->state;
-	struct ss_request *before;
-	struct party *s;
+	struct rb_node *next;
 
-	before = ss_sched_pending_before(policy->sched, rq->sector);
-	if (!before || before->stream || !ss_request_is_awaited(before))
-		return NULL;
-	s = new_candidate(all, before);
-	if (s)
-		list_add_tail(&before->member_node, &s->members);
-	return s;
-}
-
-/* The stream whose next member @rq is, or NULL. */
-static struct party *find_stream(const struct ss_policy *policy,
-				 const struct ss_request *rq, u64 now_ns)
-{
-	u64 cost_ns;
-	struct party *s = nearest(policy, rq, &cost_ns, now_ns);
-
-	if (!cost_ns)
-		return s;
-	return pending_parent(policy, rq) ?: s;
-}
-
-void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
-		   struct party *party, u64 now_ns)
-{
-	ss_party_take(policy, rq, true, now_ns);
-	ss_party_add(policy, party, rq, now_ns);
-}
-
-void ss_party_has_members(struct ss_policy *policy, struct party *party,
-			  u64 now_ns)
-{
-	while (!list_empty(&party->members))
-		ss_party_move(policy,
-			      list_first_entry(&party->members,
-					       struct ss_request, member_node),
-			      party, now_ns);
-}
-
-/* A candidate is long enough: what is pending of it is its own from now on. */
-static void establish(struct ss_policy *policy, struct party *s, u64 from,
-		      u64 now_ns)
-{
-	struct parties *all = policy->state;
-
-	ss_party_has_members(policy, s, now_ns);
-	s->turn_ended_ns = now_ns;
-	/* It began in this turn, and the turn is its own from now on. */
-	if (all->turn == &all->rest &&
-	    (is_idle(&all->rest) || ss_answer_expected(all, from))) {
-		/* Where parties wait their time counts, else the reader's. */
-		if (!others_wait(all, &all->rest))
-			all->began_ns = all->answer.began_ns;
-		all->turn = s;
-		ss_turn_note_late(policy);
+	if (RB_EMPTY_NODE(&party->due_node))
+		return;
+	if (all->first_due == party) {
+		next = rb_next(&party->due_node);
+		all->first_due = next ? rb_entry(next, struct ss_party,
+						 due_node) :
+					NULL;
 	}
+	rb_erase(&party->due_node, &all->due);
+	RB_CLEAR_NODE(&party->due_node);
 }
 
-/* Is stream @s, whose latest request is @rq, to take turns? */
-static bool is_party(const struct ss_policy *policy, struct party *s,
-		     const struct ss_request *rq)
+void ss_party_is_due(struct ss_parties *all, struct ss_party *party, u64 due_ns)
 {
-	const struct parties *all = policy->state;
+	bool queued = !RB_EMPTY_NODE(&party->due_node);
 
-	if (all->takes_turns &&
-	    !all->takes_turns(policy->sched, rq, s->pause.mean_ns, &s->parts))
-		return false;
-	return s->size >= policy->value[STREAM_THRESHOLD];
+	if (queued)
+		ss_party_leaves(all, party);
+	party->due_ns = due_ns;
+	if (queued)
+		ss_party_queues(all, party);
 }
+
+/* ---- whose a request is ---- */
 
 void ss_stream_has_parts(struct ss_policy *policy,
-			 bool (*takes_turns)(const struct ss_sched *sched,
-					     const struct ss_request *rq,
-					     u64 pause_ns,
-					     struct ss_parts *parts))
+			 ss_takes_turns_fn takes_turns)
 {
-	struct parties *all = policy->state;
+	struct ss_parties *all = policy->state;
 
 	all->takes_turns = takes_turns;
 }
 
-static u32 weight_of(const struct ss_request *rq)
+/* Is stream @s, whose latest request is @rq, to take turns? */
+static bool party_takes_turns(const struct ss_policy *policy,
+			      const struct ss_stream *s,
+			      const struct ss_request *rq)
 {
-	return rq->weight ? rq->weight : USUAL;
+	struct ss_parties *all = policy->state;
+
+	if (all->takes_turns &&
+	    !all->takes_turns(policy->sched, rq,
+			      1000ULL * s->reader.think.mean_us,
+			      ss_streams_index(&all->streams, s)))
+		return false;
+	return s->size >= policy->value[STREAM_THRESHOLD];
 }
 
 /*
  * The party of @rq, which is in no stream: the rest, or where others have their
  * own weight all of nearly the same one.
  */
-static struct party *rest_of(struct parties *all, const struct ss_request *rq)
+static struct ss_party *party_streamless(struct ss_parties *all,
+					 const struct ss_request *rq)
 {
-	struct party *party, *best = NULL;
-	u32 weight = weight_of(rq), off, least = U32_MAX, i;
+	struct ss_party *party, *best = NULL;
+	u32 weight = ss_party_weight(rq), off, least = U32_MAX, i;
 
 	if (weight == USUAL || all->takes_turns)
-		return &all->rest;
-	for (i = 0; i < NR_WEIGHED; i++) {
-		party = &all->weighed[i];
+		return ss_party_rest(all);
+	for (i = PARTY_WEIGHED; i < NR_PARTIES; i++) {
+		party = &all->party[i];
 		off = max_t(u32, weight, party->weight) -
 		      min_t(u32, weight, party->weight);
 		/* Who has nothing pending may have any weight. */
@@ -251,123 +128,153 @@ static struct party *rest_of(struct parties *all, const struct ss_request *rq)
 	return best;
 }
 
-struct party *ss_party_find(struct ss_policy *policy, struct ss_request *rq,
-			    u64 now_ns)
+struct ss_party *ss_party_assign(struct ss_policy *policy,
+				 struct ss_request *rq, bool *established,
+				 u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *s;
-	bool established;
-	u64 from;
+	struct ss_parties *all = policy->state;
+	struct ss_party *party;
+	struct ss_stream *s;
+	bool was;
 
-	rq->stream = NULL;
-	INIT_LIST_HEAD(&rq->member_node);
-	if (is_flat(policy))
-		return &all->rest;
+	*established = false;
 	if (!ss_request_is_awaited(rq))
-		return all->trial.inner || all->takes_turns ? &all->rest :
-							      &all->async;
-	all->has_weights |= weight_of(rq) != USUAL;
-	s = find_stream(policy, rq, now_ns);
+		return all->trial.inner || all->takes_turns ?
+			       ss_party_rest(all) :
+			       &all->party[PARTY_ASYNC];
+	all->has_weights |= ss_party_weight(rq) != USUAL;
+	s = rq->stream;
 	if (!s)
-		return rest_of(all, rq);
-	if (!s->nr_open)
-		ss_pause_ends(policy, s, now_ns);
-	s->size += s->size < U32_MAX;
-	from = s->end_sector;
-	ss_party_ends_at(policy->state, s, ss_request_end(rq));
-	s->nr_open++;
-	rq->stream = s;
-	list_del(&s->node);
-	established = s->established;
-	s->established = is_party(policy, s, rq);
-	if (!s->established) {
-		list_add_tail(&s->node, &all->candidates);
-		return rest_of(all, rq);
-	}
-	list_add_tail(&s->node, &all->known);
-	if (!established)
+		return party_streamless(all, rq);
+	was = s->established;
+	s->established = party_takes_turns(policy, s, rq);
+	ss_streams_used(&all->streams, s);
+	if (!s->established)
+		return party_streamless(all, rq);
+	if (!was)
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
-			      s->end_sector, s->size);
+			      ss_streams_end(&all->streams, s), s->size);
+	/* Its place in the table was another stream's, whose queue is empty. */
+	party = ss_party_of_stream(all, s);
+	if (s->is_new)
+		party_init(party);
+	s->is_new = false;
 	if (all->trial.inner)
-		return &all->rest;
-	if (!established)
-		establish(policy, s, from, now_ns);
-	return s;
+		return ss_party_rest(all);
+	*established = !was;
+	if (!was)
+		ss_party_has_members(policy, party, now_ns);
+	return party;
 }
+
+/* ---- queues ---- */
 
 /* @party, which @rq comes to, is of its weight. */
-static void weigh(struct parties *all, struct party *party,
-		  const struct ss_request *rq)
+static void party_weighs(struct ss_parties *all, struct ss_party *party,
+			 const struct ss_request *rq)
 {
-	if (party == &all->rest || party == &all->async)
+	u32 weight = ss_party_weight(rq);
+
+	if (ss_party_is_async(all, party))
 		return;
+	if (party == ss_party_rest(all)) {
+		ss_senders_arrived(&all->senders, rq, &all->age);
+		/* Members of an array are apart; weights say who is who. */
+		if (!all->takes_turns && !all->has_weights)
+			weight = ss_senders_percent(
+				&all->senders,
+				party->nr_pending + party->nr_in_flight + 1);
+		else
+			weight = USUAL;
+	}
 	if (party->nr_pending)
-		all->ready_weight += weight_of(rq) - party->weight;
-	party->weight = weight_of(rq);
+		all->ready_weight += weight - party->weight;
+	party->weight = weight;
 }
 
-void ss_party_add(struct ss_policy *policy, struct party *party,
+void ss_party_add(struct ss_policy *policy, struct ss_party *party,
 		  struct ss_request *rq, u64 now_ns)
 {
-	struct parties *all = policy->state;
+	struct ss_parties *all = policy->state;
+	struct ss_stream *s = rq->stream;
 
-	weigh(all, party, rq);
-	if (party == &all->async)
-		rq->stream = party;
-	if (rq->stream && rq->stream != party)
-		list_add_tail(&rq->member_node,
-			      &((struct party *)rq->stream)->members);
-	if (party == &all->rest) {
+	party_weighs(all, party, rq);
+	if (s && ss_party_stream(all, party) != s)
+		s->nr_apart++;
+	if (party == ss_party_rest(all)) {
 		rq->party = NULL;
+		ss_add_by_age(&all->age, rq, age_node);
 		policy->inner->ops->arrived(policy->inner, rq, now_ns);
 	} else {
 		rq->party = party;
 		/* Only the inner policy lets requests expire. */
 		rq->expires_ns = SS_FOREVER;
 		ss_sorted_add(&party->sorted, rq);
+		ss_add_by_age(&all->age_own, rq, age_node);
 	}
-	ss_add_by_age(&party->age, rq, age_node);
-	if (!party->nr_pending++) {
-		list_add_tail(&party->ready, &all->ready);
-		all->nr_ready++;
-		all->ready_weight += party->weight;
-	}
+	if (party->nr_pending++)
+		return;
+	all->nr_ready++;
+	all->ready_weight += party->weight;
+	party->due_ns = rq->arrival_ns + policy->value[STREAM_WAIT_TARGET];
+	if (party != all->turn.party)
+		ss_party_queues(all, party);
 }
 
 void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 		   bool removed, u64 now_ns)
 {
 	struct ss_policy *inner = policy->inner;
-	struct parties *all = policy->state;
-	struct party *party = party_of(all, rq);
+	struct ss_parties *all = policy->state;
+	struct ss_party *party = ss_party_of(all, rq);
+	struct ss_stream *s = rq->stream;
 
-	if (party != &all->rest)
+	if (s && ss_party_stream(all, party) != s)
+		s->nr_apart--;
+	if (party != ss_party_rest(all))
 		ss_sorted_del(&party->sorted, rq);
 	else if (removed)
 		inner->ops->removed(inner, rq, now_ns);
 	else
 		inner->ops->dispatched(inner, rq, now_ns);
-	list_del_init(&rq->member_node);
 	list_del_init(&rq->age_node);
 	if (all->answer.rq == rq)
 		all->answer.rq = NULL;
-	if (!--party->nr_pending) {
-		list_del_init(&party->ready);
-		all->nr_ready--;
-		all->ready_weight -= party->weight;
-		ss_credit_clear(all, party);
-	}
+	if (--party->nr_pending)
+		return;
+	all->nr_ready--;
+	all->ready_weight -= party->weight;
+	party->light = false;
+	ss_party_leaves(all, party);
 }
 
-void ss_party_becomes_parent(struct ss_policy *policy, struct ss_request *rq)
+void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
+		   struct ss_party *party, u64 now_ns)
 {
-	if (!rq->stream && ss_request_is_awaited(rq) && !is_flat(policy))
-		new_candidate(policy->state, rq);
+	ss_party_take(policy, rq, true, now_ns);
+	ss_party_add(policy, party, rq, now_ns);
 }
 
-bool ss_party_closes(struct ss_request *rq)
+/* What of @s is in the queue of another party, of those on @age. */
+static void party_fetches(struct ss_policy *policy, struct ss_party *party,
+			  const struct ss_stream *s, struct list_head *age,
+			  u64 now_ns)
 {
-	struct party *s = rq->stream;
+	struct ss_request *rq, *next;
 
-	return s && s->nr_open && !--s->nr_open;
+	list_for_each_entry_safe(rq, next, age, age_node)
+		if (rq->stream == s && rq->party != party)
+			ss_party_move(policy, rq, party, now_ns);
+}
+
+void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
+			  u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	const struct ss_stream *s = ss_party_stream(all, party);
+
+	if (s->nr_apart)
+		party_fetches(policy, party, s, &all->age, now_ns);
+	if (s->nr_apart)
+		party_fetches(policy, party, s, &all->age_own, now_ns);
 }

@@ -1,10 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The policy: its calls and its tunables. What they mean is said in party.h.
+ * The policy `stream`: its calls and its tunables.
+ *
+ * Requests that go on from each other make a stream, and a stream of some
+ * members is a party with a queue of its own. All other sync requests are the
+ * inner policy's and together one more party, the rest; async ones are the
+ * last. One party has the disk at a time, for a slice. If it has nothing to do
+ * the head waits for it as long as that has paid. Head time is charged to the
+ * party that uses it, and an idle party with credit interrupts.
+ *
+ * A file knows those further down only:
+ *
+ *	stream.c	the calls
+ *	trial.c		turns, or the inner policy alone
+ *	choose.c	which request is next
+ *	turn.c		whose turn it is, how long, what it costs
+ *	answer.c	the reader just served goes on at its place
+ *	credit.c	who has used less than its part
+ *	wait.c		how long the head stays for an idle party
+ *	party.c		queues, and who is due first
+ *	streams.c	which requests go on from each other
+ *	senders.c	how many the rest are
+ *	think.c		an estimator of think times
+ *	places.c	an index of places
  */
 #include "../policies.h"
 #include "../sorted.h"
+#include "answer.h"
+#include "choose.h"
+#include "credit.h"
 #include "party.h"
+#include "trial.h"
+#include "turn.h"
+#include "wait.h"
 
 static const struct ss_tunable stream_tunables[] = {
 	[STREAM_THRESHOLD] = {
@@ -56,26 +84,71 @@ static void stream_init(struct ss_policy *policy)
 	stream_tuned(policy, 0);
 }
 
+/*
+ * The party of @rq, which has just arrived. A stream that takes turns from now
+ * on may have begun in the rest's turn, and then goes on in it.
+ */
+static struct ss_party *stream_party(struct ss_policy *policy,
+				     struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_party *party;
+	struct ss_stream *s = NULL, *place;
+	bool established, goes_on = false;
+
+	rq->stream = NULL;
+	if (ss_is_flat(policy))
+		return ss_party_rest(all);
+	if (ss_request_is_awaited(rq))
+		s = ss_streams_find(&all->streams, policy, rq, now_ns);
+	if (s) {
+		goes_on = ss_answer_expected(all,
+					     ss_streams_end(&all->streams, s));
+		ss_streams_ends_at(&all->streams, s, ss_request_end(rq));
+		ss_streams_used(&all->streams, s);
+		s->size += s->size < U32_MAX;
+		place = ss_streams_at_place(&all->streams,
+					    &policy->sched->curve, s, now_ns);
+		if (ss_party_of_stream(all, place)->weight ==
+		    ss_party_weight(rq))
+			s = place;
+		if (!s->nr_open)
+			ss_wait_ends(policy, ss_party_of_stream(all, s),
+				     now_ns);
+		s->nr_open++;
+		rq->stream = s;
+	}
+	party = ss_party_assign(policy, rq, &established, now_ns);
+	if (established)
+		ss_turn_established(policy, party, goes_on);
+	return party;
+}
+
 static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *party;
-	bool idle;
+	struct ss_parties *all = policy->state;
+	struct ss_decision instead = ss_nothing();
+	struct ss_party *party;
+	bool idle, contended;
 
 	ss_trial_time_passes(policy, now_ns);
-	party = ss_party_find(policy, rq, now_ns);
-	idle = is_idle(party);
-
-	if (idle && is_rest(all, party))
-		ss_pause_ends(policy, party, now_ns);
-	if (idle && others_work(policy, party))
-		ss_credit_arrived(policy, party, now_ns);
-	if (party == all->turn && party != &all->rest)
+	INIT_LIST_HEAD(&rq->age_node);
+	party = stream_party(policy, rq, now_ns);
+	idle = ss_party_is_idle(party);
+	contended = ss_party_others_work(policy, party);
+	if (idle && ss_party_is_rest(all, party))
+		ss_wait_ends(policy, party, now_ns);
+	if (party == all->turn.party && party != ss_party_rest(all)) {
 		all->answer.open = false; /* it goes on by itself */
-	else if (party != &all->async)
-		ss_answer_arrived(policy, party, rq, now_ns);
+	} else if (!ss_party_is_async(all, party)) {
+		if (all->answer.open && !all->answer.last)
+			instead = ss_choose_instead(policy, now_ns);
+		ss_answer_arrived(policy, party, rq, instead, now_ns);
+	}
 	ss_party_add(policy, party, rq, now_ns);
+	if (idle && contended)
+		ss_credit_arrived(policy, party, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
 
@@ -85,14 +158,14 @@ static struct ss_decision stream_choose(const struct ss_policy *policy,
 {
 	if (!policy->sched->nr_pending)
 		return ss_nothing();
-	return ss_turn_choose(policy, now_ns, skip);
+	return ss_choose(policy, now_ns, skip);
 }
 
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 			      u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *party = party_of(all, rq);
+	struct ss_parties *all = policy->state;
+	struct ss_party *party = ss_party_of(all, rq);
 
 	ss_turn_dispatched(policy, party, rq, now_ns);
 	ss_answer_dispatched(policy, rq, now_ns);
@@ -100,25 +173,30 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	party->nr_in_flight++;
 	party->sent++;
 	party->sent_sectors += rq->nr_sectors;
-	ss_party_becomes_parent(policy, rq);
+	/* Others may go on from it. */
+	if (!rq->stream && ss_request_is_awaited(rq) && !ss_is_flat(policy))
+		ss_streams_begin(&all->streams, rq);
 }
 
 static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 			     u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *party = party_of(all, rq);
+	struct ss_parties *all = policy->state;
+	struct ss_party *party = ss_party_of(all, rq);
+	struct ss_stream *s = rq->stream;
 
 	if (!rq->party && policy->inner->ops->completed)
 		policy->inner->ops->completed(policy->inner, rq, now_ns);
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
 	ss_answer_completed(policy, rq, now_ns);
+	if (party == ss_party_rest(all))
+		ss_senders_completed(&all->senders, rq);
 	ss_trial_done(policy, rq);
-	if (ss_party_closes(rq))
-		ss_pause_begins(all, rq->stream, now_ns);
-	if (is_rest(all, party) && is_idle(party))
-		ss_pause_begins(all, party, now_ns);
+	if (s && ss_streams_closes(s))
+		ss_wait_begins(all, ss_party_of_stream(all, s), now_ns);
+	if (ss_party_is_rest(all, party) && ss_party_is_idle(party))
+		ss_wait_begins(all, party, now_ns);
 	ss_trial_time_passes(policy, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
@@ -127,26 +205,30 @@ static void stream_merged(struct ss_policy *policy, struct ss_request *rq,
 			  u64 old_sector, u64 now_ns)
 {
 	struct ss_policy *inner = policy->inner;
-	struct parties *all = policy->state;
-	struct party *s = rq->stream;
+	struct ss_parties *all = policy->state;
+	const struct ss_stream *s = rq->stream;
 
 	if (rq->party) {
 		if (rq->sector != old_sector)
-			ss_sorted_moved(&party_of(all, rq)->sorted, rq);
+			ss_sorted_moved(&ss_party_of(all, rq)->sorted, rq);
 	} else if (inner->ops->merged) {
 		inner->ops->merged(inner, rq, old_sector, now_ns);
 	}
-	/* Write-back is no stream. */
-	if (s && s != &all->async && rq->sector == old_sector)
-		ss_party_ends_at(all, s, ss_request_end(rq));
+	/* Elsewhere others have gone on from it, or its stream is behind. */
+	if (s && rq->sector == old_sector &&
+	    ss_streams_end(&all->streams, s) - rq->sector < rq->nr_sectors)
+		ss_streams_ends_at(&all->streams, s, ss_request_end(rq));
 }
 
 /* Write-back that an fsync() waits for is write-back no longer. */
 static void stream_awaited(struct ss_policy *policy, struct ss_request *rq,
 			   const struct ss_request *part, u64 now_ns)
 {
-	struct parties *all = policy->state;
-	bool back = party_of(all, rq) == &all->async;
+	struct ss_parties *all = policy->state;
+	struct ss_party *rest = ss_party_rest(all);
+	bool idle = ss_party_is_idle(rest) &&
+		    ss_party_others_work(policy, rest);
+	bool back = ss_party_is_async(all, ss_party_of(all, rq));
 
 	(void)part;
 	if (rq->direction == SS_READ)
@@ -155,98 +237,89 @@ static void stream_awaited(struct ss_policy *policy, struct ss_request *rq,
 		rq->flags |= SS_SYNC;
 	if (!back)
 		return;
-	if (is_idle(&all->rest) && others_work(policy, &all->rest))
-		ss_credit_arrived(policy, &all->rest, now_ns);
-	ss_party_take(policy, rq, true, now_ns);
-	rq->stream = NULL;
-	ss_party_add(policy, &all->rest, rq, now_ns);
+	ss_party_move(policy, rq, rest, now_ns);
+	if (idle)
+		ss_credit_arrived(policy, rest, now_ns);
 }
 
 static void stream_joins(struct ss_policy *policy, struct ss_request *rq,
 			 const struct ss_request *next)
 {
 	struct ss_policy *inner = policy->inner;
-	struct party *party = party_of(policy->state, rq);
+	struct ss_parties *all = policy->state;
+	struct ss_party *party = ss_party_of(all, rq);
+	u64 due_ns = rq->arrival_ns + policy->value[STREAM_WAIT_TARGET];
 
-	if (!rq->party && inner->ops->joins)
+	if (rq->party) {
+		ss_older(&all->age_own, rq, age_node);
+		if (!party->had_turn && due_ns < party->due_ns)
+			ss_party_is_due(all, party, due_ns);
+		return;
+	}
+	if (inner->ops->joins)
 		inner->ops->joins(inner, rq, next);
-	ss_older(&party->age, rq, age_node);
+	ss_older(&all->age, rq, age_node);
 }
 
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 			   u64 now_ns)
 {
+	struct ss_stream *s = rq->stream;
+
 	ss_party_take(policy, rq, true, now_ns);
-	/* Its reader's pause goes on: nothing of it has been served. */
-	ss_party_closes(rq);
+	/* Its reader's think time goes on: nothing of it has been served. */
+	if (s)
+		ss_streams_closes(s);
 	ss_turn_note_holding(policy, now_ns);
-}
-
-/* Requests of the rest expire as they do for the inner policy. */
-static struct ss_request *stream_expired(const struct ss_policy *policy,
-					 u64 now_ns)
-{
-	const struct ss_policy *inner = policy->inner;
-
-	return inner->ops->expired ? inner->ops->expired(inner, now_ns) : NULL;
-}
-
-static const struct party *party_at(const struct parties *all, u32 index)
-{
-	if (index < NR_STREAMS)
-		return &all->stream[index];
-	index -= NR_STREAMS;
-	if (index < 2)
-		return index ? &all->async : &all->rest;
-	return index < 2 + NR_WEIGHED ? &all->weighed[index - 2] : NULL;
 }
 
 /* Behind the streams are the parties of what is in none. */
 static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 			     u64 now_ns, struct ss_stream_info *info)
 {
-	const struct parties *all = policy->state;
-	const struct party *party = party_at(all, index);
-	bool stream = index < NR_STREAMS, pays;
+	struct ss_parties *all = policy->state;
+	const struct ss_party *party = &all->party[index];
+	const struct ss_reader *reader;
+	const struct ss_stream *s;
 
-	if (!party)
+	if (index >= NR_PARTIES)
 		return false;
-	pays = ss_pause_pays(&party->pause);
+	s = ss_party_stream(all, party);
+	reader = ss_party_reader(all, party);
 	*info = (struct ss_stream_info){
-		.kind = stream		     ? "stream" :
-			party == &all->async ? "write-back" :
+		.kind = s		     ? "stream" :
+			index == PARTY_ASYNC ? "write-back" :
 					       "rest",
-		.end_sector = party->end_sector,
+		.end_sector = s ? ss_streams_end(&all->streams, s) : 0,
 		.sent = party->sent,
 		.sent_sectors = party->sent_sectors,
 		.used_ns = party->used_ns,
-		.paused_ns = party->nr_open ? 0 : now_ns - party->idle_since_ns,
-		.limit_ns = pays ? ss_pause_limit_ns(all, &party->pause) : 0,
-		.size = stream ? party->size : party->sent > 0,
+		.paused_ns = s && s->nr_open ? 0 :
+					       now_ns - reader->idle_since_ns,
+		.size = s ? s->size : party->sent > 0,
 		.nr_pending = party->nr_pending,
-		.established = party->established || !stream,
-		.turn = party == all->turn,
+		.established = !s || s->established,
+		.turn = party == all->turn.party,
 	};
+	if (ss_think_pays(&reader->think))
+		info->limit_ns = ss_think_limit_ns(&reader->think,
+						   all->switch_ns);
 	return true;
 }
 
 static u32 stream_index_of(const struct ss_policy *policy,
 			   const struct ss_request *rq)
 {
-	const struct parties *all = policy->state;
-	const struct party *party = rq->party ?: &all->rest;
-	u32 index = 0;
+	struct ss_parties *all = policy->state;
 
-	while (party_at(all, index) && party_at(all, index) != party)
-		index++;
-	return index;
+	return ss_party_index(all, ss_party_of(all, rq));
 }
 
 const struct ss_policy_ops ss_stream_ops = {
 	.name = "stream",
 	.help = "streams found in the requests take turns at the disk",
 	.flags = SS_WRAPPER | SS_WEIGHS_REQUESTS,
-	.state_bytes = sizeof(struct parties),
+	.state_bytes = sizeof(struct ss_parties),
 	.tunables = stream_tunables,
 	.nr_tunables = STREAM_TUNABLES,
 	.replaced = stream_replaced,
@@ -260,7 +333,6 @@ const struct ss_policy_ops ss_stream_ops = {
 	.awaited = stream_awaited,
 	.joins = stream_joins,
 	.removed = stream_removed,
-	.expired = stream_expired,
 	.stream_at = stream_stream_at,
 	.index_of = stream_index_of,
 };

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The comparison: does the inner policy serve more, and nobody less?
- *
- * While the head waits for three quarters of the time, a drive whose cache
- * works for several at once might serve the others meanwhile. So the inner
- * policy has everything for a moment, now and then, and keeps it where the
- * disk served more that way and no party clearly less. Then turns are tried
- * now and then.
- */
-#include "party.h"
+/* Turns or the inner policy alone. See trial.h. */
+#include "trial.h"
+#include "answer.h"
+#include "turn.h"
 
 /* How often it is tried at first; half: costs more, double: learns later. */
 #define TRIAL_FIRST_NS SS_SEC
@@ -16,6 +10,8 @@
 #define TRIAL_DOUBLED 3
 /* The drive's cache fills for so long; the measured part is twice as long. */
 #define TRIAL_PART_NS (125 * SS_MSEC)
+/* The way to a request is dear from this part of a switch on. */
+#define TRIAL_DEAR 4
 /* A gain below this part may be chance. */
 #define TRIAL_GAIN 8
 /* A party that has lost this part has clearly less. */
@@ -23,186 +19,219 @@
 
 enum { OWN, INNER };
 
-static void begin(struct parties *all, enum trial_part part, u64 lasts_ns,
-		  u64 now_ns)
+static void trial_begin(struct ss_policy *policy, enum ss_trial_part part,
+			u64 lasts_ns, u64 now_ns)
 {
-	struct trial *trial = &all->trial;
+	struct ss_parties *all = policy->state;
+	struct ss_trial *trial = &all->trial;
 
 	trial->part = part;
 	trial->since_ns = now_ns;
 	trial->until_ns = now_ns + lasts_ns;
 	trial->held_ns = 0;
+	trial->busy_ns = 0;
+	trial->done_before = policy->sched->counters.completions;
 }
 
-static void forget_done(struct parties *all, u32 which)
+static void trial_forget_done(struct ss_parties *all, u32 which)
 {
 	u32 i;
 
-	for (i = 0; i < NR_STREAMS; i++)
-		all->stream[i].done[which] = 0;
-	all->rest.done[which] = 0;
+	for (i = 0; i <= PARTY_REST; i++)
+		all->party[i].done[which] = 0;
 }
 
 /* Sectors per second of @done in the last window of @which. */
-static u64 rate(const struct trial *trial, u64 done, u32 which)
+static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 {
 	return mul_u64_u64_div_u64(done, SS_SEC, trial->window_ns[which]);
 }
 
 /* Has the inner policy served @party clearly less? */
-static bool has_lost(const struct trial *trial, const struct party *party)
+static bool trial_has_lost(const struct ss_trial *trial,
+			   const struct ss_party *party)
 {
-	u64 own = rate(trial, party->done[OWN], OWN);
+	u64 own = trial_rate(trial, party->done[OWN], OWN);
 
-	return rate(trial, party->done[INNER], INNER) < own - own / TRIAL_LOSS;
+	return trial_rate(trial, party->done[INNER], INNER) <
+	       own - own / TRIAL_LOSS;
 }
 
-/* What the disk served in the last window of @which, in sectors per second. */
-static u64 total(const struct parties *all, u32 which)
+/* Sectors that the disk served in the last window of @which. */
+static u64 trial_sectors(const struct ss_parties *all, u32 which)
 {
-	u64 done = all->rest.done[which];
+	u64 done = 0;
 	u32 i;
 
-	for (i = 0; i < NR_STREAMS; i++)
-		done += all->stream[i].done[which];
-	return rate(&all->trial, done, which);
+	for (i = 0; i <= PARTY_REST; i++)
+		done += all->party[i].done[which];
+	return done;
 }
 
-static bool inner_serves_more(const struct parties *all)
+/* The same per second. */
+static u64 trial_total(const struct ss_parties *all, u32 which)
 {
-	u64 own = total(all, OWN);
+	return trial_rate(&all->trial, trial_sectors(all, which), which);
+}
+
+static bool trial_inner_wins(const struct ss_parties *all)
+{
+	u64 own = trial_total(all, OWN);
 	u32 i;
 
-	if (has_lost(&all->trial, &all->rest))
-		return false;
-	for (i = 0; i < NR_STREAMS; i++)
-		if (has_lost(&all->trial, &all->stream[i]))
+	for (i = 0; i <= PARTY_REST; i++)
+		if (trial_has_lost(&all->trial, &all->party[i]))
 			return false;
-	return total(all, INNER) > own + own / TRIAL_GAIN;
+	return trial_total(all, INNER) > own + own / TRIAL_GAIN;
 }
 
 /* All that is pending becomes the inner policy's. */
-static void give_all(struct ss_policy *policy, u64 now_ns)
+static void trial_give_all(struct ss_policy *policy, u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *party, *next;
+	struct ss_parties *all = policy->state;
+	struct ss_request *rq, *next;
 
 	all->trial.inner = true;
-	list_for_each_entry_safe(party, next, &all->ready, ready)
-		while (party != &all->rest && party->nr_pending)
-			ss_party_move(policy,
-				      list_first_entry(&party->age,
-						       struct ss_request,
-						       age_node),
-				      &all->rest, now_ns);
-	all->turn = &all->rest;
-	all->back = NULL;
-	all->holding = false;
+	list_for_each_entry_safe(rq, next, &all->age_own, age_node)
+		ss_party_move(policy, rq, ss_party_rest(all), now_ns);
+	ss_turn_is_rests(all);
 	ss_answer_ends(all, now_ns);
 }
 
-/* What is pending of streams is theirs again. */
-static void take_back(struct ss_policy *policy, u64 now_ns)
+/* What is pending of streams is theirs again, and write-back its own. */
+static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct party *party;
+	struct ss_parties *all = policy->state;
+	struct ss_request *rq, *next;
+	const struct ss_stream *s;
 
 	all->trial.inner = false;
-	ss_party_has_members(policy, &all->async, now_ns);
-	list_for_each_entry(party, &all->known, node)
-		ss_party_has_members(policy, party, now_ns);
+	list_for_each_entry_safe(rq, next, &all->age, age_node) {
+		s = rq->stream;
+		if (!ss_request_is_awaited(rq) && !all->takes_turns)
+			ss_party_move(policy, rq, &all->party[PARTY_ASYNC],
+				      now_ns);
+		else if (s && s->established)
+			ss_party_move(policy, rq, ss_party_of_stream(all, s),
+				      now_ns);
+	}
 }
 
-static void judge(struct ss_policy *policy, u64 now_ns)
+static void trial_judge(struct ss_policy *policy, u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct trial *trial = &all->trial;
-	bool wins = inner_serves_more(all);
+	struct ss_parties *all = policy->state;
+	struct ss_trial *trial = &all->trial;
+	bool wins = trial_inner_wins(all);
 
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);
 	trial->won = wins;
 	if (wins && !trial->inner)
-		give_all(policy, now_ns);
+		trial_give_all(policy, now_ns);
 	else if (!wins && trial->inner)
-		take_back(policy, now_ns);
-	forget_done(all, OWN);
-	forget_done(all, INNER);
-	begin(all, wins ? TRIAL_INNER : TRIAL_OWN,
-	      TRIAL_FIRST_NS << trial->alike, now_ns);
+		trial_take_back(policy, now_ns);
+	trial_forget_done(all, OWN);
+	trial_forget_done(all, INNER);
+	trial_begin(policy, wins ? TRIAL_INNER : TRIAL_OWN,
+		    TRIAL_FIRST_NS << trial->alike, now_ns);
 }
 
 void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
 {
-	struct parties *all = policy->state;
+	struct ss_parties *all = policy->state;
 
 	if (apart && !all->trial.inner)
-		give_all(policy, now_ns);
+		trial_give_all(policy, now_ns);
 	else if (!apart && all->trial.inner)
-		take_back(policy, now_ns);
+		trial_take_back(policy, now_ns);
+}
+
+/*
+ * Turns spare the ways between requests. They may spare nothing where the head
+ * waits for most of the time, or where the way to a request takes about as
+ * long as a switch all the same. The inner policy knows no weights.
+ */
+static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
+{
+	const struct ss_parties *all = policy->state;
+	const struct ss_trial *trial = &all->trial;
+	u64 done = policy->sched->counters.completions - trial->done_before;
+	u64 moving_ns = div_u64(trial_sectors(all, OWN) *
+					policy->sched->curve.transfer_ps,
+				1000);
+
+	if (all->has_weights || !done)
+		return false;
+	if (4 * trial->held_ns > 3 * lasted_ns)
+		return true;
+	/* Of the time in which it worked: an idle disk has no ways at all. */
+	return TRIAL_DEAR * (trial->busy_ns -
+			     min_t(u64, trial->busy_ns, moving_ns)) >=
+	       done * all->switch_ns;
 }
 
 void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 {
-	struct parties *all = policy->state;
-	struct trial *trial = &all->trial;
+	struct ss_parties *all = policy->state;
+	struct ss_trial *trial = &all->trial;
 	u64 lasted_ns = now_ns - trial->since_ns;
 
 	/* The inner policy knows no weights. */
 	if (trial->inner && all->has_weights && !all->takes_turns) {
-		take_back(policy, now_ns);
-		begin(all, TRIAL_OWN, TRIAL_FIRST_NS, now_ns);
+		trial_take_back(policy, now_ns);
+		trial_begin(policy, TRIAL_OWN, TRIAL_FIRST_NS, now_ns);
 	}
 	/* Of parts somebody else compares. */
 	if (now_ns < trial->until_ns || all->takes_turns)
 		return;
 	switch (trial->part) {
 	case TRIAL_OWN:
-		if (all->has_weights || 4 * trial->held_ns <= 3 * lasted_ns) {
+		if (!trial_is_worth(policy, lasted_ns)) {
 			all->has_weights = false;
-			forget_done(all, OWN);
-			begin(all, TRIAL_OWN, TRIAL_FIRST_NS << trial->alike,
-			      now_ns);
+			trial_forget_done(all, OWN);
+			trial_begin(policy, TRIAL_OWN,
+				    TRIAL_FIRST_NS << trial->alike, now_ns);
 			break;
 		}
 		trial->window_ns[OWN] = lasted_ns;
-		forget_done(all, INNER);
-		give_all(policy, now_ns);
-		begin(all, TRIAL_SETTLES, TRIAL_PART_NS, now_ns);
+		trial_forget_done(all, INNER);
+		trial_give_all(policy, now_ns);
+		trial_begin(policy, TRIAL_SETTLES, TRIAL_PART_NS, now_ns);
 		break;
 	case TRIAL_SETTLES:
 		/* Even so a winner serves half as much; else it ends here. */
 		trial->window_ns[INNER] = lasted_ns;
-		if (2 * total(all, INNER) < total(all, OWN)) {
-			judge(policy, now_ns);
+		if (2 * trial_total(all, INNER) < trial_total(all, OWN)) {
+			trial_judge(policy, now_ns);
 			break;
 		}
-		forget_done(all, INNER);
-		begin(all, TRIAL_MEASURES, 2 * TRIAL_PART_NS, now_ns);
+		trial_forget_done(all, INNER);
+		trial_begin(policy, TRIAL_MEASURES, 2 * TRIAL_PART_NS, now_ns);
 		break;
 	case TRIAL_MEASURES:
 		trial->window_ns[INNER] = lasted_ns;
-		judge(policy, now_ns);
+		trial_judge(policy, now_ns);
 		break;
 	case TRIAL_INNER:
 		trial->window_ns[INNER] = lasted_ns;
-		take_back(policy, now_ns);
-		begin(all, TRIAL_CHECKS, 2 * policy->value[STREAM_WAIT_TARGET],
-		      now_ns);
+		trial_take_back(policy, now_ns);
+		trial_begin(policy, TRIAL_CHECKS,
+			    2 * policy->value[STREAM_WAIT_TARGET], now_ns);
 		break;
 	case TRIAL_CHECKS:
 		trial->window_ns[OWN] = lasted_ns;
-		judge(policy, now_ns);
+		trial_judge(policy, now_ns);
 		break;
 	}
 }
 
 void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 {
-	struct parties *all = policy->state;
-	struct party *party = rq->stream;
+	struct ss_parties *all = policy->state;
+	const struct ss_stream *s = rq->stream;
+	struct ss_party *party = s && s->established ?
+					 ss_party_of_stream(all, s) :
+					 ss_party_rest(all);
 
-	if (!party || !party->established)
-		party = &all->rest;
 	party->done[all->trial.inner ? INNER : OWN] += rq->nr_sectors;
 }

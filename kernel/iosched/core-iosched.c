@@ -141,33 +141,40 @@ static void note_think_time(struct iosched_class_data *class, u64 now_ns)
 
 /*
  * Is it md that checks, copies or reshapes an array? Its thread for that sends
- * what RAID 1 and 10 read so, and nothing else; Linux tells it by no flag.
+ * what RAID 1 and 10 read so, and nothing else; Linux tells it by no flag. The
+ * thread is named after the array, md127_resync, and a name is cut at 15
+ * characters. "_re" is enough to know it by: the array's other threads are
+ * called after its level, _raid1 or _raid10.
  */
 static bool is_resync(void)
 {
 	const char *work = strrchr(current->comm, '_');
+	size_t left = work ? strlen(work) : 0;
 
-	return (current->flags & PF_KTHREAD) && work &&
-	       !strncmp(current->comm, "md", 2) &&
-	       (!strcmp(work, "_resync") || !strcmp(work, "_reshape"));
+	if (!(current->flags & PF_KTHREAD) || left < strlen("_re") ||
+	    strncmp(current->comm, "md", 2))
+		return false;
+	if (strlen(current->comm) < TASK_COMM_LEN - 1)
+		return !strcmp(work, "_resync") || !strcmp(work, "_reshape");
+	return !strncmp(work, "_resync", left) ||
+	       !strncmp(work, "_reshape", left);
 }
 
 /*
  * Within a class eight levels share as bfq has it, 4 being the usual one: a
- * share falls evenly with them.
+ * share falls evenly with them. It is divided once, last.
  */
 static u32 weight_of(const struct iosched_data *sd, struct request *rq)
 {
 	u16 ioprio = req_get_ioprio(rq);
 	u32 level = IOPRIO_PRIO_DATA(ioprio) & (IOPRIO_NR_LEVELS - 1);
-	u32 weight = sd->weight ? sd->weight(sd, rq) : 100;
+	u32 share = is_resync() ? sd->background_weight : 100;
+	u64 weight = sd->weight ? sd->weight(sd, rq) : 100;
 
 	if (IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE)
 		level = IOPRIO_BE_NORM;
-	weight = weight * (IOPRIO_NR_LEVELS - level) /
-		 (IOPRIO_NR_LEVELS - IOPRIO_BE_NORM);
-	if (is_resync())
-		weight = weight * sd->background_weight / 100;
+	weight = div_u64(weight * (IOPRIO_NR_LEVELS - level) * share,
+			 (IOPRIO_NR_LEVELS - IOPRIO_BE_NORM) * 100);
 	return max_t(u32, weight, 1);
 }
 

@@ -16,6 +16,8 @@
 
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/module.h>
+#include <linux/refcount.h>
 #include <linux/slab.h>
 
 #if IS_ENABLED(CONFIG_CONFIGFS_FS)
@@ -56,25 +58,59 @@ static void array_kick(struct ss_array *core, u32 member)
 
 /* ---- placing heads ---- */
 
+/* A placing read has 64 KiB at most. */
+#define PLACE_PAGES DIV_ROUND_UP(65536, PAGE_SIZE)
+
+/*
+ * What a placing read uses. cgroup v1 may throttle the root, and the read then
+ * waits outside the queue: a frozen queue does not mean that it has ended. So
+ * the read may outlive the scheduler, and holds this and the module itself.
+ */
+struct stream_place {
+	refcount_t users; /* the scheduler, and the read under way */
+	unsigned long busy; /* bit 0: a read is under way */
+	struct page *page[PLACE_PAGES]; /* read into, for nobody */
+};
+
+static void put_place(struct stream_place *place)
+{
+	u32 i;
+
+	if (!place || !refcount_dec_and_test(&place->users))
+		return;
+	for (i = 0; i < PLACE_PAGES; i++)
+		if (place->page[i])
+			__free_page(place->page[i]);
+	kfree(place);
+}
+
 /* Nobody waits for what was read, nor asks whether it could be. */
 static void place_done(struct bio *bio)
 {
-	struct stream_data *sd = bio->bi_private;
+	struct stream_place *place = bio->bi_private;
 
 	bio_put(bio);
-	clear_bit_unlock(0, &sd->place_busy);
+	clear_bit_unlock(0, &place->busy);
+	put_place(place);
+	module_put(THIS_MODULE);
 }
 
 /* Memory for it, once; without it heads are not placed. */
 static bool place_memory(struct stream_data *sd)
 {
+	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
 	u32 i;
 
-	for (i = 0; i < STREAM_PLACE_PAGES; i++) {
-		if (!sd->place_page[i])
-			sd->place_page[i] = alloc_page(GFP_NOWAIT |
-						       __GFP_NOWARN);
-		if (!sd->place_page[i])
+	if (!sd->place) {
+		sd->place = kzalloc(sizeof(*sd->place), gfp);
+		if (!sd->place)
+			return false;
+		refcount_set(&sd->place->users, 1);
+	}
+	for (i = 0; i < PLACE_PAGES; i++) {
+		if (!sd->place->page[i])
+			sd->place->page[i] = alloc_page(gfp);
+		if (!sd->place->page[i])
 			return false;
 	}
 	return true;
@@ -90,22 +126,24 @@ static void place(struct stream_data *sd, u64 sector, u32 nr_sectors)
 	u32 left = nr_sectors << SECTOR_SHIFT, i;
 	struct bio *bio;
 
-	bio = bio_alloc(sd->io.queue->disk->part0, STREAM_PLACE_PAGES,
+	bio = bio_alloc(sd->io.queue->disk->part0, PLACE_PAGES,
 			REQ_OP_READ | REQ_SYNC | REQ_NOMERGE | REQ_NOWAIT,
 			GFP_NOWAIT | __GFP_NOWARN);
-	if (!bio) {
-		clear_bit_unlock(0, &sd->place_busy);
+	if (!bio)
 		return;
-	}
 	bio->bi_iter.bi_sector = sector;
 	for (i = 0; left; i++) {
 		u32 part = min_t(u32, left, PAGE_SIZE);
 
-		__bio_add_page(bio, sd->place_page[i], part, 0);
+		__bio_add_page(bio, sd->place->page[i], part, 0);
 		left -= part;
 	}
 	bio->bi_end_io = place_done;
-	bio->bi_private = sd;
+	bio->bi_private = sd->place;
+	__set_bit(0, &sd->place->busy);
+	refcount_inc(&sd->place->users);
+	/* The scheduler holds it already, so it is not about to go. */
+	__module_get(THIS_MODULE);
 	submit_bio(bio);
 }
 
@@ -117,18 +155,16 @@ static void place_if_wanted(struct stream_data *sd)
 	bool wanted;
 	u64 sector;
 
-	if (test_and_set_bit_lock(0, &sd->place_busy))
+	if (sd->place && test_bit_acquire(0, &sd->place->busy))
 		return;
-	wanted = place_memory(sd);
+	if (!place_memory(sd))
+		return;
 	spin_lock_irqsave(&sd->io.lock, irq);
-	wanted = wanted && sd->array &&
-		 ss_array_place(sd->array->core, sd->array_index, &sector,
-				&nr_sectors);
+	wanted = sd->array && ss_array_place(sd->array->core, sd->array_index,
+					     &sector, &nr_sectors);
 	spin_unlock_irqrestore(&sd->io.lock, irq);
 	if (wanted)
 		place(sd, sector, nr_sectors);
-	else
-		clear_bit_unlock(0, &sd->place_busy);
 }
 
 static void kick_work(struct work_struct *work)
@@ -267,18 +303,13 @@ void stream_array_join(struct stream_data *sd)
 
 void stream_array_leave(struct stream_data *sd)
 {
-	u32 i;
-
 	mutex_lock(&stream_members);
 	list_del(&sd->members_node);
 	if (sd->array)
 		leave(sd);
 	mutex_unlock(&stream_members);
 	cancel_work_sync(&sd->kick);
-	/* The queue is frozen: what was read into them has ended. */
-	for (i = 0; i < STREAM_PLACE_PAGES; i++)
-		if (sd->place_page[i])
-			__free_page(sd->place_page[i]);
+	put_place(sd->place);
 }
 
 void stream_array_renew(struct stream_data *sd)

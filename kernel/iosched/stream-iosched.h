@@ -8,13 +8,12 @@
 /* Tunables that one policy or another has; see stream-sysfs.c. */
 #define STREAM_SETTINGS 24
 #define STREAM_SPEC_BYTES 32
-/* A placing read has 64 KiB at most. */
-#define STREAM_PLACE_PAGES DIV_ROUND_UP(65536, PAGE_SIZE)
 
 /* So many cgroups may have a weight of their own. */
 #define STREAM_WEIGHTS 64
 
 struct stream_array;
+struct stream_place;
 
 struct stream_weight {
 	struct cgroup *cgroup; /* held */
@@ -36,8 +35,7 @@ struct stream_data {
 	struct stream_array *array; /* whose member this is; NULL: none's */
 	u32 array_index;
 	struct work_struct kick; /* iosched_kick() for other members */
-	struct page *place_page[STREAM_PLACE_PAGES]; /* read into, for nobody */
-	unsigned long place_busy; /* bit 0: such a read is under way */
+	struct stream_place *place; /* NULL: no head was placed yet */
 };
 
 static inline struct stream_data *stream_data_of(

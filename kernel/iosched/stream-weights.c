@@ -21,12 +21,49 @@
 /* As io.weight has it. */
 #define MOST 10000
 
+/*
+ * A product of weights, in percent: value / 2^shift. Only the end of a chain of
+ * cgroups is rounded and limited to a weight, so that no level loses what the
+ * next one gives back, whatever their order.
+ */
+struct product {
+	u64 value; /* of VALUE_BITS bits: times a weight it fits in 64 */
+	int shift;
+};
+
+#define VALUE_BITS 48
+#define USUAL_SHIFT 41
+
+static void multiply(struct product *product, u32 percent)
+{
+	int less;
+
+	product->value = div_u64(product->value * percent, USUAL);
+	less = VALUE_BITS - fls64(product->value);
+	product->value = less < 0 ? product->value >> -less :
+				    product->value << less;
+	product->shift += less;
+}
+
+static u32 to_weight(const struct product *product)
+{
+	int shift = product->shift;
+
+	if (shift > VALUE_BITS)
+		return 1;
+	if (shift < VALUE_BITS / 2)
+		return MOST;
+	return clamp_t(u64, (product->value + (1ULL << (shift - 1))) >> shift,
+		       1, MOST);
+}
+
 static u32 weight_of(const struct iosched_data *io, const struct request *rq)
 {
 	const struct stream_data *sd = container_of(io, struct stream_data, io);
+	struct product product = { .value = (u64)USUAL << USUAL_SHIFT,
+				   .shift = USUAL_SHIFT };
 	struct cgroup_subsys_state *css;
 	struct cgroup *cgroup;
-	u64 percent = USUAL;
 	u32 i;
 
 	if (!sd->nr_weights || !rq->bio)
@@ -36,9 +73,8 @@ static u32 weight_of(const struct iosched_data *io, const struct request *rq)
 	     cgroup = cgroup_parent(cgroup))
 		for (i = 0; i < sd->nr_weights; i++)
 			if (sd->weight[i].cgroup == cgroup)
-				percent = div_u64(
-					percent * sd->weight[i].percent, USUAL);
-	return clamp_t(u64, percent, 1, MOST);
+				multiply(&product, sd->weight[i].percent);
+	return to_weight(&product);
 }
 
 static bool is_gone(const struct cgroup *cgroup)

@@ -46,6 +46,25 @@ static bool take_all(struct trace_reader *reader, bool skip_bad, u64 *last_ns)
 	return false;
 }
 
+/* Cut them as the files of several processors are. */
+static void cut_all(const uint8_t *bytes, u64 nr, u64 most)
+{
+	struct trace_cut cut;
+	u64 at = 0;
+
+	while (at < nr) {
+		trace_cut_records(bytes + at, nr - at, ~0ULL - 1, most, &cut);
+		CHECK(cut.nr <= most && cut.bytes <= nr - at);
+		at += cut.bytes;
+		if (!cut.bad && (!cut.nr || cut.next_ns == TRACE_NO_TIME))
+			break;
+		if (cut.bad) {
+			CHECK(nr - at >= 48);
+			at += trace_to_magic(bytes + at, nr - at);
+		}
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr)
 {
 	struct trace_reader *reader;
@@ -58,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr)
 		return 0;
 	nr -= 2;
 	how = bytes[nr];
+	cut_all(bytes, nr, 1 + how);
 	piece = 1 + bytes[nr + 1] * 16U;
 	skip_bad = how & SKIP_BAD;
 	format = trace_formats[(how & 63) % trace_nr_formats].name;

@@ -529,6 +529,52 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
     return chaos.done | {"turns": turns, "ios": ios}
 
 
+def module_users() -> int:
+    return int(Path("/sys/module/stream_iosched/refcnt").read_text())
+
+
+def placing_reads_are_held() -> dict[str, int]:
+    """How many users the module has with placing reads throttled, their schedulers gone, and after.
+
+    cgroup v1 can throttle the root, where the kernel's own threads are; the readers are below it.
+    """
+    mount = Path("/mnt")
+    must("mount", "-t", "cgroup", "-o", "blkio", "none", str(mount))
+    child = mount / "readers"
+    child.mkdir()
+    (child / "cgroup.procs").write_text(str(os.getpid()))
+    disk = dataclasses.replace(load_disk("wd5000aaks"), queue_depth=32)
+    members = [Emu(f"d{i}", disk) for i in range(5)]
+    for member in members:
+        member.queue("scheduler", "stream")
+    create("0", members)
+    kernelarray.attach(MD)
+    seen = {"before": module_users()}
+
+    def limit(bytes_s: int) -> None:
+        for member in members:
+            dev = Path(f"/sys/block/{member.name}/dev").read_text().strip()
+            (mount / "blkio.throttle.read_bps_device").write_text(f"{dev} {bytes_s}")
+
+    limit(1)
+    job = f"rw=read bs=64k ioengine=psync numjobs=4 offset_increment={REGION}"
+    fio_each(f"filename={MD} direct=1 time_based runtime=5s {job}")
+    seen["turns"] = counters()["turns"]
+    seen["read"] = module_users()
+    for member in members:
+        member.queue("scheduler", "none")
+    (CONFIGFS / "md0").rmdir()
+    seen["gone"] = module_users()
+    expect(command("rmmod", "stream_iosched").returncode == 0, False, "rmmod")
+    limit(0)
+    time.sleep(5)
+    seen["ended"] = module_users()
+    must("rmmod", "stream_iosched")
+    must("mdadm", "--stop", MD)
+    expect(leaks(), "", "kmemleak")
+    return seen
+
+
 # ---- what it is for ----
 
 

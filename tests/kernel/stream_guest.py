@@ -515,12 +515,14 @@ def discards() -> None:
             emu.write(8 * i, data)
         stop = threading.Event()
 
+        # Behind the disk's end no read takes time, and here nothing goes on without time.
         def load() -> None:
             fd = os.open("/dev/d0", os.O_RDONLY | os.O_DIRECT)
-            at = 1_000_000
+            begin, end = 1_000_000, os.lseek(fd, 0, os.SEEK_END) // SECTOR - 128
+            at, room = begin, mmap.mmap(-1, 65536)
             while not stop.is_set():
-                os.preadv(fd, [mmap.mmap(-1, 65536)], at * SECTOR)
-                at += 128
+                os.preadv(fd, [room], at * SECTOR)
+                at = at + 128 if at + 128 <= end else begin
             os.close(fd)
 
         thread = threading.Thread(target=load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`streamsched advise` watching a disk on the rig's real kernel: what it foretells comes."""
+"""`streamsched advise` watching a disk on the rig's real kernel: what it forecasts comes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READERS = (
 def advised(work: str, options: str, begin: str) -> rig.RigResult:
     """Do @work while the disk is watched, and again under stream."""
     need_rig()
-    advise = f"{COMMAND} advise hdd0 --disk wd5000aaks --queue-depth 32 --output json"
+    advise = f"{COMMAND} advise hdd0 --model wd5000aaks --queue-depth 32 --output json"
     result = rig.run_in_rig(
         f"{hddemu.script('hdd0', DISK)}\nset -e\necho {begin} >/sys/block/hdd0/queue/scheduler\n"
         f"{work} >$OUT/before &\nsleep 1\n{advise} {options} >$OUT/said 2>$OUT/err || true\nwait\n"
@@ -50,13 +50,13 @@ def mb_s(minimal: bytes) -> float:
     return sum(int(line.split(";")[6]) * 1024 / 1e6 for line in minimal.decode().splitlines())
 
 
-def test_readers_in_sequence_are_foretold_under_stream() -> None:
+def test_readers_in_sequence_are_forecast_under_stream() -> None:
     result = advised(READERS, "--seconds 6", "mq-deadline")
     said: dict[str, Any] = json.loads(result.files["said"])
     assert said["advice"] == "stream" and said["observed"]["senders"] == 3
     assert abs(said["model_error"]["mb_s"]) < 0.05
     assert said["observed"]["mb_s"] == pytest.approx(mb_s(result.files["before"]), rel=0.1)
-    [stream] = [one for one in said["predictions"] if one["scheduler"] == "stream"]
+    [stream] = [one for one in said["forecasts"] if one["scheduler"] == "stream"]
     assert stream["mb_s"]["value"] == pytest.approx(mb_s(result.files["after"]), rel=0.1)
 
 

@@ -31,7 +31,7 @@ def guest(
 ) -> rig.RigResult:
     """Do @work on the paper's disk while the service chooses; its output is in the file log."""
     need_rig()
-    service = f"{COMMAND} auto hdd0 --disk wd5000aaks --profile $IN/profile.json --queue-depth 1"
+    service = f"{COMMAND} auto hdd0 --model wd5000aaks --profile $IN/profile.json --queue-depth 1"
     return rig.run_in_rig(
         f"{hddemu.script('hdd0', load_disk('wd5000aaks'))}\nset -e\n"
         f"(cd /sys/block/hdd0/queue; {begin})\n"

@@ -133,7 +133,7 @@ def package(shared: Path) -> Path:
     once(shared / "copy", "copying the sources", "sh", "-ec", f"""
         mkdir {source}
         cp -r {ROOT}/Makefile {ROOT}/meson.build {ROOT}/kernel {ROOT}/core {ROOT}/disk {source}
-        cp -r {ROOT}/packaging {source}
+        cp -r {ROOT}/packaging {ROOT}/tools {source}
         mkdir {source}/docs
         cp {INSTALL} {source}/docs
         """)  # fmt: skip

@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 import pytest
-from rig_driver import VARIANT
+from rig_driver import VARIANT, need_rig
 from test_kernel_stream import DISK, fio_output, guest
 
 from streamsched.hosts import hddemu, rig
@@ -63,8 +63,10 @@ def test_cgroups_share_by_weight_behind_loop_devices() -> None:
     assert sum(shares) >= 0.9, shares
 
 
-def test_without_weights_cgroups_share_alike() -> None:
-    shares = three("", "within $g")
+@pytest.mark.parametrize("weigh", ["", "echo 1000 >$C/c/io.weight"])
+def test_without_weights_cgroups_share_alike(weigh: str) -> None:
+    """io.weight is none of stream's."""
+    shares = three(weigh, "within $g")
     assert min(shares) >= 0.9 * max(shares), shares
 
 
@@ -84,6 +86,32 @@ def test_weights_multiply_downwards() -> None:
     )
     for share, weight in zip(shares, [1, 2, 1], strict=True):
         assert share / sum(shares) == pytest.approx(weight / 4, rel=0.1), shares
+
+
+def test_no_level_of_nested_weights_is_lost() -> None:
+    """Two have half the weight of a third: the levels multiply to it in one order or another."""
+    nested = {"/a": 10000, "/a/x": 50, "/a/x/y": 1, "/b": 1, "/b/x": 1, "/b/x/y": 10000}
+    nested |= {"/b/x/y/z": 5000}
+    shares = three(
+        "mkdir -p $C/a/x/y $C/b/x/y/z\n"
+        "for g in a a/x b b/x b/x/y; do echo +io >$C/$g/cgroup.subtree_control; done\n"
+        + "\n".join(
+            f"echo {name} {weight} >iosched/cgroup_weights" for name, weight in nested.items()
+        ),
+        "within $(case $g in a) echo a/x/y;; b) echo b/x/y/z;; c) echo c;; esac)",
+    )
+    for share, weight in zip(shares, [1, 1, 2], strict=True):
+        assert share / sum(shares) == pytest.approx(weight / 4, rel=0.1), shares
+    assert sum(shares) >= 0.9, shares
+
+
+def test_a_cgroup_made_again_has_the_usual_weight() -> None:
+    """As docs/KERNEL.md says: a weight goes with its cgroup."""
+    result = guest(
+        f"{CGROUPS}W=iosched/cgroup_weights\n"
+        "echo '/a 300' >$W; rmdir $C/a; mkdir $C/a; cat $W; echo -; echo '/a 7' >$W; cat $W"
+    )
+    assert result.stdout == "-\n/a 7\n"
 
 
 def test_weights_are_listed_and_can_be_taken_back() -> None:
@@ -163,13 +191,15 @@ def test_a_cgroup_goes_while_its_requests_are_pending() -> None:
 
 
 CHECK = """
-mdadm --create /dev/md0 --run --metadata=1.2 --level=1 --raid-devices=2 --assume-clean \
-/dev/hdd0 /dev/hdd1 >/dev/null 2>&1
+echo CREATE names=yes >/tmp/mdadm.conf
+mdadm --create /dev/md/$NAME --config=/tmp/mdadm.conf --run --metadata=1.2 --level=1 \
+--raid-devices=2 --assume-clean /dev/hdd0 /dev/hdd1 >/dev/null 2>&1
+[ -d /sys/block/md_$NAME ]
 for d in hdd0 hdd1; do echo stream >/sys/block/$d/queue/scheduler; done
-cd /sys/block/md0/md
+cd /sys/block/md_$NAME/md
 at() { cut -d' ' -f1 sync_completed; }
-fio() { command fio --clocksource=clock_gettime --filename=/dev/md0 --direct=1 --ioengine=sync \
---runtime=5 --time_based --output-format=json "$@"; }
+fio() { command fio --clocksource=clock_gettime --filename=/dev/md_$NAME --direct=1 \
+--ioengine=sync --runtime=5 --time_based --output-format=json "$@"; }
 beside() { # NAME OPTION...
     name=$1; shift
     fio "$@" --output=$OUT/$name-alone
@@ -181,24 +211,29 @@ echo idle >sync_action; sleep 0.5
 """
 
 
-def test_a_check_leaves_others_their_rate_and_goes_on() -> None:
-    """RAID 1: four readers, and a random one, beside md's check, which is background."""
+@pytest.mark.parametrize("name", ["a", "backupdsk"])
+def test_a_check_leaves_others_their_rate_and_goes_on(name: str) -> None:
+    """RAID 1: four readers, and a random one, beside md's check, which is background.
+
+    Of the longer array's thread, md_backupdsk_resync, Linux cuts the name behind "_re".
+    """
+    need_rig()
     readers = " ".join(
         f"--name=r{i} --rw=read --bs=64k --offset={5 + 20 * i}% --size=20g" for i in range(4)
     )
     disk = dataclasses.replace(DISK, queue_depth=32)
     disks = "\n".join(hddemu.script(f"hdd{i}", disk) for i in range(2))
     result = rig.run_in_rig(
-        f"{disks}\nset -e\n{CHECK}beside readers {readers}\n"
+        f"{disks}\nset -e\nNAME={name}\n{CHECK}beside readers {readers}\n"
         "beside random --name=x --rw=randread --bs=16k --norandommap\n",
         variant=VARIANT,
     )
     assert result.status == 0 and not result.complaints(), result.stderr
     check = int(result.files["check"])
-    for name in ("readers", "random"):
+    for load in ("readers", "random"):
         alone, beside = (
             sum(job["read"]["bw_bytes"] for job in fio_output(result, file)["jobs"])
-            for file in (f"{name}-alone", name)
+            for file in (f"{load}-alone", load)
         )
-        assert beside >= 0.85 * alone, name
-        assert int(result.files[f"{name}-check"]) >= 0.05 * check, name
+        assert beside >= 0.85 * alone, load
+        assert int(result.files[f"{load}-check"]) >= 0.05 * check, load

@@ -415,6 +415,22 @@ def build_sh(root: Path, *arguments: str, **environment: str) -> subprocess.Comp
     )
 
 
+def without_apt(folder: Path) -> str:
+    """A PATH whose apt knows no mirror: no source of a kernel can be fetched."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / "apt-get").write_text("#!/bin/sh\n")
+    (folder / "bin" / "apt-get").chmod(0o755)
+    return f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+def need_tools(root: Path, folder: Path) -> None:
+    """Skip this test where no kernel could be built."""
+    done = build_sh(root, XDG_CACHE_HOME=str(folder / "none"), PATH=without_apt(folder))
+    missing = re.search(r"the rig's kernel cannot be built without .*", done.stderr)
+    if missing:
+        pytest.skip(missing[0])
+
+
 def test_what_is_not_built_is_said(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,8 +466,8 @@ def test_missing_tools_are_named_with_their_packages(root: Path, tmp_path: Path)
                 link.symlink_to(program)
     done = build_sh(root, PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
-    assert "cannot be built without flex pahole" in done.stderr
-    assert "install the Debian packages flex pahole" in done.stderr
+    said = re.search(r"cannot be built without (.*): install the Debian packages (.*)", done.stderr)
+    assert said and all({"flex", "pahole"} <= set(words.split()) for words in said.groups())
 
 
 def test_an_option_that_kconfig_drops_is_noticed(kernel: Path, root: Path, tmp_path: Path) -> None:
@@ -499,6 +515,7 @@ def no_source(folder: Path) -> Path:
 
 
 def test_a_build_says_first_what_it_is_and_then_how_far_it_is(root: Path, tmp_path: Path) -> None:
+    need_tools(root, tmp_path)
     own = tmp_path / "rig"
     shutil.copytree(root / "kernel" / "rig", own)
     (own / "patch.sh").write_text("#!/bin/sh\n")
@@ -538,11 +555,8 @@ def test_a_build_says_first_what_it_is_and_then_how_far_it_is(root: Path, tmp_pa
 
 def test_a_download_is_announced(root: Path, tmp_path: Path) -> None:
     """Without a source that is there; a machine without apt's lists ends it."""
-    bin_ = tmp_path / "bin"
-    bin_.mkdir()
-    (bin_ / "apt-get").write_text("#!/bin/sh\n")
-    (bin_ / "apt-get").chmod(0o755)
-    path = f"{bin_}:{os.environ['PATH']}"
+    need_tools(root, tmp_path)
+    path = without_apt(tmp_path)
     for variant, linux in (("base", "Linux 6.12"), ("newest", "the newest Linux of Debian sid")):
         done = build_sh(root, variant, XDG_CACHE_HOME=str(tmp_path / "cache"), PATH=path)
         assert done.returncode == 1 and "apt knows no Debian mirror" in done.stderr
@@ -649,7 +663,7 @@ def test_stopping_a_comparison_stops_its_rigs(
 ) -> None:
     job = root / "jobs/kernel/thinking-readers.fio"
     with subprocess.Popen(
-        [BIN / "streamsched", "run", job, "--on", "kernel", "--policy", "none", "--jobs", "1"],
+        [BIN / "streamsched", "run", job, "--on", "kernel", "--policy", "none", "--parallel", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path)},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,8 +37,14 @@ def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def need_git() -> None:
+    if not shutil.which("git"):
+        pytest.skip("git is missing: install the Debian package git")
+
+
 def source() -> upstream_tree.Tree:
     """A kernel source; nothing is fetched for a test."""
+    need_git()
     tree = upstream_tree.find("", fetch=False)
     if not tree:
         pytest.skip("there is no kernel source in the cache; make upstream fetches one")
@@ -194,7 +201,14 @@ def test_tunables_are_those_of_sysfs() -> None:
     assert "read_expire" not in text
 
 
+def test_without_git_it_says_what_is_missing(tmp_path: Path) -> None:
+    done = run("--quick", PATH=str(tmp_path))
+    said = "streamsched: git, which makes patches, is missing: install the Debian package git\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_without_an_author_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_git()
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
         monkeypatch.setenv(name, os.devnull)
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
@@ -212,6 +226,7 @@ def test_without_an_author_it_says_what_is_missing(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_wrong_sources_are_refused(tmp_path: Path, header: str | None, said: str) -> None:
+    need_git()
     (tmp_path / "block").mkdir()
     version = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n"
     (tmp_path / "Makefile").write_text(version)

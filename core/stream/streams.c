@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which requests go on from each other. See streams.h. */
+#include "streams.h"
+#include "../sched.h"
+
+#include <linux/kernel.h>
+
+/*
+ * The part of a random request's positioning that a child may cost at most.
+ * At all of it every second random request is near enough to some other, and
+ * random readers become streams; at a fourth few files of one directory do.
+ */
+#define NEAR_PART 2
+
+void ss_streams_init(struct ss_streams *streams)
+{
+	u32 i;
+
+	INIT_LIST_HEAD(&streams->free);
+	INIT_LIST_HEAD(&streams->candidates);
+	INIT_LIST_HEAD(&streams->known);
+	ss_places_init(&streams->places);
+	for (i = 0; i < NR_STREAMS; i++)
+		list_add_tail(&streams->stream[i].node, &streams->free);
+}
+
+/* The longest unused of @list that has nothing open, or NULL. */
+static struct ss_stream *streams_closed(const struct list_head *list)
+{
+	struct ss_stream *s;
+
+	list_for_each_entry(s, list, node)
+		if (!s->nr_open)
+			return s;
+	return NULL;
+}
+
+/* A new candidate that ends where @rq does, or NULL. */
+static struct ss_stream *streams_new(struct ss_streams *streams,
+				     struct ss_request *rq)
+{
+	struct ss_stream *s = streams_closed(&streams->free);
+
+	if (!s)
+		s = streams_closed(&streams->candidates);
+	if (!s)
+		s = streams_closed(&streams->known);
+	if (!s || s->kept)
+		return NULL;
+	list_del(&s->node);
+	*s = (struct ss_stream){ .size = 1, .nr_open = 1, .is_new = true };
+	ss_streams_ends_at(streams, s, ss_request_end(rq));
+	list_add_tail(&s->node, &streams->candidates);
+	rq->stream = s;
+	return s;
+}
+
+/* What going on from @s with a request at @sector costs, waiting included. */
+static u64 streams_child_ns(const struct ss_curve *curve,
+			    const struct ss_stream *s, u64 end_sector,
+			    u64 sector, u64 now_ns)
+{
+	u64 cost_ns;
+
+	/* In its order only: what goes on from what is pending elsewhere. */
+	if (s->nr_apart)
+		return SS_FOREVER;
+	cost_ns = ss_curve_between(curve, end_sector, sector);
+	if (cost_ns > curve->mean_random_ns / NEAR_PART)
+		return SS_FOREVER;
+	cost_ns += s->nr_open ? 0 : now_ns - s->reader.idle_since_ns;
+	return cost_ns < curve->mean_random_ns ? cost_ns : SS_FOREVER;
+}
+
+/* Of the streams that end at @sector one that takes turns, if any does. */
+static struct ss_stream *streams_at(struct ss_streams *streams, u64 sector)
+{
+	struct ss_stream *best = NULL;
+	u16 i = SS_NO_PLACE;
+
+	while ((i = ss_places_at(&streams->places, sector, i)) != SS_NO_PLACE)
+		if (!best || streams->stream[i].established)
+			best = &streams->stream[i];
+	return best;
+}
+
+/* Farther from a stream's end no request goes on from it. */
+static u64 streams_reach(const struct ss_curve *curve)
+{
+	u64 reach = ss_curve_reach_sectors(
+		curve, curve->mean_random_ns / NEAR_PART + 1);
+
+	return min_t(u64, reach, SS_NOWHERE / 2);
+}
+
+u64 ss_streams_place_sectors(const struct ss_curve *curve)
+{
+	if (!curve->transfer_ps)
+		return 0;
+	/* Two switches, in ps. */
+	return div_u64(2 * 1000 * curve->mean_random_ns, curve->transfer_ps);
+}
+
+struct ss_stream *ss_streams_at_place(struct ss_streams *streams,
+				      const struct ss_curve *curve,
+				      struct ss_stream *s, u64 now_ns)
+{
+	u64 end = ss_streams_end(streams, s);
+	u64 width = ss_streams_place_sectors(curve);
+	struct ss_places_walk walk;
+	u16 i;
+
+	ss_places_begin(&streams->places, end, streams_reach(curve), &walk);
+	while ((i = ss_places_next(&streams->places, &walk)) != SS_NO_PLACE) {
+		struct ss_stream *other = &streams->stream[i];
+
+		if (other > s || !other->established ||
+		    ss_distance(streams->places.place[i].sector, end) > width)
+			continue;
+		/* The lowest number, so that all at a place name the same. */
+		if (other->nr_open || now_ns - other->reader.idle_since_ns <
+					      curve->mean_random_ns)
+			s = other;
+	}
+	return s;
+}
+
+/* The stream that a request at @sector goes on from at the least cost. */
+static struct ss_stream *streams_nearest(struct ss_streams *streams,
+					 const struct ss_curve *curve,
+					 u64 sector, u64 now_ns)
+{
+	u64 least_ns = SS_FOREVER, reach = streams_reach(curve);
+	struct ss_stream *best = NULL;
+	struct ss_places_walk walk;
+	u16 i;
+
+	ss_places_begin(&streams->places, sector, reach, &walk);
+	while ((i = ss_places_next(&streams->places, &walk)) != SS_NO_PLACE) {
+		u64 end = streams->places.place[i].sector, child_ns;
+
+		/* Farther either way costs too much. */
+		if (sector - end + reach > 2 * reach)
+			continue;
+		child_ns = streams_child_ns(curve, &streams->stream[i], end,
+					    sector, now_ns);
+		if (child_ns < least_ns ||
+		    (best && child_ns == least_ns && !best->established)) {
+			least_ns = child_ns;
+			best = &streams->stream[i];
+		}
+	}
+	return best;
+}
+
+/* A pending request without a stream that @rq continues begins one. */
+static struct ss_stream *streams_pending(struct ss_streams *streams,
+					 const struct ss_policy *policy,
+					 const struct ss_request *rq)
+{
+	struct ss_request *before;
+	struct ss_stream *s;
+
+	before = ss_sched_pending_before(policy->sched, rq->sector);
+	if (!before || before->stream || !ss_request_is_awaited(before))
+		return NULL;
+	s = streams_new(streams, before);
+	if (s)
+		s->nr_apart = 1;
+	return s;
+}
+
+struct ss_stream *ss_streams_find(struct ss_streams *streams,
+				  const struct ss_policy *policy,
+				  const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_stream *s = streams_at(streams, rq->sector);
+
+	if (s)
+		return s;
+	s = streams_nearest(streams, &policy->sched->curve, rq->sector, now_ns);
+	return streams_pending(streams, policy, rq) ?: s;
+}
+
+void ss_streams_used(struct ss_streams *streams, struct ss_stream *s)
+{
+	list_move_tail(&s->node,
+		       s->established ? &streams->known : &streams->candidates);
+}
+
+void ss_streams_begin(struct ss_streams *streams, struct ss_request *rq)
+{
+	streams_new(streams, rq);
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Whose turn it is. See turn.h. */
+#include "turn.h"
+#include "answer.h"
+#include "credit.h"
+#include "wait.h"
+
+/* A slice is at least so many switches, or the disk only switches. */
+#define LEAST_SWITCHES 2
+/* Means of about so many requests. */
+#define MEMORY 8
+
+static void turn_mean(u64 *mean, u64 value)
+{
+	if (!*mean)
+		*mean = value;
+	*mean += div_s64((s64)(value - *mean), MEMORY);
+}
+
+/* ---- how long it lasts ---- */
+
+u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 weight, u32 nr_others,
+		     u32 others_weight)
+{
+	const struct ss_parties *all = policy->state;
+	u64 target_ns = policy->value[STREAM_WAIT_TARGET];
+	u64 switches_ns = (1 + nr_others) * all->switch_ns;
+	u64 work_ns = target_ns - min_t(u64, target_ns, switches_ns);
+
+	/* Everybody has the way there, and work by weight. */
+	work_ns = div_u64(work_ns * weight, max_t(u32, others_weight, 1));
+	return all->switch_ns +
+	       max_t(u64, work_ns, (LEAST_SWITCHES - 1) * all->switch_ns);
+}
+
+/* The least weight of those that want the disk and of @turn. */
+static u32 turn_least_weight(const struct ss_parties *all,
+			     const struct ss_party *turn)
+{
+	struct rb_node *node;
+	u32 least = turn->weight;
+
+	if (!all->has_weights)
+		return USUAL;
+	for (node = rb_first(&all->due); node; node = rb_next(node))
+		least = min_t(
+			u32, least,
+			rb_entry(node, struct ss_party, due_node)->weight);
+	return least;
+}
+
+/*
+ * How long the turn of @party lasts. The lightest waits longest, for all others
+ * but itself. In its first turn a stream shares the disk with each reader of
+ * the rest, as it did when it was one.
+ */
+static u64 turn_lasts_ns(const struct ss_policy *policy,
+			 const struct ss_party *party)
+{
+	const struct ss_parties *all = policy->state;
+	u32 rest = all->party[PARTY_REST].nr_pending;
+	u32 nr = all->nr_ready - (party->nr_pending > 0), more = 0, others;
+
+	if (!ss_party_is_rest(all, party) && !party->had_turn && rest)
+		more = rest - 1;
+	others = ss_party_weights(all) + more * USUAL;
+	others -= min_t(u32, others, turn_least_weight(all, party));
+	return ss_turn_slice_ns(policy, party->weight, nr + more, others);
+}
+
+/* Has the rest, in its turn, a request that is due before @first is? */
+static bool turn_is_later(const struct ss_policy *policy,
+			  const struct ss_party *party,
+			  const struct ss_party *first)
+{
+	const struct ss_parties *all = policy->state;
+
+	return party == &all->party[PARTY_REST] && party->nr_pending &&
+	       ss_party_rest_due_ns(policy) < first->due_ns;
+}
+
+bool ss_turn_is_over(const struct ss_policy *policy,
+		     const struct ss_party *party, u64 now_ns)
+{
+	const struct ss_parties *all = policy->state;
+	const struct ss_party *first = all->first_due;
+	u64 ends_ns = now_ns +
+		      1000ULL * party->nr_in_flight * party->service_us;
+
+	if (!ss_party_others_wait(all, party))
+		return false;
+	/* Who came while fewer took turns would wait for too long. */
+	if (first && !first->light && first->due_ns <= ends_ns &&
+	    !turn_is_later(policy, party, first))
+		return ends_ns >=
+		       all->turn.began_ns + LEAST_SWITCHES * all->switch_ns;
+	return ends_ns >= all->turn.began_ns + turn_lasts_ns(policy, party);
+}
+
+/* ---- whose it is ---- */
+
+static void turn_tell(const struct ss_policy *policy, enum ss_event event,
+		      const struct ss_party *party)
+{
+	struct ss_parties *all = policy->state;
+	const struct ss_stream *s = ss_party_stream(all, party);
+
+	ss_sched_tell(policy->sched, event,
+		      s ? ss_streams_end(&all->streams, s) : 0,
+		      s ? s->size : 0);
+}
+
+/* Whoever has the turn, or goes on in it, is kept as a stream. */
+static void turn_keeps(struct ss_parties *all, const struct ss_party *party,
+		       bool kept)
+{
+	struct ss_stream *s = party ? ss_party_stream(all, party) : NULL;
+
+	if (s)
+		s->kept = kept;
+}
+
+/* From now on it is the turn of @party, and of @back after it if not NULL. */
+static void turn_is_of(struct ss_parties *all, struct ss_party *party,
+		       struct ss_party *back)
+{
+	struct ss_turn *turn = &all->turn;
+	struct ss_party *before = turn->party;
+
+	turn_keeps(all, before, false);
+	turn_keeps(all, turn->back, false);
+	turn->party = party;
+	turn->back = back;
+	turn_keeps(all, party, true);
+	turn_keeps(all, back, true);
+	ss_party_leaves(all, party);
+	if (before && before != party && before->nr_pending)
+		ss_party_queues(all, before);
+}
+
+/* When @party, whose turn ends, is to have its next one. */
+static u64 turn_next_ns(const struct ss_policy *policy,
+			const struct ss_party *party, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+
+	if (party == ss_party_rest(all) && party->nr_pending)
+		return ss_party_rest_due_ns(policy);
+	return now_ns + policy->value[STREAM_WAIT_TARGET];
+}
+
+/* The same in the middle of a turn. */
+static void turn_moves(struct ss_policy *policy, struct ss_party *party,
+		       u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+
+	turn->party->due_ns = turn_next_ns(policy, turn->party, now_ns);
+	turn_is_of(all, party, party == turn->back ? NULL : turn->back);
+}
+
+/* The turn of @before is over, or interrupted: its next one is to be due. */
+static void turn_ends(struct ss_policy *policy, struct ss_party *before,
+		      u64 now_ns)
+{
+	before->due_ns = turn_next_ns(policy, before, now_ns);
+	before->had_turn = true;
+	policy->sched->counters.slices_ended++;
+	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
+}
+
+/* The head goes there for a light party and will come back. */
+static struct ss_party *turn_interrupts(struct ss_policy *policy,
+					struct ss_party *party,
+					const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	struct ss_turn *turn = &all->turn;
+	u64 way;
+
+	if (!turn->back) {
+		turn->back_used_ns = now_ns - turn->began_ns;
+		turn->back_sector = rq->from_sector;
+	}
+	way = ss_distance(ss_request_end(rq), turn->back_sector);
+	ss_credit_charge(policy, party, ss_curve_look_up(curve, way), now_ns);
+	return turn->back ?: turn->party;
+}
+
+/* @rq of @party, whose turn it was not, goes to the disk. */
+static void turn_passes(struct ss_policy *policy, struct ss_party *party,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+	struct ss_party *before = turn->party, *back = NULL;
+
+	if (turn->holding) {
+		policy->sched->counters.timeouts++;
+		turn_tell(policy, SS_EVENT_TIMEOUT, before);
+		ss_wait_was_vain(policy, before);
+		turn->holding = false;
+	}
+	if (rq == all->answer.rq) {
+		/* The turn's place is served on. */
+		turn_moves(policy, party, now_ns);
+		return;
+	}
+	ss_answer_ends(all, now_ns);
+	if (party == turn->back) {
+		turn->began_ns = now_ns - turn->back_used_ns;
+	} else if (before && party->light && party->due_ns <= now_ns &&
+		   !ss_turn_is_over(policy, before, now_ns)) {
+		back = turn_interrupts(policy, party, rq, now_ns);
+		turn->began_ns = now_ns;
+	} else {
+		turn->began_ns = now_ns;
+		if (turn->back && turn->back->nr_pending)
+			ss_party_is_due(
+				all, turn->back,
+				now_ns + policy->value[STREAM_WAIT_TARGET]);
+	}
+	if (before)
+		turn_ends(policy, before, now_ns);
+	turn_is_of(all, party, back);
+	turn->first = rq;
+}
+
+void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
+			 bool goes_on)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_party *rest = ss_party_rest(all);
+
+	/* It began in this turn, and the turn is its own from now on. */
+	if (all->turn.party != rest || !(goes_on || ss_party_is_idle(rest)))
+		return;
+	/* Where parties wait their time counts, else the reader's. */
+	if (!ss_party_others_wait(all, rest))
+		all->turn.began_ns = all->answer.began_ns;
+	turn_moves(policy, party, policy->sched->now_ns);
+}
+
+void ss_turn_is_rests(struct ss_parties *all)
+{
+	turn_is_of(all, ss_party_rest(all), NULL);
+	all->turn.holding = false;
+}
+
+/* ---- what it costs ---- */
+
+void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
+			const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+
+	if (now_ns >= ss_turn_stuck_at_ns(policy) &&
+	    ss_turn_nr_moving(policy) > 1) {
+		turn->nr_stuck = policy->sched->nr_in_flight - 1;
+		turn->stuck_ns = now_ns;
+	}
+	if (policy->sched->nr_in_flight == 1) {
+		/* The head was kept idle for the turn's party. */
+		if (turn->party && turn->holding) {
+			all->trial.held_ns += now_ns - turn->charged_ns;
+			ss_credit_charge(policy, turn->party,
+					 now_ns - turn->charged_ns, now_ns);
+		}
+		turn->charged_ns = now_ns;
+	}
+	if (party != turn->party)
+		turn_passes(policy, party, rq, now_ns);
+	party->light = false;
+}
+
+/* What the first request of a turn took is what a switch costs. */
+static void turn_notes_switch(struct ss_policy *policy,
+			      const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 most_ns = 2 * curve->mean_random_ns, took_ns, moving_ns;
+
+	all->turn.first = NULL;
+	if (rq->direction == SS_WRITE)
+		return;
+	moving_ns = div_u64(rq->nr_sectors * curve->transfer_ps, 1000);
+	took_ns = now_ns - rq->dispatch_ns;
+	took_ns -= min_t(u64, took_ns, moving_ns);
+	/* Who is farther away than others has no shorter slice for it. */
+	all->turn.began_ns += min_t(u64, took_ns, most_ns) - all->switch_ns;
+	took_ns = max_t(u64, took_ns, curve->mean_random_ns / 2);
+	turn_mean(&all->switch_ns, min_t(u64, took_ns, most_ns));
+}
+
+void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+	u64 took_ns = now_ns - max_t(u64, turn->charged_ns, rq->dispatch_ns);
+	u64 service_ns;
+
+	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
+		turn->nr_stuck--;
+	service_ns = 1000ULL * party->service_us;
+	turn_mean(&service_ns, took_ns);
+	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
+	if (party == ss_party_rest(all) && party->nr_in_flight)
+		turn_mean(&all->answer.together_ns, took_ns);
+	ss_credit_charge(policy, party, took_ns, now_ns);
+	all->trial.busy_ns += took_ns;
+	turn->charged_ns = now_ns;
+	if (rq == turn->first)
+		turn_notes_switch(policy, rq, now_ns);
+}
+
+void ss_turn_note_holding(struct ss_policy *policy, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+	struct ss_party *party = turn->party;
+
+	if (!party || policy->sched->nr_in_flight)
+		return;
+	if (turn->holding && party->nr_pending) {
+		policy->sched->counters.hits++;
+		turn_tell(policy, SS_EVENT_HIT, party);
+		all->trial.held_ns += now_ns - turn->charged_ns;
+		ss_credit_charge(policy, party, now_ns - turn->charged_ns,
+				 now_ns);
+		turn->charged_ns = now_ns;
+		turn->holding = false;
+	} else if (!turn->holding && !party->nr_pending &&
+		   ss_party_others_wait(all, party) &&
+		   now_ns < ss_wait_until_ns(policy, party) &&
+		   !ss_turn_is_over(policy, party, now_ns)) {
+		turn->holding = true;
+		policy->sched->counters.waits++;
+		turn_tell(policy, SS_EVENT_HELD, party);
+	}
+}

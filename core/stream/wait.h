@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waiting: how long the head stays for a party that has nothing to do.
+ *
+ * Each party has an estimator of its think time (think.h). Streams that are
+ * new share a ledger, for their own think times say little: one that formed
+ * by chance never sends another request.
+ */
+#ifndef SS_WAIT_H
+#define SS_WAIT_H
+
+#include "party.h"
+
+/* @party has become idle. */
+static inline void ss_wait_begins(struct ss_parties *all,
+				  const struct ss_party *party, u64 now_ns)
+{
+	struct ss_reader *reader = ss_party_reader(all, party);
+
+	reader->idle_since_ns = now_ns;
+	reader->contended = ss_party_others_wait(all, party);
+}
+
+/* The idle @party has a request again. */
+void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
+		  u64 now_ns);
+
+/* The head has waited for @party in vain. Its next request may never come. */
+void ss_wait_was_vain(struct ss_policy *policy, const struct ss_party *party);
+
+/* Until when the head waits for the idle @party; 0: it does not. */
+u64 ss_wait_until_ns(const struct ss_policy *policy,
+		     const struct ss_party *party);
+
+#endif

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""core/places.c against a plain list: what is at a sector, and what is near it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+Core = tuple[Any, Any]
+NOWHERE = (2**64 - 1) // 2
+NONE = 2**16 - 1
+
+SECTORS = st.one_of(st.integers(0, 2**36), st.integers(0, 40), st.just(NOWHERE))
+MOVES = st.lists(st.tuples(st.integers(0, 30), SECTORS), max_size=120)
+REACHES = st.one_of(st.integers(0, 50), st.integers(0, 2**34), st.just(NOWHERE // 2))
+
+
+def at(lib: Any, places: Any, sector: int) -> set[int]:
+    found, i = set(), NONE
+    while (i := lib.ss_places_at(places, sector, i)) != NONE:
+        assert i not in found
+        found.add(i)
+    return found
+
+
+def near(core: Core, places: Any, sector: int, reach: int) -> set[int]:
+    ffi, lib = core
+    found, walk = set(), ffi.new("struct ss_places_walk *")
+    lib.ss_places_begin(places, sector, reach, walk)
+    while (i := lib.ss_places_next(places, walk)) != NONE:
+        assert i not in found
+        found.add(i)
+    return {i for i in found if abs(places.place[i].sector - sector) <= reach}
+
+
+@given(moves=MOVES, asked=st.lists(st.tuples(SECTORS, REACHES), min_size=1, max_size=8))
+def test_places_are_found_where_they_are(
+    core: Core, moves: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    ffi, lib = core
+    places = ffi.new("struct ss_places *")
+    lib.ss_places_init(places)
+    model: dict[int, int] = {}
+    for i, sector in moves:
+        lib.ss_places_move(places, i, sector)
+        model[i] = sector
+        if sector == NOWHERE:
+            del model[i]
+    # A reach that is much longer or shorter has the stretches made anew in between.
+    for sector, reach in [*asked, *((sector, 3) for _, sector in moves[:5])]:
+        if sector == NOWHERE:
+            continue
+        assert at(lib, places, sector) == {i for i, where in model.items() if where == sector}
+        expected = {i for i, where in model.items() if abs(where - sector) <= reach}
+        assert near(core, places, sector, reach) == expected
+
+
+def test_all_places_may_be_at_one_sector(core: Core) -> None:
+    ffi, lib = core
+    places = ffi.new("struct ss_places *")
+    lib.ss_places_init(places)
+    for i in range(1024):
+        lib.ss_places_move(places, i, 77)
+    assert at(lib, places, 77) == set(range(1024)) == near(core, places, 70, 10)
+    for i in range(1024):
+        lib.ss_places_move(places, i, NOWHERE)
+    assert at(lib, places, 77) == set() == near(core, places, 70, 10)

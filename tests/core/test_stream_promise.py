@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""stream's promise to all who wait, not to streams alone: syncing writers, readers at random, the
+many. Everything is virtual time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+
+import pytest
+
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.work.jobfile import parse_jobs
+
+SPEC = "stream:deadline"
+
+
+def run(job: str, disk: str, depth: int, policy: str = SPEC, requests: int = 128) -> Run:
+    model = load_disk(disk)
+    setup = Setup(model, policy, owners="none", queue_depth=depth, nr_requests=requests)
+    return run_jobs(setup, parse_jobs(job, capacity_bytes=model.capacity_sectors * 512))
+
+
+def least_of_equal(found: Run) -> float:
+    """The least part, times their number."""
+    parts = [job.bytes for job in found.jobs]
+    return min(parts) * len(parts) / max(1, sum(parts))
+
+
+LOGS = """
+[log]
+rw=write
+bs=16k
+fsync=1
+numjobs=3
+offset=100g
+offset_increment=200g
+size=1g
+runtime=30
+time_based
+"""
+
+
+def test_writers_that_sync_all_go_on() -> None:
+    """Each is light whenever it comes; the third waited for the whole run."""
+    found = run(LOGS, "st2000dm006", 1)
+    assert least_of_equal(found) >= 0.8
+    assert max(job.longest_wait_ns for job in found.jobs) < 2e9
+
+
+VMS = """
+[global]
+direct=1
+runtime=30
+time_based
+[scrub]
+rw=read
+bs=1m
+ioengine=libaio
+iodepth=3
+size=100g
+[vm]
+rw=randread
+bs=4k
+numjobs={nr}
+offset=200g
+offset_increment=150g
+size=20g
+"""
+
+
+def shares(job: str, disk: str, depth: int, late: int = 0) -> list[float]:
+    """What each has of what it has alone; @late: begun otherwise within 20 ms, or 0 together."""
+    model = load_disk(disk)
+    setup = Setup(model, SPEC, owners="none", queue_depth=depth)
+    processes = list(parse_jobs(job, capacity_bytes=model.capacity_sectors * 512))
+    dice = random.Random(late)
+    begun = [
+        dataclasses.replace(each, startdelay_ns=late and dice.randrange(20_000_000))
+        for each in processes
+    ]
+    together = run_jobs(setup, begun)
+    alone = [run_jobs(setup, [each]).jobs[0].bytes for each in processes]
+    return [found.bytes / most for found, most in zip(together.jobs, alone, strict=True)]
+
+
+@pytest.mark.parametrize("nr", [2, 4, 8])
+def test_each_random_reader_has_its_part_beside_a_scrub(nr: int) -> None:
+    """Nobody tells how many they are: it shows in where their requests come to."""
+    begun = [shares(VMS.format(nr=nr), "exos-x18", 32, late) for late in range(8)]
+    scrub, *machines = [statistics.mean(each) * (nr + 1) for each in zip(*begun, strict=True)]
+    assert min(machines) >= 0.8, begun
+    assert 0.7 <= scrub <= 1.6, begun
+
+
+SAME = """
+[readers]
+filename=/dev/sdx
+rw=read
+bs={bs}
+direct=1
+ioengine=libaio
+iodepth={iodepth}
+numjobs=2
+size=100g
+runtime=10
+time_based
+"""
+
+
+@pytest.mark.parametrize(("bs", "iodepth"), [("64k", 4), ("64k", 16), ("256k", 1), ("1m", 1)])
+@pytest.mark.parametrize("depth", [1, 32])
+def test_readers_of_the_same_blocks_go_through_them_together(
+    bs: str, iodepth: int, depth: int
+) -> None:
+    """What one has read the drive's cache has for the other, but not half a second later."""
+    job = SAME.format(bs=bs, iodepth=iodepth)
+    stream, plain = run(job, "exos-x18", depth), run(job, "exos-x18", depth, "noop")
+    assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
+    assert least_of_equal(stream) >= 0.9
+
+
+SMALL = """
+[reader]
+rw=randread
+bs=4k
+direct=1
+ioengine=libaio
+iodepth=32
+norandommap
+size={size}
+runtime=20
+time_based
+"""
+
+
+@pytest.mark.parametrize("size", ["1m", "4m", "16m"])
+def test_nobody_waits_for_who_comes_behind_him_without_end(size: str) -> None:
+    """At one place there is always somebody behind whoever is in front."""
+    found = run(SMALL.format(size=size), "exos-x18", 1)
+    assert max(job.longest_wait_ns for job in found.jobs) < 0.6e9
+
+
+DEEP = """
+[global]
+direct=1
+runtime=30
+time_based
+ioengine=libaio
+[deep]
+rw=randread
+bs=4k
+iodepth=16
+size=2t
+[stream]
+rw=read
+bs=256k
+iodepth=2
+offset=6t
+size=1t
+"""
+
+
+def test_one_deep_random_reader_counts_as_one() -> None:
+    """It has sixteen outstanding; a stream beside it has its half all the same."""
+    found = shares(DEEP, "exos-x18", 32)
+    assert min(found) * 2 >= 0.7, found
+
+
+MANY = """
+[global]
+runtime=40
+time_based
+rw=read
+bs=64k
+direct={direct}
+[r]
+numjobs={nr}
+offset_increment={each}g
+size={size}g
+"""
+
+
+@pytest.mark.parametrize("direct", [0, 1])
+@pytest.mark.parametrize("nr", [40, 144, 300])
+def test_the_many_all_go_on(nr: int, direct: int) -> None:
+    """Whether or not they are streams yet, nobody waits for much longer than all turns last."""
+    each = 16_500 // nr
+    job = MANY.format(direct=direct, nr=nr, each=each, size=each * 3 // 4)
+    found, inner = (run(job, "exos-x18", 32, spec, 1024) for spec in (SPEC, "deadline"))
+    # Two switches and a service, for each.
+    assert max(job.longest_wait_ns for job in found.jobs) / 1e9 <= max(0.7, nr * 0.035)
+    assert found.bytes >= inner.bytes
+    assert least_of_equal(found) >= 0.4
