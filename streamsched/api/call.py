@@ -56,7 +56,7 @@ def simulate(
         is what Job takes.
     disk: a name of Disk.names(), the path of a description, or a Disk; for an array also one for
         each member, comma-separated. Without one the disk a workload brings along, or exos-x18.
-    policies: names as `streamsched policies` lists them, comma-separated or a list, each with
+    policies: names as `streamsched list policies` lists them, comma-separated or a list, each with
         settings of its own in brackets, as in "stream:deadline[wait_target=200ms]".
     array: several disks put together, as in "raid0:5:64k" (docs/ARRAYS.md).
     owners: what schedulers see of who sent a request: "none" as behind a loop device or a network,

@@ -62,13 +62,13 @@ class Result:
         """
         return tables_text(self.comparison, self.title, columns, processes)
 
-    def to_dict(self, *, histograms: bool = False) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The JSON document of docs/RESULTS.md."""
-        return comparison_dict(self.comparison, self.work, self.origin, bins=histograms)
+        return comparison_dict(self.comparison, self.work, self.origin)
 
-    def to_json(self, *, histograms: bool = False) -> str:
+    def to_json(self) -> str:
         """The same as text; `streamsched report` draws it."""
-        return json_text(self.to_dict(histograms=histograms))
+        return json_text(self.to_dict())
 
     def to_csv(self) -> str:
         """A line for each policy, units in the columns' names."""
@@ -171,9 +171,9 @@ class Result:
         return str(self.to_pandas().to_html(index=False))
 
 
-def json_of(results: Sequence[Result], *, histograms: bool = False) -> str:
+def json_of(results: Sequence[Result]) -> str:
     """The JSON document of one result, or the one that holds several."""
-    documents = [result.to_dict(histograms=histograms) for result in results]
+    documents = [result.to_dict() for result in results]
     return json_text(documents[0] if len(documents) == 1 else several_dict(documents))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,18 +23,22 @@ from streamsched.base.files import mode_of
 from streamsched.sim.compare import Compared, Comparison, compare, compare_each
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.results import comparison_dict
-from streamsched.sim.simulate import Setup, trace_end
+from streamsched.sim.simulate import Setup, trace_end, trace_requests
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import tracefile
 from streamsched.work.jobfile import JobFile, load_job_file, parse_job_file
 from streamsched.work.process import Process
+from streamsched.work.processors import joined, note_of
 
 if TYPE_CHECKING:
     from streamsched.report.figures import Section
     from streamsched.sim.series import Series
 
 
+# A trace whose first requests come farther apart, or are more than this, has other times than read.
+PACE_REQUESTS, PACE_LEAST = 10_000, 16
+SLOW_S, FAST_GB_S = 10.0, 100.0
 # Of several traces each begins at a whole MiB.
 PLACE_SECTORS = 2048
 
@@ -43,7 +48,7 @@ class Job:
     """Processes that do I/O, as fio's job files describe them.
 
     @source: the path of a job file, the name of one that is shipped, as `par-read`, or a name that
-    `streamsched workloads` lists; with @text that is the job file, and @source its name.
+    `streamsched list workloads` lists; with @text that is the job file, and @source its name.
     """
 
     source: str | os.PathLike[str]
@@ -138,7 +143,7 @@ class Work:
             from streamsched.report.figures import Section
 
             names = [process.name for process in self.processes]
-            document = comparison_dict(comparison, self.name, self.origin, bins=True)
+            document = comparison_dict(comparison, self.name, self.origin)
             failed = [said(error) for error in comparison.failed]
             section = Section(self.title, document, names, series, failed)
         return self.result(comparison, options, jobs, section)
@@ -212,7 +217,7 @@ def _side_by_side(traces: Sequence[Trace], capacity_sectors: int, wrap: bool) ->
     for trace in traces:
         placed.append(dataclasses.replace(trace, first_sector=begin))
         with trace.named():
-            opened = tracefile.open_trace(trace.path, trace.format)
+            opened = tracefile.open_trace(trace.path, trace.format, trace.skip_bad)
             end = trace_end(
                 opened.format, opened.chunks(), device=trace.device, skip_bad=trace.skip_bad
             )
@@ -225,6 +230,39 @@ def _side_by_side(traces: Sequence[Trace], capacity_sectors: int, wrap: bool) ->
     return placed
 
 
+def _joined(traces: Sequence[Trace]) -> list[Trace]:
+    """@traces, with those that are the files of one, one for each processor, as that one."""
+    found: list[Trace] = []
+    for alike in dict.fromkeys(dataclasses.replace(trace, path="") for trace in traces):
+        names = [one.path for one in traces if dataclasses.replace(one, path="") == alike]
+        found += [dataclasses.replace(alike, path=name) for name in joined(names)]
+    return found
+
+
+def _pace_note(trace: Trace) -> str | None:
+    """What is said of a trace whose first requests come at a rate that no disk is asked for."""
+    opened = tracefile.open_trace(trace.path, trace.format, trace.skip_bad)
+    nr = sectors = span_ns = 0
+    with contextlib.suppress(UsageError):  # which the replay says
+        for request in itertools.islice(
+            trace_requests(
+                opened.format, opened.chunks(), device=trace.device, skip_bad=trace.skip_bad
+            ),
+            PACE_REQUESTS,
+        ):
+            nr, sectors, span_ns = nr + 1, sectors + request.nr_sectors, request.arrival_ns
+    if nr < PACE_LEAST or not span_ns:
+        return None
+    apart, rate = span_ns / (nr - 1) / 1e9, sectors * 512 / span_ns
+    if apart <= SLOW_S and rate <= FAST_GB_S:
+        return None
+    pace = f"come {apart:,.0f} s apart" if apart > SLOW_S else f"are {rate:,.0f} GB a second"
+    return (
+        f"{tracefile.shown(trace.path)}: its first {nr} requests {pace}; if they were not, its "
+        f"times are not in the unit of {opened.format} (docs/TRACES.md)"
+    )
+
+
 @contextlib.contextmanager
 def trace_work(
     traces: Sequence[Trace], storage: Storage, setups: Sequence[Setup], closed: bool, wrap: bool
@@ -233,15 +271,15 @@ def trace_work(
     setups = [
         dataclasses.replace(storage.apply(setup), wrap=wrap, closed=closed) for setup in setups
     ]
+    traces = _joined(traces)
     if [trace.path for trace in traces].count(tracefile.STDIN) > 1:
         raise UsageError(f"{tracefile.STDIN}: stands there twice; standard input is read once")
     with contextlib.ExitStack() as stack:
         kept, sums = [], []
         for trace in traces:
             path = stack.enter_context(tracefile.kept(trace.path, trace.format))
-            opened = tracefile.open_trace(path, trace.format)
-            with Path(path).open("rb") as file:
-                sums.append(hashlib.file_digest(file, "sha256").hexdigest())
+            opened = tracefile.open_trace(path, trace.format, trace.skip_bad)
+            sums.append(opened.sha256())
             kept.append(dataclasses.replace(trace, path=path, format=opened.format))
         if len(kept) > 1:
             kept = _side_by_side(kept, storage.capacity_bytes // 512, wrap)
@@ -254,4 +292,8 @@ def trace_work(
             setups,
             origin_of(storage, 0, sums[0] if len(sums) == 1 else sums),
             traces=kept,
+            notes=[
+                *(note for trace in traces if (note := note_of(trace.path))),
+                *(note for trace in kept if (note := _pace_note(trace))),
+            ],
         )

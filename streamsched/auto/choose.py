@@ -172,7 +172,7 @@ class Chooser:
         logs = [math.log(max(self._merits[i][spec], 0.01)) for i in self._known]
         return math.exp(sum(logs) / max(len(logs), 1))
 
-    # ---- predicting ----
+    # ---- forecasting ----
 
     def _by_size(self, size_bytes: float) -> dict[str, float]:
         """The paper's rule: f_s(r) between the sizes that were measured, straight over octaves."""
@@ -217,7 +217,7 @@ class Chooser:
             for spec in self.selection.candidates
         }
 
-    def predict(self, looks: Looks) -> dict[str, float]:
+    def forecast(self, looks: Looks) -> dict[str, float]:
         """Each candidate's merit; only their ratios mean something."""
         if self.selection.rule == "size":
             return self._by_size(looks.size_bytes)
@@ -282,7 +282,7 @@ class Chooser:
         return len(self._past)
 
     def _better(self, now: Observation, looks: Looks) -> Choice | None:
-        self.promise = self.predict(looks)
+        self.promise = self.forecast(looks)
         passed_s = SAMPLE_S if self._last is None else now.now_s - self._last
         self._last = now.now_s
         self._past.append(looks)

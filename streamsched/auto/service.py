@@ -23,6 +23,7 @@ from streamsched._core import ffi, lib
 from streamsched.auto.choose import Chooser, Selection
 from streamsched.auto.profile import Profile
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.files import is_folder
 from streamsched.base.tracing import TRACING, Instance
 from streamsched.sim.chooser import Choice
 from streamsched.sim.diskfile import Disk
@@ -136,7 +137,7 @@ def device_of(name: str, sys_: Path = SYS) -> Device:
     """The disk NAME or /dev/NAME; or UsageError."""
     short = name.removeprefix("/dev/").replace("/", "!")
     folder = sys_ / "block" / short
-    if not short or short.startswith(".") or not folder.is_dir():
+    if not short or short.startswith(".") or not is_folder(folder):
         known = sorted(path.name for path in (sys_ / "block").glob("*"))
         near = f"; there are: {', '.join(known)}" if known else ""
         raise UsageError(f"{name}: there is no such block device, or it is no whole disk{near}")
@@ -151,7 +152,7 @@ def check_size(device: Device, disk: Disk) -> None:
     if abs(sectors - disk.capacity_sectors) > SAME_SIZE * disk.capacity_sectors:
         raise UsageError(
             f"{device.name}: has {sectors} sectors and {disk.name} has {disk.capacity_sectors}; "
-            "name this disk's own description with --disk (`streamsched calibrate` makes one)"
+            "name this disk's own description with --model (`streamsched calibrate` makes one)"
         )
 
 

@@ -110,6 +110,7 @@ def obtain(
     console.print(
         f"measuring what each policy makes of {disk.name}, once (`streamsched profile`)",
         highlight=False,
+        markup=False,
     )
     profile = measure(disk, queue_depth=queue_depth, jobs=jobs, console=console)
     place = default_path(disk, queue_depth)
@@ -117,7 +118,9 @@ def obtain(
         place.parent.mkdir(parents=True, exist_ok=True)
         keep(profile, place)
     except (OSError, UsageError):
-        console.print(f"cannot keep it in {place}; it will be measured again", highlight=False)
+        console.print(
+            f"cannot keep it in {place}; it will be measured again", highlight=False, markup=False
+        )
     # As it would be read, so that a first run and a second one do the same.
     return profiles.parse(profiles.as_text(profile), str(place))[0]
 

@@ -33,5 +33,14 @@ class _Trimmed:
 
 
 def trimmed(file: IO[str] | None = None, columns: int | None = None) -> Console:
-    """For tables: on standard output or @file; as wide as COLUMNS or the terminal says, or 80."""
-    return Console(file=_Trimmed(file), highlight=False, width=columns)  # type: ignore[arg-type]
+    """For tables: on standard output or @file; as wide as COLUMNS or the terminal says, or 80.
+
+    What is printed is text, also in brackets: "stream:deadline[wait_target=1s]" is no markup.
+    """
+    return Console(
+        file=_Trimmed(file),  # type: ignore[arg-type]
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=columns,
+    )

@@ -46,7 +46,12 @@ def said(error: StreamschedError) -> str:
 
 
 def install(extra: str) -> str:
-    """The command that installs what is missing, for the Python that runs this."""
+    """The command that installs what is missing, for the Python that runs this.
+
+    What a distribution's package runs (packaging/streamsched.in) takes nothing from pip.
+    """
+    if sys.flags.isolated:
+        return f"in the source tree, make install && .venv/bin/pip install 'streamsched[{extra}]'"
     pip = f"{sys.prefix}/bin/pip" if sys.prefix != sys.base_prefix else "pip"
     return f"{shlex.quote(pip)} install 'streamsched[{extra}]'"
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import os
 import re
 import secrets
+import select
 import stat
 import sys
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ MOST_BYTES = 64 * 1024 * 1024
 # So many bytes at either end of a file show what it is.
 HEAD_BYTES = 4096
 MOST_LINKS = 40  # of the kernel's
+WRITER_MS = 2000  # in which who writes to a pipe has begun
 STDOUT = Path("-")
 # Character devices that take anything: null, zero, full.
 SINKS = {os.makedev(1, 3), os.makedev(1, 5), os.makedev(1, 7)}
@@ -85,7 +88,7 @@ def mode_of(path: str | Path) -> int:
     """
     try:
         return Path(path).stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # a NUL, as TOML may have it
         return 0
 
 
@@ -94,10 +97,48 @@ def is_file(path: str | Path) -> bool:
     return stat.S_ISREG(mode_of(path))
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder."""
+    return stat.S_ISDIR(mode_of(path))
+
+
+def open_input(path: str | Path) -> BinaryIO:
+    """@path, to be read from; OSError, or UsageError where reading would never end.
+
+    That is a device such as a terminal or /dev/kmsg, and a pipe that nobody writes to.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except ValueError:
+        raise UsageError(f"{path}: no file has such a name") from None
+    try:
+        seen = os.fstat(handle)
+        if stat.S_ISCHR(seen.st_mode) and seen.st_rdev not in SINKS:
+            raise UsageError(f"{path}: is a device, which has no end; name a file")
+        if stat.S_ISFIFO(seen.st_mode):
+            _check_writer(path, handle)
+        os.set_blocking(handle, True)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check_writer(path: str | Path, handle: int) -> None:
+    """Refuse a pipe to which nothing comes, as nobody writes to it."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    if poll.poll(WRITER_MS):
+        return
+    with contextlib.suppress(BlockingIOError):  # somebody has it open, and will write
+        os.read(handle, 1)
+        raise UsageError(f"{path}: is a pipe that nobody writes to; name a file")
+
+
 def read_whole(path: Path) -> str:
     """The text of @path; UnicodeDecodeError if it is none."""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path}: cannot read it: {error.strerror}") from None
@@ -251,11 +292,34 @@ def _take_over(place: _Place, new: int) -> None:
 def _write_sink(path: Path, place: _Place | None, content: bytes) -> None:
     """What is no file is written to: in place of /dev/null there must not be one."""
     flags = os.O_WRONLY | os.O_NOCTTY
-    handle = place.open(flags) if place else os.open(path, flags | os.O_CLOEXEC)
+    if place and place.old and stat.S_ISFIFO(place.old.st_mode):
+        handle = _open_pipe(place)
+    else:
+        handle = place.open(flags) if place else os.open(path, flags | os.O_CLOEXEC)
     with os.fdopen(handle, "wb") as file:
         seen = os.fstat(handle)
         _check_sink(seen.st_mode, seen.st_rdev, os.isatty(handle))
         file.write(content)
+
+
+# Pipes to be written to in the end: opened at once, for to close one tells its reader to end.
+_pipes: dict[tuple[int, int], int] = {}
+
+
+def _open_pipe(place: _Place) -> int:
+    """To be written to; nobody waits here until somebody comes to read it."""
+    assert place.old
+    handle = _pipes.pop((place.old.st_dev, place.old.st_ino), None)
+    if handle is not None:
+        return handle
+    try:
+        handle = place.open(os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise UsageError("is a pipe that nobody reads; begin to read it first") from None
+    os.set_blocking(handle, True)
+    return handle
 
 
 def _is_open_file(path: Path) -> bool:
@@ -323,6 +387,8 @@ def _check_device(place: _Place) -> None:
     assert old
     _check_sink(old.st_mode, old.st_rdev, terminal=True)
     _check_writable(place)
+    if stat.S_ISFIFO(old.st_mode):
+        _pipes[old.st_dev, old.st_ino] = _open_pipe(place)
     if stat.S_ISCHR(old.st_mode) and old.st_rdev not in SINKS:
         handle = place.open(os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
         try:

@@ -8,13 +8,17 @@ import os
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from streamsched.base.errors import UsageError
+
+MOST_JOBS = 4096
+
 
 def counted(console: Console | None = None) -> Progress:
     """On @console it is for a terminal alone and goes when it is full; on none it is on standard
     error, and stays.
     """
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -25,5 +29,7 @@ def counted(console: Console | None = None) -> Progress:
 
 
 def nr_jobs(jobs: int) -> int:
-    """What --jobs stands for."""
+    """What --parallel stands for; UsageError for more processes than any machine has room for."""
+    if jobs > MOST_JOBS:
+        raise UsageError(f"--parallel {jobs}: must be at most {MOST_JOBS}")
     return jobs or os.cpu_count() or 1

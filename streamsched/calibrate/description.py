@@ -80,7 +80,9 @@ def _reporting(effort: Effort, console: Console, path: str, overwrite: bool) -> 
     total = sum(seconds.values())
     doing = "measuring and overwriting" if overwrite else "measuring"
     minutes = round(total / 60)
-    console.print(f"{doing} {path}; this takes about {minutes or 1} min", highlight=False)
+    console.print(
+        f"{doing} {path}; this takes about {minutes or 1} min", highlight=False, markup=False
+    )
     steps = list(seconds)
     before = {
         step: sum(seconds[earlier] for earlier in steps[:at]) for at, step in enumerate(steps)

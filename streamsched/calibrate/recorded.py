@@ -15,7 +15,7 @@ import zstandard
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError
-from streamsched.base.files import MOST_BYTES
+from streamsched.base.files import MOST_BYTES, open_input
 from streamsched.base.units import whole_number
 from streamsched.calibrate.validate import MS, new_disk
 from streamsched.sim.diskfile import Disk, load_disk
@@ -59,7 +59,7 @@ def read_recorded(path: Path) -> list[Recorded]:
     UsageError with one sentence that names the line.
     """
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             data = file.read(MOST_BYTES + 1)
         if data[:4] == b"\x28\xb5\x2f\xfd":
             with zstandard.ZstdDecompressor().stream_reader(data) as packed:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +21,7 @@ from streamsched.cli.options import Form, FormatOption, FormOption, path_option
 from streamsched.cli.work import note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth
+from streamsched.work.processors import note_of, parts_of
 
 MOST_DEPTH = 32
 
@@ -39,6 +42,34 @@ def _depth(asked: int | None, disk: Disk, takes: int | None) -> int:
     return asked
 
 
+@contextlib.contextmanager
+def _told(doing: str) -> Iterator[Callable[[float], None]]:
+    """A bar on a terminal, for work that says which part of it is done."""
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with bar as progress:
+        task = progress.add_task(doing, total=1.0)
+        yield lambda part: progress.update(task, completed=part)
+
+
+def _say(name: str, answer: list[str], document: str, output: Form, to: Path | None) -> None:
+    from streamsched.watch import advise as advising
+
+    if to is not None:
+        write_whole(to, advising.page(name, answer), Kind.ADVICE)
+    elif output is Form.json:
+        print(document)
+    else:
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in answer))
+
+
+def _say_without_seeks(name: str, before: str, why: str, output: Form, to: Path | None) -> None:
+    from streamsched.watch import advise as advising
+
+    document = advising.document_without_seeks(name, before, why)
+    _say(name, list(advising.lines_without_seeks(name, why)), document, output, to)
+
+
 def advise(
     context: typer.Context,
     device: Annotated[
@@ -53,39 +84,49 @@ def advise(
         str | None,
         typer.Option(
             "--trace",
-            metavar="<path>",
+            metavar="FILE",
             parser=given("--trace", "a block trace", str),
             help="Instead of watching: a trace with completions, as blktrace makes.",
         ),
     ] = None,
     trace_device: Annotated[
-        str | None, typer.Option("--device", help="Only this device's requests of the trace.")
+        str | None,
+        typer.Option(
+            "--device", metavar="DEVICE", help="Only this device's requests of the trace."
+        ),
     ] = None,
     format_: FormatOption = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
             "--scheduler",
+            metavar="NAME",
+            parser=given("--scheduler", "a scheduler", str),
             help="Under which the trace was made: none, mq-deadline, bfq or stream.",
             show_default="mq-deadline",
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", help="How long to watch, 1 to 3600.")
+        float, typer.Option("--seconds", metavar="S", help="How long to watch, 1 to 3600.")
     ] = 60.0,
-    disk: Annotated[
+    model: Annotated[
         str | None,
         typer.Option(
-            "--disk",
+            "--model",
+            metavar="DISK",
+            parser=given("--model", "a disk", str),
             autocompletion=complete.disks,
-            help="What describes it: a name, or the .toml that `calibrate` has written.",
-            show_default="the shipped one of its model, or learned",
+            help="What model it is: a name, or the .toml that `calibrate` has written.",
+            show_default="found by the drive's name, or learned",
         ),
     ] = None,
     queue_depth: Annotated[
         int | None,
         typer.Option(
-            DEPTH, help="Commands in the disk at once.", show_default="the disk's, up to 32"
+            DEPTH,
+            metavar="N",
+            help="Commands in the disk at once.",
+            show_default="the disk's, up to 32",
         ),
     ] = None,
     output: FormOption = Form.table,
@@ -93,13 +134,17 @@ def advise(
         Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")
     ] = None,
 ) -> None:
-    """Watch a disk, and foretell what it would do under other schedulers; change nothing."""
+    """Watch a disk; forecast its work under other schedulers.
+
+    Nothing is changed.
+    """
     from streamsched.auto.service import check_size, device_of
     from streamsched.watch import advise as advising
+    from streamsched.watch.forecast import forecast
     from streamsched.watch.learn import WIDER
     from streamsched.watch.learn import learned as learn
-    from streamsched.watch.predict import forecast
 
+    files = parts_of(trace) if trace is not None else []
     if (device is None) == (trace is None):
         raise UsageError(
             "name a disk to watch, as sda, or a recorded one with --trace; one of them"
@@ -108,13 +153,15 @@ def advise(
         raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
     if to is not None:
         _check_heeded(context, ("output",), "not with --to, which writes HTML")
-    check_output(to, Kind.ADVICE, trace, *(files_of(disk) if disk else ()))
-    described: Disk | None = load_disk(disk) if disk else None
+    check_output(to, Kind.ADVICE, *files, *(files_of(model) if model else ()))
+    described: Disk | None = load_disk(model) if model else None
     if trace is not None:
         _check_heeded(context, ("seconds",), "not with --trace, which is as long as it is")
         before = advising.scheduler_known(scheduler or "mq-deadline")
         found = advising.traced(trace, format_, trace_device)
         name = Path(trace).name
+        if text := note_of(trace):
+            note(text)
         capacity = max(bio.sector + bio.sectors for bio in found)
         if described and capacity > described.capacity_sectors:
             raise UsageError(
@@ -130,18 +177,15 @@ def advise(
             check_size(there, described)
         name, capacity = there.name, int(there.text(there.folder / "size"))
         if there.text(there.queue / "rotational") == "0":
-            print(f"{name}: does not rotate: there are no seeks that a scheduler could save.")
+            _say_without_seeks(name, there.in_use, "it says that it does not rotate", output, to)
             return
         before = advising.scheduler_known(there.in_use)
         model_file = there.folder / "device" / "model"
-        model = there.text(model_file) if model_file.exists() else ""
-        known, takes = described or advising.of_model(model), there.queue_depth
+        called = there.text(model_file) if model_file.exists() else ""
+        known, takes = described or advising.of_model(called), there.queue_depth
         _depth(queue_depth, known or advising.of_size(capacity), takes)
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(f"watching {name}", total=1.0)
-            found = advising.watched(
-                there, seconds, lambda part: progress.update(task, completed=part)
-            )
+        with _told(f"watching {name}") as passed:
+            found = advising.watched(there, seconds, passed)
         if there.in_use != before:
             raise UsageError(
                 f"{name}: its scheduler was changed meanwhile, from {before} to {there.in_use}; "
@@ -150,12 +194,20 @@ def advise(
     chosen = known or advising.of_size(capacity)
     depth = _depth(queue_depth, chosen, takes)
     advising.check_work(found, name)
+    if why := advising.why_no_seeks(found):
+        _say_without_seeks(name, before, why, output, to)
+        return
     learned = None
     if known is None:
         most = queue_depth or min(takes or MOST_DEPTH, MOST_DEPTH)
-        with Console(stderr=True).status("learning what disk it is"):
+        bases = advising.mechanical()
+        note(
+            f"{name}: up to {len(bases)} models are compared with it, in some minutes at most; "
+            "--model names one"
+        )
+        with _told("learning what disk it is") as passed:
             learned = learn(
-                found, capacity, before, most, advising.mechanical(), whole=trace is None
+                found, capacity, before, most, bases, whole=trace is None, passed=passed
             )
         if learned:
             chosen, depth = learned.disk, min(most, learned.disk.queue_depth)
@@ -164,14 +216,9 @@ def advise(
     if described is None:
         note(f"{chosen.name} stands for {name}; `streamsched calibrate` makes its own description")
     lasted = (max(bio.complete_ns for bio in found) - found[0].arrival_ns) / 1e9
-    with Console(stderr=True).status("playing it under each scheduler"):
-        said = forecast(found, chosen, before, depth, wider=WIDER if learned else 0.0)
+    wider = WIDER if learned else 0.0
+    with _told("playing it under each scheduler") as passed:
+        said = forecast(found, chosen, before, depth, wider=wider, passed=passed)
     answer = advising.advice(name, chosen, lasted, said, traced=trace is not None, learned=learned)
-    advising.check_model(answer)
-    if to is not None:
-        write_whole(to, advising.page(answer), Kind.ADVICE)
-        return
-    if output is Form.json:
-        print(advising.document(answer))
-    else:
-        sys.stdout.write("".join(line.rstrip() + "\n" for line in advising.lines(answer)))
+    advising.check_model(answer, named=described is not None)
+    _say(name, list(advising.lines(answer)), advising.document(answer), output, to)

@@ -21,13 +21,12 @@ from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
     FLAG,
-    DepthOption,
+    ChooseGoalOption,
+    ChooseProfileOption,
+    ChooseRuleOption,
     Form,
     FormOption,
-    GoalOption,
-    JobsOption,
-    ProfileOption,
-    RuleOption,
+    ParallelOption,
     path_option,
 )
 from streamsched.sim.diskfile import Disk, load_disk
@@ -67,7 +66,7 @@ def calibrate(
         ),
     ] = False,
 ) -> None:
-    """Measure a disk by reading it: its description, and the curve for the scheduler."""
+    """Measure a disk by reading it, and describe it for the simulator."""
     from streamsched.calibrate import description as calibration
     from streamsched.calibrate.device import examine
 
@@ -97,29 +96,33 @@ def auto_(
             help="A whole disk of this machine, as sda.",
         ),
     ],
-    disk: Annotated[
+    model: Annotated[
         str,
         typer.Option(
-            "--disk",
+            "--model",
+            metavar="DISK",
             autocompletion=complete.disks,
-            help="What describes it: a name, or the .toml that `calibrate` has written.",
+            help="What model it is: a name, or the .toml that `calibrate` has written.",
         ),
     ],
-    profile: ProfileOption = None,
+    profile: ChooseProfileOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
+            metavar="LIST",
             autocompletion=complete.policies,
             help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
             "without it all that are loaded.",
         ),
     ] = None,
-    goal: GoalOption = Goal.throughput,
-    rule: RuleOption = Rule.workload,
+    goal: ChooseGoalOption = Goal.throughput,
+    rule: ChooseRuleOption = Rule.workload,
     queue_depth: Annotated[
         int | None,
         typer.Option(
+            DEPTH,
+            metavar="N",
             help="Of the profile: refuse one of another depth; without --profile, which to take.",
             show_default="the profile's, or the disk's, up to 32",
         ),
@@ -130,9 +133,9 @@ def auto_(
             "--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."
         ),
     ] = False,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Choose a real disk's scheduler as its work changes, until it is stopped."""
+    """Choose a disk's scheduler as its work changes, until stopped."""
     from streamsched.auto import service as autoservice
     from streamsched.auto.choose import Selection
 
@@ -140,14 +143,14 @@ def auto_(
     refuse_python(policy, "auto")
     wanted = tuple(specs_of(policy)) if policy is not None else ()
     found = autoservice.device_of(device)
-    described = load_disk(disk)
+    described = load_disk(model)
     if queue_depth is not None:
         _check_profile_depth(queue_depth, described)
     autoservice.check_size(found, described)
     most = min(described.queue_depth, auto.MAX_DEPTH)
     if profile is None:
         queue_depth = queue_depth or most
-    known = auto.obtain(described, queue_depth, profile, nr_jobs(jobs), Console(stderr=True))
+    known = auto.obtain(described, queue_depth, profile, nr_jobs(parallel), Console(stderr=True))
     takes = found.queue_depth
     if takes and (min(takes, most) > 1) != (known.queue_depth > 1):
         better = f"`streamsched profile {DEPTH} {min(takes, most)}`"
@@ -173,19 +176,28 @@ def profile_(
         typer.Argument(
             metavar="DISK",
             autocompletion=complete.disks,
-            help="A name that `streamsched disks` lists, or .toml.",
+            help="A name (`streamsched list disks`), or a .toml file.",
         ),
     ],
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
+            metavar="LIST",
             autocompletion=complete.policies,
             help="Policies, comma-separated; with --to only.",
             show_default="all that run can choose among",
         ),
     ] = None,
-    queue_depth: DepthOption = None,
+    queue_depth: Annotated[
+        int | None,
+        typer.Option(
+            DEPTH,
+            metavar="N",
+            help="Commands in the disk at once, up to its queue_depth.",
+            show_default="the disk's, up to 32",
+        ),
+    ] = None,
     to: Annotated[
         Path | None,
         path_option(
@@ -194,9 +206,9 @@ def profile_(
             "Write the profile to this file; without it to where run and replay look for it.",
         ),
     ] = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Measure what each policy makes of a disk, for the policy auto to choose by."""
+    """Measure a simulated disk, for the policy auto to choose by."""
     from streamsched.auto import profile_measure
 
     refuse_python(policy, "profile")
@@ -224,7 +236,7 @@ def profile_(
         described,
         specs,
         queue_depth=depth,
-        jobs=nr_jobs(jobs),
+        jobs=nr_jobs(parallel),
         console=Console(stderr=True),
     )
     auto.keep(found, path)
@@ -237,7 +249,7 @@ def profile_(
 
 
 def doctor_(output: FormOption = Form.table) -> None:
-    """Check whether this machine is fit for the kernel's scheduler stream; change nothing."""
+    """Check what this machine needs to run stream; change nothing."""
     from streamsched.hosts import doctor
 
     report = doctor.examine()

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands that say what there is: policies, disks, trace formats, workloads, tunables."""
+"""The commands of list: policies, disks, trace formats, workloads, tunables."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import typer
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from streamsched.base.console import trimmed
 from streamsched.cli.options import Form, FormOption
-from streamsched.sim import results
 from streamsched.sim.diskfile import KINDS, list_disks, load_disk
 from streamsched.sim.policies import (
     AUTO,
@@ -19,10 +24,19 @@ from streamsched.sim.policies import (
     WRAPPER,
     all_policies,
 )
+from streamsched.sim.results import plain_table, widen
 from streamsched.sim.tunable import Tunable
 from streamsched.sim.workloads import WORKLOADS
 
+app = typer.Typer(
+    help="List policies, disks, workloads, trace formats or tunables.", no_args_is_help=True
+)
+
 Row = Mapping[str, Any]
+# Of any unit.
+ZERO = re.compile(r"^0\D+$")
+# Columns without which the text of a table's last column goes below each row.
+LEAST_FOLDED = 30
 # What a column of a table shows of a row.
 Shown = Callable[[Row], str]
 KINDS_OF_POLICY = (
@@ -32,27 +46,54 @@ KINDS_OF_POLICY = (
 )
 
 
-def _print(
-    rows: Sequence[Row], columns: Mapping[str, Shown], output: Form, folded: int = 1
-) -> None:
-    """As JSON each row whole; in the table @columns, of which the last @folded may be folded."""
+def _table(columns: Mapping[str, Shown], piped: bool) -> Table:
+    table = plain_table()
+    if piped:
+        table.box = None
+        table.padding = (0, 2, 0, 0)
+    for head in columns:
+        table.add_column(
+            head.replace("\n", " ") if piped else head,
+            no_wrap=len(table.columns) < len(columns) - 1,
+            justify="right" if head.endswith(("GB", "rpm")) else "left",
+        )
+    return table
+
+
+def _print(rows: Sequence[Row], columns: Mapping[str, Shown], output: Form) -> None:
+    """As JSON each row whole, else a table of @columns, of which the last one may be folded.
+
+    In a narrow terminal its text goes below each row. In a pipe each row is a line.
+    """
     if output is Form.json:
         print(json.dumps(rows, indent=2))
         return
-    table = results.plain_table()
-    for number, head in enumerate(columns):
-        right = head.endswith(("GB", "rpm"))
-        whole = number < len(columns) - folded
-        table.add_column(head, no_wrap=whole, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(show(row) for show in columns.values()))
-    trimmed().print(table)
+    console = trimmed()
+    cells = [[show(row) for show in columns.values()] for row in rows]
+    table = _table(columns, not console.is_terminal)
+    for row in cells:
+        table.add_row(*row)
+    if not console.is_terminal:
+        widen(console, table)
+    whole = sum(max(len(row[number]) for row in cells) + 2 for number in range(len(columns) - 1))
+    if not console.is_terminal or whole + LEAST_FOLDED <= console.width:
+        console.print(table)
+        return
+    table.columns.pop()
+    with console.capture() as captured:
+        widen(console, table).print(table)
+    lines = Text.from_ansi(captured.get().rstrip()).split()
+    for number, line in enumerate(lines, len(rows) - len(lines)):
+        console.print(line, soft_wrap=True)
+        if number >= 0:
+            console.print(Padding(cells[number][-1], (0, 0, 0, 4)))
 
 
 def _key(name: str) -> Shown:
     return lambda row: str(row[name])
 
 
+@app.command()
 def policies(output: FormOption = Form.table) -> None:
     """List the policies, and what each does."""
     rows = [
@@ -72,6 +113,7 @@ def policies(output: FormOption = Form.table) -> None:
     _print(rows, columns, output)
 
 
+@app.command()
 def disks(output: FormOption = Form.table) -> None:
     """List the disks that are described."""
     rows = [
@@ -95,16 +137,16 @@ def disks(output: FormOption = Form.table) -> None:
     _print(rows, columns, output)
 
 
+@app.command()
 def formats(output: FormOption = Form.table) -> None:
-    """List the trace formats that can be read."""
+    """List the trace formats that are read, plain or compressed (gzip, zstd), known by content."""
     from streamsched.work import tracefile
 
     rows = [{"format": name, "help": help_} for name, help_ in tracefile.formats()]
     _print(rows, {"format": _key("format"), "what it is": _key("help")}, output)
-    if output is Form.table:
-        trimmed().print("\nplain, gzip or zstd; found out by content")
 
 
+@app.command()
 def workloads(output: FormOption = Form.table) -> None:
     """List the workloads that a job file cannot say."""
     rows = [
@@ -125,7 +167,7 @@ def workloads(output: FormOption = Form.table) -> None:
         "owners": _key("owners"),
         "what it is": _key("help"),
     }
-    _print(rows, columns, output, folded=4)
+    _print(rows, columns, output)
 
 
 def _tunable(policy: str, row: Tunable) -> dict[str, Any]:
@@ -144,9 +186,10 @@ def _tunable(policy: str, row: Tunable) -> dict[str, Any]:
     }
 
 
+@app.command()
 def tunables(output: FormOption = Form.table) -> None:
     """List each policy's tunables with default and range."""
     rows = [_tunable(one.name, row) for one in all_policies().values() for row in one.tunables]
     columns = {name: _key(name) for name in ("policy", "tunable", "default")}
-    columns["range"] = lambda row: f"{row['least']} to {row['most']}"
-    _print(rows, {**columns, "what it is": _key("help")}, output, folded=2)
+    columns["range"] = lambda row: f"{ZERO.sub('0', row['least'])} to {row['most']}"
+    _print(rows, {**columns, "what it is": _key("help")}, output)

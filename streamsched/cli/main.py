@@ -13,13 +13,15 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 from typer.completion import get_completion_inspect_parameters
 
 from streamsched import __version__
-from streamsched.base.errors import StreamschedError, printable, said
+from streamsched.base.errors import StreamschedError, UsageError, printable, said
 from streamsched.cli import advise as cli_advise
 from streamsched.cli import disk as cli_disk
 from streamsched.cli import lists as cli_lists
@@ -33,37 +35,53 @@ from streamsched.cli import watch as cli_watch
 from streamsched.cli.options import FLAG
 from streamsched.hosts import kernelarray
 
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+HELP = "Schedulers for rotating disks: compared in a simulator, and looked after on real disks."
+# Options that had another name, and what they are called now.
+RENAMED = {"--jobs": "--parallel", "--disk": "--model"}
+# What `list` lists, once commands of their own.
+LISTS = ("policies", "disks", "workloads", "formats", "tunables")
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; what had another name is refused by the new one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in LISTS:
+            raise UsageError(f"{args[0]}: is called `streamsched list {args[0]}` now")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="streamsched",
-    help="Compare disk schedulers, stream scheduling among them, in virtual time.",
+    cls=_Commands,
+    help=HELP,
+    epilog="Begin with `streamsched run direct-readers`, or with `streamsched doctor`.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
-# In the order of --help.
-app.command()(cli_run.run)
-app.command()(cli_run.replay)
-app.command()(cli_study.study)
-app.command()(cli_report.report)
-app.command()(cli_lists.policies)
-app.command()(cli_lists.disks)
-app.command()(cli_lists.formats)
-app.command()(cli_lists.workloads)
-app.command()(cli_lists.tunables)
-app.command()(cli_papers.reproduce)
-app.command("compare")(cli_papers.compare_all)
-app.command()(cli_papers.frontier)
-app.command()(cli_disk.calibrate)
-app.command("auto")(cli_disk.auto_)
-app.command("profile")(cli_disk.profile_)
-app.command("doctor")(cli_disk.doctor_)
-app.command("top")(cli_watch.top_)
-app.command("exporter")(cli_watch.exporter_)
-app.command("measure")(cli_watch.measure_)
-app.command()(cli_advise.advise)
-app.add_typer(cli_validate.app, name="validate")
-app.add_typer(cli_rig.app, name="rig")
-app.add_typer(kernelarray.app, name="array")
+# The commands and the groups of --help, in its order.
+DISKS, SIMULATE, RESEARCH, KERNEL = "My disks", "Simulate", "Research", "Kernel"
+app.command("doctor", rich_help_panel=DISKS)(cli_disk.doctor_)
+app.command("advise", rich_help_panel=DISKS)(cli_advise.advise)
+app.command("measure", rich_help_panel=DISKS)(cli_watch.measure_)
+app.command("top", rich_help_panel=DISKS)(cli_watch.top_)
+app.command("exporter", rich_help_panel=DISKS)(cli_watch.exporter_)
+app.command("auto", rich_help_panel=DISKS)(cli_disk.auto_)
+app.command("calibrate", rich_help_panel=DISKS)(cli_disk.calibrate)
+app.command("run", rich_help_panel=SIMULATE, epilog=cli_run.RUN_MORE)(cli_run.run)
+app.command("replay", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_run.replay)
+app.command("report", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_report.report)
+app.command("profile", rich_help_panel=SIMULATE)(cli_disk.profile_)
+app.command("study", rich_help_panel=RESEARCH)(cli_study.study)
+app.command("reproduce", rich_help_panel=RESEARCH)(cli_papers.reproduce)
+app.command("compare", rich_help_panel=RESEARCH)(cli_papers.compare_all)
+app.command("frontier", rich_help_panel=RESEARCH)(cli_papers.frontier)
+app.add_typer(kernelarray.app, name="array", rich_help_panel=DISKS)
+app.add_typer(cli_lists.app, name="list", rich_help_panel=SIMULATE)
+app.add_typer(cli_validate.app, name="validate", rich_help_panel=RESEARCH)
+app.add_typer(cli_rig.app, name="rig", rich_help_panel=KERNEL)
 
 
 def _version(value: bool) -> None:
@@ -81,7 +99,20 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Compare disk schedulers, stream scheduling among them, in virtual time."""
+    """Take the options of the program itself."""
+
+
+def _without_types(command: Any) -> Any:
+    """@command, whose --help says <bool> of no flag, <str> of no argument, and no default None."""
+    asks = command.get_help_option(typer.Context(command, **SETTINGS))
+    for param in (*command.params, asks):
+        if param is asks or param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: None
+        if param.default is None and param.show_default is True:  # typer 0.15 would say None
+            param.show_default = False
+    for one in getattr(command, "commands", {}).values():
+        _without_types(one)
+    return command
 
 
 def _lower(text: str) -> str:
@@ -94,6 +125,11 @@ def _usage_sentence(error: Exception) -> str:
     typer carries its own copy of click, whose exceptions have no public names; what they share is
     format_message() and the context in which they were raised.
     """
+    context = getattr(error, "ctx", None)
+    option = getattr(error, "option_name", "")
+    new = RENAMED.get(option)
+    if context and any(new in param.opts for param in context.command.params):
+        return f"{option}: is called {new} now"
     message: str = error.format_message()  # type: ignore[attr-defined]
     message = " ".join(message.replace("Value error, ", "").split()).rstrip(".")
     message = re.sub(r"\. (Did you mean .*\?)$", lambda hint: f" ({_lower(hint[1])})", message)
@@ -102,7 +138,6 @@ def _usage_sentence(error: Exception) -> str:
     message = re.sub(r": Unable to parse .* exceeded maximum size", ": it is too large", message)
     # A command of commands, alone: its help has been printed, and that is all its exception says.
     message = _lower(message) or "name a command"
-    context = getattr(error, "ctx", None)
     command = context.command_path if context else "streamsched"
     return f"{message}; `{command} --help` lists what there is"
 
@@ -180,7 +215,7 @@ def main() -> None:
             get_completion_inspect_parameters()  # which has typer answer its shells
         if len(sys.argv) == 1:
             sys.argv.append("--help")
-        code = app(standalone_mode=False)
+        code = _without_types(typer.main.get_command(app))(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code)
     except StreamschedError as error:
@@ -191,7 +226,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except MemoryError:
-        print("streamsched: out of memory; take less work, or fewer --jobs", file=sys.stderr)
+        print("streamsched: out of memory; take less work, or lower --parallel", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         # What no other place has a sentence for: of the machine, not of the code.

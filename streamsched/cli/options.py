@@ -13,11 +13,18 @@ from streamsched.api.place import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
 from streamsched.cli import complete
+from streamsched.sim.policies import AUTO
 
 FOLDER = "a folder"
 
 
-def path_option(name: str, what: str, tells: str) -> Any:
+# Panels of --help.
+RESULTS = "Results"
+WITH_AUTO = "With the policy auto"
+ON_KERNEL = "With --on kernel"
+
+
+def path_option(name: str, what: str, tells: str, **more: Any) -> Any:
     """The option @name of typer, the path of @what, which must not be empty; @tells is its help."""
 
     def path(text: str) -> Path:
@@ -26,10 +33,37 @@ def path_option(name: str, what: str, tells: str) -> Any:
             raise UsageError(f"{name} {text}: is the name of a folder; name {what}")
         return Path(text)
 
-    return typer.Option(name, metavar="<path>", parser=given(name, what, path), help=tells)
+    metavar = "FOLDER" if what == FOLDER else "FILE"
+    return typer.Option(name, metavar=metavar, parser=given(name, what, path), help=tells, **more)
 
 
 FLAG = ""  # what follows an option that takes no value; typer would say <bool>
+
+
+def reveal(context: typer.Context, panel: str) -> None:
+    """Let --help, and completion, have the options of @panel, which one mode alone needs."""
+    for param in context.command.params:
+        if getattr(param, "rich_help_panel", None) == panel:
+            param.hidden = False  # type: ignore[attr-defined]
+
+
+def _policies(context: typer.Context, policy: str | None) -> str | None:
+    if policy and AUTO in policy.split(","):
+        reveal(context, WITH_AUTO)
+    return policy
+
+
+def policy_option(tells: str, **more: Any) -> Any:
+    """--policy of a command that may choose by auto."""
+    return typer.Option(
+        "--policy",
+        metavar="LIST",
+        autocompletion=complete.policies,
+        is_eager=True,
+        callback=_policies,
+        help=tells,
+        **more,
+    )
 
 
 class Owners(enum.StrEnum):
@@ -41,7 +75,7 @@ class Owners(enum.StrEnum):
 class Output(enum.StrEnum):
     table = "table"
     json = "json"
-    json_plus = "json+"
+    json_plus = "json+"  # the same
     csv = "csv"
     fio_json = "fio-json"
 
@@ -82,13 +116,19 @@ class Curve(enum.StrEnum):
     learned = "learned"
 
 
+POLICIES_HELP = (
+    "The schedulers, comma-separated (`streamsched list policies`; FILE.py:CLASS is one in "
+    "Python), each with settings in brackets, as in stream:deadline\\[wait_target=1s]."
+)
 DiskOption = Annotated[
     str | None,
     typer.Option(
         "--disk",
+        metavar="DISK",
+        parser=given("--disk", "a disk", str),
         autocompletion=complete.disks,
-        help="A name that `streamsched disks` lists, or a .toml file; "
-        "for an array also one for each member, comma-separated.",
+        help="A name (`streamsched list disks`) or a .toml file; "
+        "of an array also a list, one for each member.",
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
@@ -96,10 +136,11 @@ DisksOption = Annotated[
     list[str] | None,
     typer.Option(
         "--disk",
+        parser=given("--disk", "a disk", str),
         metavar="DISK",
         autocompletion=complete.disks,
-        help="A name that `streamsched disks` lists, or a .toml file; "
-        "for an array also one for each member, comma-separated. Several times: a result of each.",
+        help="A name (`streamsched list disks`) or a .toml file; "
+        "of an array also a list, one for each member. Several times: a result of each.",
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
@@ -107,27 +148,22 @@ ArrayOption = Annotated[
     str | None,
     typer.Option(
         "--array",
-        metavar="LEVEL:DISKS[:CHUNK]",
-        help="Put disks together: linear, raid0, raid1, raid5, raid6 or raid10, of 2 to 32 disks, "
-        "in chunks of 4k to 1m, as in raid0:5:64k; with :uncoordinated each member schedules "
+        metavar="ARRAY",
+        help="LEVEL:DISKS:CHUNK, as in raid0:5:64k: linear, raid0, raid1, raid5, raid6 or raid10, "
+        "of 2 to 32 disks, in chunks of 4k to 1m. With :uncoordinated each member schedules "
         "for itself.",
     ),
 ]
 PolicyOption = Annotated[
     str,
-    typer.Option(
-        "--policy",
-        autocompletion=complete.policies,
-        help="Policies, comma-separated, each with settings of its own in brackets, "
-        "as in stream:deadline[wait_target=1s]; see `streamsched policies`. "
-        "One in Python is FILE.py:CLASS.",
-    ),
+    policy_option(POLICIES_HELP),
 ]
 OwnersOption = Annotated[
     Owners | None,
     typer.Option(
         "--owners",
-        help="What schedulers see of who sent a request: its process, its group (a VM), nothing.",
+        metavar="WHO",
+        help="What schedulers see of who sent a request: its process, its group (a VM), or none.",
         show_default=f"{DEFAULT_OWNERS}; a workload's own",
     ),
 ]
@@ -135,9 +171,10 @@ DepthOption = Annotated[
     int | None,
     typer.Option(
         DEPTH,
-        help="Commands in the disk at once, no more than its queue_depth; "
+        metavar="N",
+        help="Commands in the disk at once, up to its queue_depth; "
         "with 1 the scheduler alone decides the order.",
-        show_default="the disk's queue_depth; 1 with a workload's own disk",
+        show_default="the disk's; 1 with a workload's own disk",
     ),
 ]
 SetOption = Annotated[
@@ -149,45 +186,67 @@ WeightOption = Annotated[
     typer.Option(
         "--weight",
         metavar="OWNER=N",
-        help="Give a job's processes (or group) the share of N others (stream, stride, wfq).",
+        help="Give a job the share of N others (under stream, stride, wfq).",
     ),
 ]
 CurveOption = Annotated[
     Curve,
     typer.Option(
         "--curve",
-        help="Where the service-time curve comes from: measured on the disk before, "
-        "or learned from completions while running.",
+        metavar="SOURCE",
+        help="The service-time curve for stream and sptf: measured on the disk before, "
+        "or learned while running.",
     ),
 ]
+PROFILE_HELP = (
+    "What `streamsched profile` has written for this disk; without it one is measured once and "
+    "kept."
+)
+GOAL_HELP = "What to choose for: throughput, or p99 of response times."
+RULE_HELP = "What to choose by: the kind of workload, or the average size of requests."
+# Of a command that chooses and does nothing else.
+ChooseProfileOption = Annotated[Path | None, path_option("--profile", "a file", PROFILE_HELP)]
+ChooseGoalOption = Annotated[Goal, typer.Option("--goal", metavar="GOAL", help=GOAL_HELP)]
+ChooseRuleOption = Annotated[Rule, typer.Option("--rule", metavar="RULE", help=RULE_HELP)]
+# Where auto is a policy among others.
 ProfileOption = Annotated[
     Path | None,
-    path_option(
-        "--profile",
-        "a file",
-        "For auto: what `streamsched profile` has written for this disk; "
-        "without it one is measured once and kept.",
-    ),
+    path_option("--profile", "a file", PROFILE_HELP, hidden=True, rich_help_panel=WITH_AUTO),
 ]
 GoalOption = Annotated[
     Goal,
-    typer.Option("--goal", help="For auto: what to choose for; p99 of response times."),
+    typer.Option("--goal", metavar="GOAL", help=GOAL_HELP, hidden=True, rich_help_panel=WITH_AUTO),
 ]
 RuleOption = Annotated[
     Rule,
+    typer.Option("--rule", metavar="RULE", help=RULE_HELP, hidden=True, rich_help_panel=WITH_AUTO),
+]
+OutputOption = Annotated[
+    Output,
     typer.Option(
-        "--rule",
-        help="For auto: what to choose by; size: requests' average size alone.",
+        "--output",
+        metavar="FORM",
+        help="table, json, json+ (with histograms), csv or fio-json (fio's own).",
+        rich_help_panel=RESULTS,
     ),
 ]
-OutputOption = Annotated[Output, typer.Option("--output", help="How to print the results.")]
 ToOption = Annotated[
     Path | None,
-    path_option("--to", "a file", "Write the results to this file, whole or not at all."),
+    path_option(
+        "--to",
+        "a file",
+        "Write the results to this file, whole or not at all.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 ByOption = Annotated[
     By,
-    typer.Option("--by", help="process: the table has what each process had under each policy."),
+    typer.Option(
+        "--by",
+        metavar="WHAT",
+        help="policy, or process: also a table of what each process had.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 RequestsOption = Annotated[
     Path | None,
@@ -195,19 +254,26 @@ RequestsOption = Annotated[
         "--requests",
         "a file",
         "Write a row for each request that the disks served to this .csv or .parquet file.",
+        rich_help_panel=RESULTS,
     ),
 ]
-FormOption = Annotated[Form, typer.Option("--output", help="How to print what was found.")]
+FormOption = Annotated[
+    Form, typer.Option("--output", metavar="FORM", help="As a table, or as json.")
+]
 PlotOption = Annotated[
     Path | None,
     path_option(
-        "--plot", "a .svg, .png or .pdf file", "Draw the picture too, as .svg, .png or .pdf."
+        "--plot",
+        "a .svg, .png or .pdf file",
+        "Draw the picture too, as .svg, .png or .pdf.",
+        rich_help_panel=RESULTS,
     ),
 ]
 ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
+        metavar="MODE",
         help="open: by time stamp; closed: each request as long after what it waited for.",
     ),
 ]
@@ -215,12 +281,14 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
+        metavar="FORMAT",
         autocompletion=complete.formats,
-        help="The format, if it is not to be found out by content.",
+        help="The trace's format, if it is not to be found out by content.",
     ),
 ]
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", help="Only this device's requests, as the trace says.")
+    str | None,
+    typer.Option("--device", metavar="DEVICE", help="Only this device's requests of the trace."),
 ]
 SkipBadOption = Annotated[
     bool,
@@ -231,7 +299,10 @@ WrapOption = Annotated[
     typer.Option("--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, help="What all randomness is made from (0 to 2^64-1).")
+    int,
+    typer.Option(
+        "--seed", metavar="N", min=0, help="What all randomness is made from (0 to 2^64-1)."
+    ),
 ]
 SeedsOption = Annotated[
     list[int] | None,
@@ -243,8 +314,11 @@ SeedsOption = Annotated[
         show_default="0",
     ),
 ]
-JobsOption = Annotated[
-    int, typer.Option("--jobs", min=0, help="Simulations at once; 0: one per processor.")
+ParallelOption = Annotated[
+    int,
+    typer.Option(
+        "--parallel", metavar="N", min=0, help="Simulations at once; 0: one per processor."
+    ),
 ]
 
 

@@ -58,4 +58,4 @@ def _text(shown: Sequence[Result], output: str, by_process: bool) -> str:
         return csv_of(shown)
     if output == "fio-json":
         return shown[0].to_fio_json()
-    return json_of(shown, histograms=output == "json+")
+    return json_of(shown)  # json+ is its earlier name

@@ -16,7 +16,7 @@ from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
-from streamsched.cli.options import JobsOption, PlotOption, ToOption
+from streamsched.cli.options import ParallelOption, PlotOption, ToOption
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import widen
 
@@ -39,16 +39,16 @@ def reproduce(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIGURE]...",
+            metavar="FIGURE",
             autocompletion=complete.figures,
             help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
             "or auto, or programs.",
         ),
     ] = None,
     to: ToOption = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Repeat the papers' experiments: the paper's number, ours, and whether they agree."""
+    """Repeat the papers' experiments, and say where they agree."""
     from streamsched.papers import reproduce as papers
 
     if figures and AUTO in figures and len(figures) > 1:
@@ -60,7 +60,7 @@ def reproduce(
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
 
-        if not reproduce_programs(nr_jobs(jobs), trimmed()):
+        if not reproduce_programs(nr_jobs(parallel), trimmed()):
             raise typer.Exit(1)
     elif figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
@@ -68,18 +68,19 @@ def reproduce(
         if to:
             check_output(to, Kind.DOCUMENT)
         printed = io.StringIO() if to else None
-        held = reproduce_auto(nr_jobs(jobs), trimmed(printed))
+        held = reproduce_auto(nr_jobs(parallel), trimmed(printed))
         if to and printed:
             lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
             write_whole(to, AUTO_DOCUMENT.format("\n".join(lines)), Kind.DOCUMENT)
         elif not held:
+            trimmed().print("docs/AUTO.md says what the rows are and why some fail.")
             raise typer.Exit(1)
     elif to:
         papers.chosen(figures or ["all"])
         check_output(to, Kind.DOCUMENT)
-        found = papers.measure(figures or ["all"], nr_jobs(jobs))
+        found = papers.measure(figures or ["all"], nr_jobs(parallel))
         write_whole(to, papers.document(found), Kind.DOCUMENT)
-    elif not papers.reproduce(figures or ["all"], nr_jobs(jobs), trimmed()):
+    elif not papers.reproduce(figures or ["all"], nr_jobs(parallel), trimmed()):
         raise typer.Exit(1)
 
 
@@ -87,21 +88,21 @@ def compare_all(
     works: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORKLOAD]...",
+            metavar="WORKLOAD",
             autocompletion=complete.jobs,
-            help="Job files without .fio, or what `streamsched workloads` lists; unset: all.",
+            help="Job files without .fio, or what `streamsched list workloads` has; unset: all.",
         ),
     ] = None,
     to: ToOption = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Run every policy on every workload; print efficiency and longest wait as Markdown."""
+    """Run every policy on every workload; print tables in Markdown."""
     from streamsched.papers import comparison
 
     check_output(to, Kind.DOCUMENT)
     chosen = list(dict.fromkeys(works or comparison.workloads()))
-    table = comparison.measure(chosen, nr_jobs(jobs), Console(stderr=True))
-    settings = comparison.measure_settings(table, nr_jobs(jobs), Console(stderr=True))
+    table = comparison.measure(chosen, nr_jobs(parallel), Console(stderr=True))
+    settings = comparison.measure_settings(table, nr_jobs(parallel), Console(stderr=True))
     if to is None:
         sys.stdout.write(comparison.printed(table, settings))
     else:
@@ -110,16 +111,16 @@ def compare_all(
 
 def frontier(
     plot: PlotOption = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Show how near sequential readers come to the physical limit, for a wait target."""
+    """Show how near stream comes to what a disk allows."""
     from streamsched.papers import frontier as limits
 
     check_plot(plot)
     cases = limits.auto_cases()
     if plot:
         cases += limits.fixed_cases()
-    points = limits.measure(cases, nr_jobs(jobs), Console(stderr=True))
+    points = limits.measure(cases, nr_jobs(parallel), Console(stderr=True))
     auto = [point for point in points if point.case.target_ms]
     console = trimmed()
     table = limits.table(auto)

@@ -17,7 +17,7 @@ from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import StreamschedError, UsageError, given, install, said
-from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, write_whole
+from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, mode_of, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
@@ -29,10 +29,10 @@ from streamsched.cli.options import (
     DiskOption,
     FormatOption,
     GoalOption,
-    JobsOption,
     Mode,
     ModeOption,
     OwnersOption,
+    ParallelOption,
     PolicyOption,
     ProfileOption,
     RuleOption,
@@ -44,12 +44,13 @@ from streamsched.cli.options import (
     WrapOption,
     given_options,
 )
-from streamsched.cli.work import say
+from streamsched.cli.work import say, trace_files
 from streamsched.sim.policies import policy_files
 from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.resultfile import is_other_result
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
+from streamsched.work.processors import joined, parts_of
 
 # What heeds an option; where no such input is named it is refused.
 HEEDED_BY = {
@@ -87,14 +88,16 @@ def _head(path: str) -> bytes:
 
 def _kind(name: str) -> str:
     """Whether an input is a result, a job or a trace."""
+    if name not in WORKLOADS and parts_of(name) != [name]:
+        return "trace"
     if name in WORKLOADS or name.endswith(".fio"):
         return "job"
     head = _head(name)
     if is_other_result(head):
-        raise UsageError(f"{name}: is a result, but no JSON; make it again with --output json+")
+        raise UsageError(f"{name}: is a result, but no JSON; make it again with --output json")
     if name.endswith(".json") or head.lstrip().startswith(b"{"):
         return "result"
-    if name != "-" and not Path(name).exists() and job_of(name) != name:
+    if name != "-" and not mode_of(name) and job_of(name) != name:
         return "job"
     return "job" if JOB.match(head) else "trace"
 
@@ -115,7 +118,7 @@ def report(
             metavar="RESULT.json|JOB|TRACE",
             autocompletion=complete.jobs,
             parser=given("INPUT", "a result, a job file or a trace", str),
-            help="What --output json or json+ wrote; a job file or a workload's name; a trace.",
+            help="What --output json wrote; a job file or a workload's name; a trace.",
         ),
     ],
     to: ToOption = None,
@@ -136,9 +139,12 @@ def report(
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
     seed: SeedOption = 0,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Draw results as one HTML page; jobs and traces are simulated first."""
+    """Draw results as one HTML page.
+
+    Job files and traces are simulated first.
+    """
     if to is None:
         raise UsageError("--to is missing: name the page, as in --to page.html")
     if not all(importlib.util.find_spec(name) for name in ("plotly", "numpy")):
@@ -148,7 +154,8 @@ def report(
     from streamsched.report import page as pages
     from streamsched.sim.resultfile import load_results
 
-    read = [one for one in inputs if one not in WORKLOADS]
+    inputs = joined(inputs)
+    read = trace_files([one for one in inputs if one not in WORKLOADS])
     check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
@@ -167,7 +174,9 @@ def report(
             say(work.notes)
             return work
         trace = Trace(name, format_, device, skip_bad)
-        return stack.enter_context(trace_work([trace], storage, setups, mode is Mode.closed, wrap))
+        work = stack.enter_context(trace_work([trace], storage, setups, mode is Mode.closed, wrap))
+        say(work.notes)
+        return work
 
     options = auto.Options(profile, goal, rule)
     sections = []
@@ -186,7 +195,7 @@ def report(
         for one in found:
             if isinstance(one, Work):
                 try:
-                    result = one.run(options, nr_jobs(jobs), drawn=True)
+                    result = one.run(options, nr_jobs(parallel), drawn=True)
                     if result.drawn is None:
                         raise KeyboardInterrupt
                 except KeyboardInterrupt:

@@ -12,7 +12,7 @@ from streamsched.cli.options import FLAG, FOLDER, path_option
 from streamsched.hosts import rig
 
 app = typer.Typer(
-    help="A real Linux kernel in virtual time, on this machine's own files (docs/RIG.md).",
+    help="Build a real kernel that runs in virtual time, and run in it.",
     no_args_is_help=True,
 )
 
@@ -20,6 +20,7 @@ VariantOption = Annotated[
     str,
     typer.Option(
         "--variant",
+        metavar="VARIANT",
         help="base: Linux 6.12; kasan: with the kernel's own checks; newest: Debian sid's newest.",
     ),
 ]
@@ -30,7 +31,8 @@ NoModulesOption = Annotated[
     ),
 ]
 MemoryOption = Annotated[
-    int, typer.Option("--memory", min=64, max=1 << 20, help="The kernel's memory, in MB.")
+    int,
+    typer.Option("--memory", metavar="MB", min=64, max=1 << 20, help="The kernel's memory, in MB."),
 ]
 
 
@@ -58,12 +60,14 @@ def rig_exec(
     no_modules: NoModulesOption = False,
     memory: MemoryOption = 1024,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds of this machine's time.")
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=1, help="Seconds of this machine's time."),
     ] = 600,
     clock: Annotated[
         rig.Clock,
         typer.Option(
             "--clock",
+            metavar="CLOCK",
             help="virtual: computing takes no time; computing: it does, idling is skipped; real.",
         ),
     ] = rig.Clock.virtual,

@@ -20,6 +20,9 @@ from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
+    ON_KERNEL,
+    POLICIES_HELP,
+    RESULTS,
     ArrayOption,
     By,
     ByOption,
@@ -31,13 +34,13 @@ from streamsched.cli.options import (
     FormatOption,
     GoalOption,
     Host,
-    JobsOption,
     Layers,
     Mode,
     ModeOption,
     Output,
     OutputOption,
     OwnersOption,
+    ParallelOption,
     PlotOption,
     PolicyOption,
     ProfileOption,
@@ -50,12 +53,31 @@ from streamsched.cli.options import (
     WeightOption,
     WrapOption,
     given_options,
+    policy_option,
+    reveal,
 )
 from streamsched.cli.output import show
-from streamsched.cli.work import check_outputs, check_several, disk_files, refuse_same, say
+from streamsched.cli.work import (
+    check_outputs,
+    check_several,
+    disk_files,
+    refuse_same,
+    say,
+    trace_files,
+)
 from streamsched.sim.policies import policy_files
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
+
+# Below --help.
+MORE = "`--policy auto --help` shows what only that policy needs."
+RUN_MORE = f"{MORE} `--on kernel --help` shows what only a real kernel needs."
+
+
+def _host(context: typer.Context, on: Host) -> Host:
+    if on is Host.kernel:
+        reveal(context, ON_KERNEL)
+    return on
 
 
 def run(
@@ -65,23 +87,15 @@ def run(
         typer.Argument(
             metavar="JOB.fio",
             autocompletion=complete.jobs,
-            help="A fio job file, or a name that `streamsched workloads` lists; "
-            "several: a result of each.",
+            help="A fio job file, the name of a shipped one, or a workload "
+            "(`streamsched list workloads`). Several: a result of each.",
         ),
     ],
     disk: DisksOption = None,
     array: ArrayOption = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            "--policy",
-            autocompletion=complete.policies,
-            help="Policies, comma-separated; see `streamsched policies`. "
-            "One in Python is FILE.py:CLASS. On the kernel: "
-            "none, mq-deadline, kyber, bfq, stream, with settings as in bfq:low_latency=0; "
-            "noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old kernels.",
-            show_default=DEFAULT_POLICIES,
-        ),
+        policy_option(POLICIES_HELP, show_default=DEFAULT_POLICIES),
     ] = None,
     owners: OwnersOption = None,
     queue_depth: DepthOption = None,
@@ -97,11 +111,14 @@ def run(
     requests: RequestsOption = None,
     plot: PlotOption = None,
     seed: SeedsOption = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
     on: Annotated[
         Host,
         typer.Option(
             "--on",
+            metavar="HOST",
+            is_eager=True,
+            callback=_host,
             help="sim: the simulator; kernel: a real kernel in virtual time, with fio; "
             "nbd: fio over NBD against the nbdkit plugin, in real time.",
         ),
@@ -109,15 +126,28 @@ def run(
     path: Annotated[
         Layers,
         typer.Option(
-            "--path", help="--on kernel: what is between fio and the disk with the scheduler."
+            "--path",
+            metavar="LAYER",
+            help="What is between fio and the disk: direct (nothing), loop, crypt, md0 or nbd.",
+            hidden=True,
+            rich_help_panel=ON_KERNEL,
         ),
     ] = Layers.direct,
     kernel: Annotated[
         str,
-        typer.Option("--kernel", help="--on kernel: a variant that `streamsched rig build` makes."),
+        typer.Option(
+            "--kernel",
+            metavar="VARIANT",
+            help="base: Linux 6.12; kasan: with the kernel's own checks; newest: Debian sid's "
+            "newest. Policies are none, mq-deadline, kyber, bfq, stream, with settings as in "
+            "bfq:low_latency=0; noop, linus, deadline-2.6, anticipatory, cfq, cooperative of old "
+            "kernels.",
+            hidden=True,
+            rich_help_panel=ON_KERNEL,
+        ),
     ] = "base",
 ) -> None:
-    """Run a fio job file's processes on a simulated disk, under each policy."""
+    """Run a fio job file on a simulated disk, under several schedulers."""
     named = [Job(one if one in WORKLOADS else job_of(one)) for one in job]
     read = [str(one.source) for one in named if not one.workload]
     outputs = {"--requests": requests, "--plot": plot}
@@ -132,7 +162,7 @@ def run(
     asked = Asked(
         policy=policy,
         settings=set_ or [],
-        processes=nr_jobs(jobs),
+        processes=nr_jobs(parallel),
         weights=weight or [],
         curve=curve,
         options=auto.Options(profile, goal, rule),
@@ -197,18 +227,23 @@ def replay(
     output: Annotated[
         Output,
         typer.Option(
-            "--output", metavar="<table|json|json+|csv>", help="How to print the results."
+            "--output",
+            metavar="FORM",
+            help="table, json, json+ (with histograms) or csv.",
+            rich_help_panel=RESULTS,
         ),
     ] = Output.table,
     to: ToOption = None,
     requests: RequestsOption = None,
     plot: PlotOption = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Replay a recorded block trace on a simulated disk, under each policy."""
+    """Replay a recorded block trace, under several schedulers."""
     outputs = {"--requests": requests, "--plot": plot}
     check_several(len(disk or [""]), output, outputs)
-    check_outputs(to, outputs, [*trace, *disk_files(disk), profile, *policy_files(policy)])
+    check_outputs(
+        to, outputs, [*trace_files(trace), *disk_files(disk), profile, *policy_files(policy)]
+    )
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     refuse_same("--disk", disk or [])
@@ -222,9 +257,10 @@ def replay(
             setups = setups_of(storage.disk, policy, place.seen, depth, set_ or [], curve)
             work = trace_work(traces, storage, setups, mode is Mode.closed, wrap)
             works.append(stack.enter_context(work))
+        say(dict.fromkeys(text for one in works for text in one.notes))
         if len(works) > 1:
-            results = run_each(works, options, nr_jobs(jobs))
+            results = run_each(works, options, nr_jobs(parallel))
         else:
-            results = [works[0].run(options, nr_jobs(jobs), requests, drawn=plot is not None)]
+            results = [works[0].run(options, nr_jobs(parallel), requests, drawn=plot is not None)]
     _plot(results[0], plot)
     show(results, output, to)

@@ -7,14 +7,15 @@ import importlib.util
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
 
 from streamsched.base.errors import StreamschedError, UsageError, install, printable
-from streamsched.base.files import STDOUT
+from streamsched.base.files import STDOUT, is_folder
 from streamsched.base.progress import nr_jobs
-from streamsched.cli.options import FLAG, FOLDER, JobsOption, path_option
+from streamsched.cli.options import FLAG, FOLDER, ParallelOption, path_option
 
 WIDTH = 80
 
@@ -22,7 +23,10 @@ WIDTH = 80
 def study(
     what: Annotated[
         Path,
-        typer.Argument(metavar="STUDY.toml", help="A study (docs/STUDY.md); its results."),
+        typer.Argument(
+            metavar="STUDY.toml",
+            help="A study (docs/STUDY.md), or with --table its results.",
+        ),
     ],
     to: Annotated[
         Path | None,
@@ -46,11 +50,11 @@ def study(
             help="A scheduler of dask.distributed, whose workers compute.",
         ),
     ] = None,
-    jobs: JobsOption = 0,
+    parallel: ParallelOption = 0,
 ) -> None:
-    """Simulate policies x workloads x disks x seeds, on all processors or machines there are."""
+    """Simulate policies x workloads x disks x seeds, on many machines."""
     _check_installed()
-    if what.is_dir():
+    if is_folder(what):
         if not table:
             raise UsageError(f"{what}: is results; add --table, or name a study")
         if to or dry_run or cluster:
@@ -61,13 +65,22 @@ def study(
         raise UsageError(f"{what}: where do the results go? name a place with --to")
     if to == STDOUT:
         raise UsageError("--to -: results of a study are a folder; name one")
-    if cluster is not None and "://" not in cluster:
+    if cluster is not None and not _is_address(cluster):
         raise UsageError(f"--cluster {cluster}: write tcp://HOST:PORT, as `dask scheduler` says it")
-    if cluster is not None and jobs:
-        raise UsageError(f"--jobs {jobs}: not with --cluster, which has its own workers")
-    _run(what, to, dry_run, cluster, nr_jobs(jobs))
+    if cluster is not None and parallel:
+        raise UsageError(f"--parallel {parallel}: not with --cluster, which has its own workers")
+    _run(what, to, dry_run, cluster, nr_jobs(parallel))
     if table and to and not dry_run:
         _print(to)
+
+
+def _is_address(text: str) -> bool:
+    """Whether it says where to connect: a protocol, a host and a port."""
+    try:
+        parts = urlsplit(text)
+        return bool(parts.scheme and parts.hostname and parts.port)
+    except ValueError:
+        return False
 
 
 def _check_installed() -> None:
@@ -134,4 +147,8 @@ def _print(folder: Path) -> None:
     rows = read_results(folder)
     if not rows:
         raise UsageError(f"{folder}: has no results yet")
-    print_summary(rows, read_mark(folder)["policies"], Console(highlight=False, width=WIDTH))
+    print_summary(
+        rows,
+        read_mark(folder)["policies"],
+        Console(highlight=False, markup=False, emoji=False, width=WIDTH),
+    )

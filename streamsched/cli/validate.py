@@ -35,7 +35,7 @@ def disk(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[TRACE DISK.toml]...",
+            metavar="TRACE DISK.toml",
             help="Recorded requests of a drive, and its description.",
             show_default=False,
         ),
@@ -44,8 +44,9 @@ def disk(
 ) -> None:
     """Compare shipped disks with published figures, or drives with recorded times.
 
-    A line of a TRACE is R or W, Hit or Miss (not used), the first sector, the number of
-    sectors, the recorded service time in us, and the think time after it in us.
+    A line of a TRACE is R or W, Hit or Miss (not used), the first sector,
+    the number of sectors, the recorded service time in us, and the think
+    time after it in us.
     """
     from streamsched.calibrate import recorded, validate
 

@@ -16,13 +16,15 @@ def top_(
     disks: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DISK]...",
+            metavar="DISK",
+            parser=given("DISK", "a disk, as sda, or a file of the network server", str),
             help="Disks under stream, as sda, or the file that the network server's metrics= "
             "writes; without any all disks under stream.",
         ),
     ] = None,
     interval: Annotated[
-        float, typer.Option("--interval", help="Seconds between two looks, 0.1 to 3600.")
+        float,
+        typer.Option("--interval", metavar="S", help="Seconds between two looks, 0.1 to 3600."),
     ] = 2,
     once: Annotated[
         bool,
@@ -30,7 +32,7 @@ def top_(
     ] = False,
     output: FormOption = Form.table,
 ) -> None:
-    """Show who uses a disk under stream, whose turn it is and what waiting has paid."""
+    """Show live who uses a disk under stream, and whose turn it is."""
     from streamsched.watch import top
 
     if not 0.1 <= interval <= 3600:
@@ -67,7 +69,7 @@ def exporter_(
         ),
     ] = "127.0.0.1:9842",
 ) -> None:
-    """Serve this machine's disks to Prometheus, until it is stopped."""
+    """Serve the figures of this machine's disks to Prometheus."""
     try:
         from streamsched.watch import exporter
     except ModuleNotFoundError as error:
@@ -95,19 +97,25 @@ def measure_(
             "inside.",
         ),
     ],
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long, 4 or more.")] = 20,
+    minutes: Annotated[
+        float, typer.Option("--minutes", metavar="N", min=0, help="How long, 4 or more.")
+    ] = 20,
     output: FormOption = Form.table,
     seed: Annotated[
         int | None,
         typer.Option(
             "--seed",
+            metavar="N",
             min=0,
             help="What the blocks' order and lengths are made from.",
             show_default="another one each time",
         ),
     ] = None,
 ) -> None:
-    """Compare two schedulers on a disk at work, by turns; then all is as before."""
+    """Compare two schedulers on a disk at work, by turns.
+
+    Afterwards all is as before.
+    """
     from streamsched.watch import measure
 
     found = measure.measure(disk, between, minutes, seed)

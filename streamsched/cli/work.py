@@ -14,6 +14,7 @@ from streamsched.base.errors import UsageError, printable
 from streamsched.base.files import Kind, check_output, mode_of
 from streamsched.base.plotfile import check_plot
 from streamsched.sim.requestlog import check_requests
+from streamsched.work.processors import joined, parts_of
 
 
 def check_apart(outputs: Mapping[str, Path | None]) -> None:
@@ -66,6 +67,11 @@ def check_outputs(
     check_requests(outputs["--requests"], *read)
     check_plot(outputs["--plot"], *read)
     check_apart({"--to": to, **outputs})
+
+
+def trace_files(traces: Sequence[str]) -> list[str]:
+    """The files that TRACE names: several where there is one for each processor."""
+    return [file for one in joined(traces) for file in parts_of(one)]
 
 
 def disk_files(disks: Sequence[str] | None) -> list[str]:

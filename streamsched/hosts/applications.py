@@ -652,10 +652,10 @@ app = typer.Typer(
 def table(
     programs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROGRAM]...", help=f"Of {', '.join(APPLICATIONS)}; none: all."),
+        typer.Argument(metavar="PROGRAM", help=f"Of {', '.join(APPLICATIONS)}; none: all."),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, max=64, help="How many rigs at once.")
+    parallel: Annotated[
+        int, typer.Option("--parallel", min=1, max=64, help="How many rigs at once.")
     ] = 2,
 ) -> None:
     """Measure what is named, and write each table when it is done."""
@@ -679,7 +679,7 @@ def table(
 
         for name in names:
             progress.update(task, description=name)
-            cells = measure(name, APPLICATIONS[name], jobs=jobs, done=tell)
+            cells = measure(name, APPLICATIONS[name], jobs=parallel, done=tell)
             write_into(document, name, markdown(APPLICATIONS[name], cells))
 
 

@@ -35,6 +35,7 @@ from streamsched.hosts.doctor_disks import (
     arrays_of,
     check_arrays,
     check_disks,
+    check_weights,
     disk_lines,
     disks_of,
 )
@@ -82,6 +83,7 @@ def examine(machine: Machine | None = None) -> Report:
         *check_loaded(machine, modules),
         *check_boot(machine, disks),
         *check_disks(disks, machine.release in modules),
+        *check_weights(machine, disks),
         *check_arrays(arrays, disks),
     )
     return Report(machine.release, findings, tuple(disks), tuple(arrays))

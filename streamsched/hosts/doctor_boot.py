@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`streamsched doctor`: what chooses schedulers at boot, and would take stream back.
 
-Rules of udev are followed as far as they depend on what is known of a disk; a condition on anything
-else is taken to hold.
+Rules of udev are followed as far as they depend on what is known of a disk. Whatever depends on
+anything else is "unsure", and no finding then says that all is well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 
 from streamsched.hosts.doctor_disks import STREAM, Disk
 from streamsched.hosts.doctor_machine import Finding, Level, Machine
@@ -22,13 +23,39 @@ UDEV_OF_PACKAGES = ("/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 OURS = "60-stream-iosched.rules"
 PACKAGED = f"/usr/share/streamsched-dkms/{OURS}"
 TOKEN = re.compile(
-    r"([A-Z_]+)(?:\{([^}\n]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?\"((?:[^\"\\]|\\.)*)\""
+    r"([A-Z_]+)(?:\{([^}\n]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*([ei]*)\"((?:[^\"\\]|\\.)*)\""
+)
+# With another operator than == and != udev ignores the line.
+ONLY_COMPARED = {
+    *("ACTION", "DEVPATH", "KERNEL", "KERNELS", "SUBSYSTEM", "SUBSYSTEMS", "DRIVER", "DRIVERS"),
+    *("ATTRS", "TAGS", "TEST", "CONST", "RESULT"),
+}
+# Attributes that neither rules nor programs change.
+FIXED = {"removable", "size", "ro", "device/vendor", "device/model", "device/type"}
+# Where TEST finds what it found at boot.
+FIXED_FOLDERS = ("/etc/", "/usr/", "/lib/", "/bin/", "/sbin/", "/opt/")
+SUBSTITUTES = (
+    *(("%S", "/sys"), ("$sys", "/sys"), ("%p", "/block/{0}"), ("$devpath", "/block/{0}")),
+    *(("%k", "{0}"), ("$kernel", "{0}"), ("%N", "/dev/{0}"), ("$devnode", "/dev/{0}")),
 )
 # What a rule may hand to a shell.
-ECHO = re.compile(r"echo\s+(?:-n\s+)?[\"']?([\w-]+)", re.ASCII)
+ECHO = re.compile(r"echo\s+(?:-n\s+)?[\"'\\]*([\w-]+)[\"'\\]*\s*>\s*\S*queue/scheduler", re.ASCII)
 
 
 # ---- udev ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Token:
+    key: str
+    attribute: str
+    operator: str
+    value: str
+    prefix: str = ""  # e: with escapes; i: in any case
+
+    def __str__(self) -> str:
+        attribute = f"{{{self.attribute}}}" if self.attribute else ""
+        return f'{self.key}{attribute}{self.operator}{self.prefix}"{self.value}"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,26 +63,11 @@ class Line:
     """A line of a file of rules, with those that continue it."""
 
     number: int
-    tokens: tuple[tuple[str, str, str, str], ...]  # key, its attribute, operator, value
+    tokens: tuple[Token, ...]
+    understood: bool = True  # it has nothing beside the tokens
 
     def value(self, key: str) -> str:
-        return next((value for name, _, _, value in self.tokens if name == key), "")
-
-    @property
-    def starts_it(self) -> bool:
-        """Whether it is a program that chooses the scheduler."""
-        return not any(one[:2] == ("ATTR", "queue/scheduler") for one in self.tokens)
-
-    @property
-    def scheduler(self) -> str | None:
-        """The scheduler that it chooses; empty if that is not to be seen."""
-        for key, attribute, operator, value in self.tokens:
-            if key == "ATTR" and attribute == "queue/scheduler" and operator in ("=", ":=", "+="):
-                return value
-            if key == "RUN" and "queue/scheduler" in value:
-                found = ECHO.search(value)
-                return found[1] if found else ""
-        return None
+        return next((one.value for one in self.tokens if one.key == key), "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +76,11 @@ class Write:
 
     file: str
     number: int
-    scheduler: str
+    scheduler: str  # empty: not to be seen
     by_program: bool  # which udev starts when it is through with all rules
-    disks: Mapping[str, set[str]]  # for each action those it reaches, of those that stream is for
+    # By action the disks that it reaches, of those that stream is for; and what that depends on,
+    # empty when it is certain.
+    disks: Mapping[str, Mapping[str, str]]
 
     @property
     def place(self) -> str:
@@ -82,65 +96,154 @@ def parse_rules(raws: Sequence[str]) -> list[Line]:
     found: list[Line] = []
     begin, whole = 0, ""
     for number, raw in enumerate(raws, 1):
-        if not whole:
-            begin = number
-            if raw.lstrip().startswith("#"):
-                continue
+        # Between the parts of a line, too.
+        if raw.lstrip().startswith("#"):
+            continue
+        begin = begin if whole else number
         whole += raw
         if raw.endswith("\\"):
             whole = whole[:-1] + " "
             continue
-        tokens = tuple((one[1], one[2] or "", one[3], one[4]) for one in TOKEN.finditer(whole))
+        tokens = tuple(
+            Token(one[1], one[2] or "", one[3], one[5], one[4]) for one in TOKEN.finditer(whole)
+        )
         if tokens:
-            found.append(Line(begin, tokens))
+            found.append(Line(begin, tokens, not TOKEN.sub("", whole).strip(", \t\r")))
         whole = ""
     return found
 
 
-def _known(disk: Disk, action: str) -> dict[tuple[str, str], str]:
-    """What udev knows of a disk that is known here."""
-    return {
-        ("ACTION", ""): action,
-        ("SUBSYSTEM", ""): "block",
-        ("KERNEL", ""): disk.name,
-        ("ENV", "DEVTYPE"): "disk",
-        ("ATTR", "queue/rotational"): "1" if disk.rotating else "0",
-        ("ATTR", "queue/zoned"): disk.zoned or "none",
-    }
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What a part of a line chooses."""
+
+    scheduler: str  # empty: not to be seen
+    by_program: bool
+    unsure: str  # what it depends on whether it chooses any; empty when it does
 
 
-def _holds(line: Line, known: dict[tuple[str, str], str]) -> bool | None:
-    """Whether all conditions of a line hold; None: as far as they are known."""
-    certain = True
-    for key, attribute, operator, value in line.tokens:
-        if operator in ("==", "!="):
-            one = known.get((key, attribute))
-            if one is None:
-                certain = False
-            elif any(fnmatchcase(one, part) for part in value.split("|")) != (operator == "=="):
-                return False
-        elif key in ("IMPORT", "PROGRAM"):
-            certain = False
-    return True if certain else None
+def choices_of(line: Line, machine: Machine) -> Iterator[Choice]:
+    """The schedulers that a line chooses, itself or by what it starts."""
+    for one in line.tokens:
+        if one.key == "ATTR" and one.attribute == "queue/scheduler":
+            if one.operator in ("=", ":=", "+="):
+                yield Choice("" if set(one.value) & set("$%\\") else one.value, False, "")
+        elif one.key in ("RUN", "PROGRAM", "IMPORT") and one.attribute in ("", "program"):
+            later = one.key == "RUN"
+            if "queue/scheduler" in one.value:
+                said = set(ECHO.findall(one.value))
+                yield Choice(said.pop() if len(said) == 1 else "", later, "")
+            elif script := _script(one.value, machine):
+                yield Choice("", later, f"what {script} does")
 
 
-def lines_for(lines: Sequence[Line], disk: Disk, action: str) -> Iterator[Line]:
-    """The lines that choose a scheduler for @disk at @action."""
-    known = _known(disk, action)
-    labels = {line.value("LABEL"): at for at, line in enumerate(lines)}
-    wanted = ""
+def _script(command: str, machine: Machine) -> str | None:
+    """The file of a command that has to do with schedulers."""
+    words = [word for word in re.split(r"[\s'\"]+", command) if word]
+    files = [word for word in words if word.startswith("/")]
+    if words and "/" not in words[0]:
+        files += [f"/usr/lib/udev/{words[0]}", f"/lib/udev/{words[0]}"]
+    return next((file for file in files if b"queue/scheduler" in machine.read(file).data), None)
+
+
+class Conditions:
+    """What udev's conditions on a disk come to, as far as it is known; None where it is not."""
+
+    def __init__(self, machine: Machine, disk: Disk, action: str, assigned: set[str]) -> None:
+        self.machine, self.disk = machine, disk
+        self.assigned = assigned  # the names of all ENV that rules give a value
+        self.known = {
+            ("ACTION", ""): action,
+            ("SUBSYSTEM", ""): "block",
+            ("KERNEL", ""): disk.name,
+            ("ENV", "DEVTYPE"): "disk",
+            ("ATTR", "queue/rotational"): "1" if disk.rotating else "0",
+            ("ATTR", "queue/zoned"): disk.zoned or "none",
+        }
+
+    def holds(self, line: Line) -> tuple[bool | None, str]:
+        """Whether all of a line's conditions hold, and the first that is not known."""
+        unknown = "" if line.understood else "text that is not understood"
+        for one in line.tokens:
+            holds = self._token(one)
+            if holds is False:
+                return False, ""
+            if holds is None:
+                unknown = unknown or str(one)
+        return (None if unknown else True), unknown
+
+    def _token(self, one: Token) -> bool | None:
+        if one.key in ONLY_COMPARED and one.operator not in ("==", "!="):
+            return None
+        if one.key == "IMPORT" and one.attribute == "cmdline":
+            words = self.machine.text("/proc/cmdline").split()
+            found = any(word.partition("=")[0] == one.value for word in words)
+            return found == (one.operator != "!=")
+        if one.key in ("IMPORT", "PROGRAM"):
+            return None
+        if one.operator not in ("==", "!="):
+            return True
+        if one.key == "TEST":
+            there = self._exists(one)
+            return None if there is None else there == (one.operator == "==")
+        if "\\" in one.value:
+            return None
+        value = self._value(one)
+        if value is None:
+            return None
+        parts = one.value.split("|")
+        if "i" in one.prefix:
+            value, parts = value.lower(), [part.lower() for part in parts]
+        return any(fnmatchcase(value, part) for part in parts) == (one.operator == "==")
+
+    def _value(self, one: Token) -> str | None:
+        if one.key == "ATTR" and one.attribute in FIXED:
+            file = self.machine.read(f"/sys/block/{self.disk.name}/{one.attribute}")
+            return file.text if file.there and not file.denied else None
+        if one.key == "ENV" and self._is_unset(one.attribute):
+            return ""
+        return self.known.get((one.key, one.attribute))
+
+    def _is_unset(self, name: str) -> bool:
+        """Did no event leave this variable behind, and does no rule set it?"""
+        number = self.machine.text(f"/sys/block/{self.disk.name}/dev")
+        record = self.machine.read(f"/run/udev/data/b{number}")
+        if not record.text or name.startswith(".") or name in self.assigned:
+            return False
+        return ("ENV", name) not in self.known and f"\nE:{name}=" not in f"\n{record.text}"
+
+    def _exists(self, one: Token) -> bool | None:
+        path, own = one.value, f"/sys/block/{self.disk.name}/"
+        for short, long in SUBSTITUTES:
+            path = path.replace(short, long.format(self.disk.name))
+        path = path if path.startswith("/") else own + path
+        fixed = path.startswith((own, *FIXED_FOLDERS)) and not path.startswith(
+            f"{own}queue/iosched"
+        )
+        # A mode asks more than whether it is there, and the rest stands for other names.
+        if one.attribute or set(path) & set("$%{*?[\\") or "/../" in path or not fixed:
+            return None
+        return self.machine.is_there(path)
+
+
+def lines_for(lines: Sequence[Line], conditions: Conditions) -> Iterator[tuple[Line, str]]:
+    """The lines that udev acts on, and what that depends on; empty when it is certain."""
+    # Of all ways through the file the part that comes by here, and that jumps to a label.
+    here, jumping = Fraction(1), dict[str, Fraction]()
+    why = ""
     for at, line in enumerate(lines):
-        if wanted and line.value("LABEL") != wanted:
+        here += jumping.pop(line.value("LABEL"), Fraction(0))
+        why = why if here < 1 else ""
+        holds, unknown = conditions.holds(line)
+        if not here or holds is False:
             continue
-        wanted = ""
-        holds = _holds(line, known)
-        if holds is False:
-            continue
-        if line.scheduler is not None:
-            yield line
+        yield line, why or unknown
         goto = line.value("GOTO")
-        if holds and goto and labels.get(goto, at) > at:
-            wanted = goto
+        if goto and any(other.value("LABEL") == goto for other in lines[at + 1 :]):
+            part = here if holds else here / 2
+            jumping[goto] = jumping.get(goto, Fraction(0)) + part
+            here -= part
+            why = why or unknown
 
 
 def rules_of(machine: Machine) -> list[str]:
@@ -153,80 +256,131 @@ def rules_of(machine: Machine) -> list[str]:
     return [found[name] for name in sorted(found)]
 
 
-def _reached(lines: Sequence[Line], rotating: Sequence[Disk], action: str) -> dict[int, set[str]]:
-    """By the number of each line that chooses a scheduler, the disks for which it does."""
-    found: dict[int, set[str]] = {
-        line.number: set() for line in lines if line.scheduler is not None
+def writes_of(machine: Machine, rotating: Sequence[Disk]) -> list[Write]:
+    """All lines that choose a scheduler, in the order in which they act."""
+    files = {file: parse_rules(machine.lines(file)) for file in rules_of(machine)}
+    tokens = [token for lines in files.values() for line in lines for token in line.tokens]
+    assigned = {
+        one.attribute for one in tokens if one.key == "ENV" and one.operator not in ("==", "!=")
     }
-    for disk in rotating:
-        for line in lines_for(lines, disk, action):
-            found[line.number].add(disk.name)
-    return found
-
-
-def _writes(machine: Machine, file: str, rotating: Sequence[Disk]) -> Iterator[Write]:
-    lines = parse_rules(machine.lines(file))
-    add, change = (_reached(lines, rotating, action) for action in ("add", "change"))
-    for line in lines:
-        if line.scheduler is not None:
-            disks = {"add": add[line.number], "change": change[line.number]}
-            yield Write(file, line.number, line.scheduler, line.starts_it, disks)
+    # It takes back what other rules start, or forbids it.
+    only = next((str(one) for one in tokens if one.key == "RUN" and one.operator != "+="), "")
+    writes = []
+    for file, lines in files.items():
+        chosen = {line.number: list(choices_of(line, machine)) for line in lines}
+        if not any(chosen.values()):
+            continue
+        reached: dict[int, dict[str, dict[str, str]]]
+        reached = {number: {"add": {}, "change": {}} for number in chosen}
+        for disk in rotating:
+            for action in ("add", "change"):
+                for line, why in lines_for(lines, Conditions(machine, disk, action, assigned)):
+                    reached[line.number][action][disk.name] = why
+        for number, choices in chosen.items():
+            for one in choices:
+                unsure = one.unsure or (only if one.by_program else "")
+                disks = {
+                    action: {name: why or unsure for name, why in names.items()}
+                    for action, names in reached[number].items()
+                }
+                writes.append(Write(file, number, one.scheduler, one.by_program, disks))
+    return sorted(writes, key=lambda write: write.by_program)
 
 
 def check_udev(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
     """Which rules choose a scheduler, and which of them undo what ours has chosen."""
     rotating = [disk for disk in disks if disk.is_for_stream]
-    writes: list[Write] = []
     for file in rules_of(machine):
         if machine.leads_nowhere(file):
             if file.endswith(f"/{OURS}"):
                 how = f"rm {shlex.quote(file)}"
                 yield Finding("boot", Level.problem, f"{file} leads nowhere", how)
         elif machine.read(file).denied:
-            yield Finding("boot", Level.note, f"only root can read {file}")
-        writes += _writes(machine, file, rotating)
-    writes.sort(key=lambda write: write.by_program)
+            yield Finding("boot", Level.note, f"only root can read {file}: unsure what it chooses")
+    writes = writes_of(machine, rotating)
     ours = [write for write in writes if write.scheduler == STREAM]
     yield from _ours(machine, ours, rotating)
-    mine = set[str]().union(*(write.disks["add"] for write in ours))
-    first = ours[0].name if ours else ""
     for at, write in enumerate(writes):
-        if write.scheduler == STREAM:
-            continue
-        later = [one for one in writes[at:] if one.scheduler == STREAM]
-        # Of the disks that get stream at boot, those that a later rule does not give it again.
-        undone = {
-            action: (names & mine).difference(*(one.disks[action] for one in later))
-            for action, names in write.disks.items()
-        }
-        yield _judge(write, undone, first)
+        if write.scheduler != STREAM:
+            later = [one for one in writes[at:] if one.scheduler == STREAM]
+            yield _judge(write, ours, later)
+
+
+def _named(disks: Mapping[str, str]) -> str:
+    return ", ".join(sorted(disks))
+
+
+def _depends(disks: Mapping[str, str]) -> str:
+    return f"unsure, for it depends on {next(filter(None, disks.values()))}"
+
+
+def _at_boot(ours: Sequence[Write]) -> dict[str, str]:
+    """The disks that get stream at boot, and what that depends on."""
+    found: dict[str, str] = {}
+    for write in ours:
+        for name, why in write.disks["add"].items():
+            found[name] = why and found.get(name, why)
+    return found
 
 
 def _ours(machine: Machine, ours: Sequence[Write], rotating: Sequence[Disk]) -> Iterator[Finding]:
-    if ours:
-        for write in ours:
+    for write in ours:
+        reached = write.disks["add"]
+        if any(reached.values()):
+            what = f"{write.place} sets stream for {_named(reached)}: {_depends(reached)}"
+            yield Finding("boot", Level.note, what)
+        elif reached or not rotating:
             yield Finding("boot", Level.ok, f"{write.place} sets stream")
-    elif rotating:
+        else:
+            what = f"{write.place} sets stream, but at boot for no rotating disk here"
+            yield Finding("boot", Level.note, what)
+    mine = _at_boot(ours)
+    left = {disk.name: "" for disk in rotating if disk.name not in mine}
+    if left and ours:
+        what = f"no udev rule sets stream at boot for {_named(left)}"
+        yield Finding("boot", Level.note, what)
+    elif left:
         how = f"ln -s {PACKAGED} {UDEV[0]}/" if machine.exists(PACKAGED) else None
         advice = None if how else f"The package streamsched-dkms has one, {PACKAGED}."
         yield Finding("boot", Level.note, "no udev rule sets stream at boot", how, advice)
 
 
-def _judge(write: Write, undone: Mapping[str, set[str]], ours: str) -> Finding:
-    """A line that chooses another scheduler; @undone: for disks to which @ours gives stream."""
-    what = f"{write.place} sets {write.scheduler or 'a scheduler by a program'}"
-    reached = write.disks["add"] | write.disks["change"]
-    names = ", ".join(sorted(undone["add"] or undone["change"]))
-    if undone["add"]:
-        what += f" for {names}, after {ours}"
-    elif undone["change"]:
-        what += f" for {names} at every change event, for which {ours} does nothing"
+def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Finding:
+    """A line that chooses another scheduler; @later: those of @ours that act after it."""
+    what = f"{write.place} sets {write.scheduler or 'a scheduler that cannot be seen'}"
+    reached = {**write.disks["change"], **write.disks["add"]}
+    mine = _at_boot(ours)
+    # Of the disks that get stream at boot, those that no later rule gives it again for certain.
+    undone = {
+        action: {
+            name: why or mine[name]
+            for name, why in write.disks[action].items()
+            if name in mine and not any(one.disks[action].get(name) == "" for one in later)
+        }
+        for action in ("add", "change")
+    }
+    sure = {
+        action: {name: why for name, why in names.items() if not why}
+        for action, names in undone.items()
+    }
+    first = ours[0].name if ours else ""
+    if sure["add"]:
+        what += f" for {_named(sure['add'])}, after {first}"
+    elif sure["change"]:
+        what += (
+            f" for {_named(sure['change'])} at every change event, for which {first} does nothing"
+        )
+    elif undone["add"] or undone["change"]:
+        names = undone["add"] or undone["change"]
+        return Finding("boot", Level.note, f"{what} for {_named(names)}: {_depends(names)}")
     elif not reached:
         return Finding("boot", Level.ok, f"{what}, but for no rotating disk here")
-    elif ours:
-        return Finding("boot", Level.ok, f"{what}, but {ours} comes later")
+    elif reached.keys() <= mine.keys():
+        return Finding("boot", Level.ok, f"{what}, but {first} comes later")
+    elif any(reached.values()):
+        return Finding("boot", Level.note, f"{what} for {_named(reached)}: {_depends(reached)}")
     else:
-        return Finding("boot", Level.note, f"{what} for {', '.join(sorted(reached))}")
+        return Finding("boot", Level.note, f"{what} for {_named(reached)}")
     if write.file.startswith("/etc/"):
         advice = f"Take line {write.number} out of {write.file}, or limit it to other disks."
     else:
@@ -235,6 +389,32 @@ def _judge(write: Write, undone: Mapping[str, set[str]], ours: str) -> Finding:
             "or limit it to other disks."
         )
     return Finding("boot", Level.problem, what, advice=advice)
+
+
+# ---- files that others read at boot ----
+
+SYSFSUTILS, RC_LOCAL = "/etc/sysfs.conf", ("/etc/rc.local", "/etc/rc.d/rc.local")
+AT_BOOT = (
+    *(("/etc/tmpfiles.d", ".conf"), ("/run/tmpfiles.d", ".conf"), ("/usr/lib/tmpfiles.d", ".conf")),
+    *(("/etc/sysfs.d", ".conf"), ("/etc/systemd/system", ".service")),
+)
+
+
+def check_files(machine: Machine) -> Iterator[Finding]:
+    """tmpfiles, sysfsutils, services and rc.local may write to queue/scheduler, too."""
+    files = [SYSFSUTILS, *RC_LOCAL]
+    for folder, end in AT_BOOT:
+        files += [f"{folder}/{name}" for name in machine.names(folder) if name.endswith(end)]
+    for file in files:
+        for number, line in enumerate(machine.lines(file), 1):
+            chooses = "queue/scheduler" in line and not line.lstrip().startswith(("#", ";"))
+            if chooses and not re.search(rf"\b{STREAM}\b", line):
+                yield Finding(
+                    "boot",
+                    Level.note,
+                    f"{file}:{number} names queue/scheduler: unsure whether it takes stream back",
+                    advice="Limit it to other disks, or take it out.",
+                )
 
 
 # ---- tuned ----
@@ -263,31 +443,46 @@ def _profile_file(machine: Machine, name: str) -> str | None:
     return None
 
 
-def _elevator(machine: Machine, name: str, seen: set[str]) -> tuple[str, int, str] | None:
-    """Where the profile @name sets elevator=, and to what; what includes goes before."""
+def _elevator(
+    machine: Machine, name: str, seen: set[str], unseen: list[str]
+) -> tuple[str, int, str] | None:
+    """Where the profile @name sets a scheduler, and to what; what it includes counts less.
+
+    @unseen: the profiles that could not be read are added.
+    """
     file = _profile_file(machine, name)
-    if file is None or name in seen:
+    if name in seen:
         return None
     seen.add(name)
+    if file is None or machine.read(file).denied:
+        unseen.append(name)
+        return None
     included: list[str] = []
+    found: list[tuple[str, int, str]] = []
     for number, line in enumerate(machine.lines(file), 1):
         key, _, value = (part.strip() for part in line.partition("="))
-        if key == "elevator" and value:
-            return file, number, value
+        if value and (key == "elevator" or re.match(r"/sys/.*queue/scheduler$", key)):
+            found.append((file, number, value))
         if key == "include":
             included += re.split(r"[\s,;]+", value)
-    for other in included:
-        found = _elevator(machine, other, seen) if other else None
-        if found:
-            return found
-    return None
+    # Each section may be for other disks.
+    found.sort(key=lambda one: one[2] == STREAM)
+    if not found:
+        deeper = (_elevator(machine, other, seen, unseen) for other in included if other)
+        found = [one for one in deeper if one]
+    return found[0] if found else None
 
 
 def check_tuned(machine: Machine) -> Iterator[Finding]:
     """The active profile of tuned."""
     seen: set[str] = set()
     for name in machine.text("/etc/tuned/active_profile").split():
-        found = _elevator(machine, name, seen)
+        unseen: list[str] = []
+        found = _elevator(machine, name, seen, unseen)
+        if found is None and unseen:
+            what = f"tuned: unsure whether the profile {name} sets a scheduler"
+            yield Finding("boot", Level.note, f"{what}: {unseen[0]} cannot be read")
+            continue
         if found is None:
             yield Finding("boot", Level.ok, f"tuned: the profile {name} sets no scheduler")
             continue
@@ -361,6 +556,7 @@ def check_cmdline(machine: Machine) -> Iterator[Finding]:
 def check_boot(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
     """All that chooses schedulers at boot."""
     yield from check_udev(machine, disks)
+    yield from check_files(machine)
     yield from check_tuned(machine)
     yield from check_tlp(machine, disks)
     yield from check_cmdline(machine)

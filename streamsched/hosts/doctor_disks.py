@@ -186,6 +186,42 @@ def _under_stream(disk: Disk, under: str) -> Finding:
     return Finding("disk", Level.ok, f"{under}; the service curve is learned, or was written")
 
 
+# ---- weights ----
+
+CGROUPS = "/sys/fs/cgroup"
+UNITS = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
+UNIT_WEIGHT = re.compile(r"\s*(Startup)?(IO|BlockIO)(Device)?Weight\s*=\s*[^\s]")
+
+
+def _weighted(machine: Machine) -> Iterator[str]:
+    """Where a weight other than the usual one is given to a cgroup."""
+    for file in machine.files_below(CGROUPS):
+        named = file.endswith(("/io.weight", "/io.bfq.weight"))
+        if named and machine.text(file) not in ("", "100", "default 100"):
+            yield file
+    for folder in UNITS:
+        for file in machine.files_below(folder):
+            for number, line in enumerate(machine.lines(file), 1):
+                if UNIT_WEIGHT.match(line):
+                    yield f"{file}:{number}"
+
+
+def check_weights(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
+    """Weights that others look at, but not stream."""
+    under = [disk.name for disk in disks if disk.scheduler == STREAM]
+    places = list(_weighted(machine)) if under else []
+    if places:
+        more = f" and {len(places) - 1} more places" if places[1:] else ""
+        file = shlex.quote(f"/sys/block/{under[0]}/queue/iosched/cgroup_weights")
+        yield Finding(
+            "disk",
+            Level.note,
+            f"{', '.join(under)}: stream does not look at io.weight and IOWeight=, "
+            f"as in {places[0]}{more}",
+            advice=f"Write the cgroup's path and the same weight to {file}.",
+        )
+
+
 # ---- arrays ----
 
 

@@ -139,6 +139,16 @@ class Machine:
     def exists(self, name: str) -> bool:
         return os.path.exists(self.path(name))  # noqa: PTH110 - Path.exists() may raise
 
+    def is_there(self, name: str) -> bool | None:
+        """Whether a file exists; None when only root can know."""
+        try:
+            self.path(name).stat()
+        except PermissionError:
+            return None
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return True
+
     def leads_nowhere(self, name: str) -> bool:
         """Is it a link to what does not exist?"""
         return os.path.islink(self.path(name)) and not self.exists(name)  # noqa: PTH114

@@ -117,7 +117,8 @@ app = typer.Typer(
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The disk becomes /dev/NAME.")]
 DiskArgument = Annotated[
-    str, typer.Argument(metavar="DISK", help="A name that `streamsched disks` lists, or a file.")
+    str,
+    typer.Argument(metavar="DISK", help="A name (`streamsched list disks`), or a file."),
 ]
 SetOption = Annotated[
     list[str] | None,

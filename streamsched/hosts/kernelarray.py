@@ -334,7 +334,7 @@ def status(name: str) -> str:
 # ---- commands ----
 
 app = typer.Typer(
-    help="Coordinate the schedulers of the members of an md array or a striped volume.",
+    help="Coordinate the schedulers of an array's members.",
     no_args_is_help=True,
 )
 _given_device = given("DEVICE", "an array, as in /dev/md0", str)
@@ -375,7 +375,7 @@ def status_command(
     device: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DEVICE]", parser=_given_device, help="Without it: all that are attached."
+            metavar="DEVICE", parser=_given_device, help="Without it: all that are attached."
         ),
     ] = None,
 ) -> None:

@@ -283,7 +283,7 @@ One that "starves" was not done after {LIMIT_S} s of virtual time.
 One command in the disk at a time. Owners are visible, each process or (`-1vm`, `-2vm`) each VM;
 {STREAM} does not look at them, and {PAPER_STREAM}, the paper's algorithm, does not either. The
 workloads of job files are in `jobs/` ([JOBS.md](../JOBS.md)) and run on `wd5000aaks`;
-`streamsched workloads` lists the others, with their disks. Where processes wait for each other
+`streamsched list workloads` lists the others, with their disks. Where processes wait for each other
 (`multi-threads`, `pvfs`) microseconds decide the outcome. There the cell is the mean of
 {BEGINNINGS} runs, whose processes begin up to 20 ms later, and the longest wait of all.
 

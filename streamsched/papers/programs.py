@@ -105,4 +105,6 @@ def reproduce_programs(jobs: int, console: Console) -> bool:
     console.print(figure_table(TITLE, found))
     agreeing = sum(row.agrees for row in found)
     console.print(f"{agreeing} of {len(found)} agree")
+    if agreeing < len(found):
+        console.print('docs/REPRODUCTION.md says why rows differ, under "By real programs".')
     return agreeing == len(found)

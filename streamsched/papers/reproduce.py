@@ -93,6 +93,12 @@ def headline(found: Found) -> str:
     return f"{sum(row.agrees for row in rows)} of {len(rows)} agree{more}"
 
 
+# For who sees rows that differ and has not read the document.
+REASONS = (
+    "Rows differ because layout of files and think times are estimates, and the paper's disk and "
+    'kernel were others; docs/REPRODUCTION.md explains each under "Why rows differ".'
+)
+
 # What a table with all columns needs to be read.
 ALL_COLUMNS = 110
 
@@ -115,7 +121,10 @@ def reproduce(names: Sequence[str], jobs: int, console: Console) -> bool:
                 origin = FIGURES[key].origin if wide else None
                 console.print(figure_table(_title(key), some, origin))
     console.print(headline(found))
-    return all(row.agrees for row in counted(found))
+    agree = all(row.agrees for row in counted(found))
+    if not agree:
+        console.print(REASONS)
+    return agree
 
 
 PREFACE = """<!-- SPDX-License-Identifier: GPL-2.0-only -->

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 a click on a name hides it.</p>
 <noscript><p>The pictures need JavaScript; the tables do not.</p></noscript>
 {body}
+<p class="note">This file has {size:.1f} MB: {library:.1f} MB of that are plotly.js, which
+draws the pictures, so that they need no network.</p>
 <script type="application/json" id="figures">{figures}</script>
 <script>{plotly}</script>
 <script>{script}</script>
@@ -74,26 +77,32 @@ def _table(section: Section) -> str:
     )
 
 
-def _section(section: Section, figures: list[Figure]) -> str:
+def section_html(section: Section, figures: list[Figure]) -> str:
     """Its HTML; its figures are added to @figures."""
     parts = [f"<h2>{html.escape(section.title)}</h2>", _table(section), '<div class="panels">']
     if not section.document.get("complete", True):
         notes = ["Incomplete: only finished runs are here.", *section.failed]
         parts[1:1] = [f'<p class="note">{html.escape(note)}</p>' for note in notes]
+    left_out: dict[str, list[str]] = {}
     for panel in panels(section):
+        if not panel.figures:
+            left_out.setdefault(panel.note, []).append(panel.title)
+            continue
         whole = ' class="whole"' if panel.title in WHOLE else ""
         parts.append(f"<section{whole}><h3>{html.escape(panel.title, quote=False)}</h3>")
         if panel.note:
             parts.append(f'<p class="note">{html.escape(panel.note)}</p>')
-        places = []
+        parts.append('<div class="figures">')
         for figure in panel.figures:
             name = html.escape(panel.title, quote=True)
-            places.append(f'<div id="figure-{len(figures)}" role="img" aria-label="{name}"></div>')
+            parts.append(f'<div id="figure-{len(figures)}" role="img" aria-label="{name}"></div>')
             figures.append(figure)
-        if places:
-            parts.append(f'<div class="figures">{"".join(places)}</div>')
-        parts.append("</section>")
-    return "\n".join([*parts, "</div>"])
+        parts.append("</div></section>")
+    parts.append("</div>")
+    for why, titles in left_out.items():
+        note = html.escape(f"Left out: {'; '.join(titles)}. {why}.", quote=False)
+        parts.append(f'<p class="note">{note}</p>')
+    return "\n".join(parts)
 
 
 def page(sections: Sequence[Section]) -> str:
@@ -101,15 +110,19 @@ def page(sections: Sequence[Section]) -> str:
     from plotly.offline import get_plotlyjs
 
     figures: list[Figure] = []
-    body = "\n".join(_section(section, figures) for section in sections)
+    body = "\n".join(section_html(section, figures) for section in sections)
     ours = files("streamsched.report")
-    return PAGE.format(
+    plotly = get_plotlyjs()
+    fill = functools.partial(
+        PAGE.format,
         title=html.escape(", ".join(section.document["work"] for section in sections)),
         css=(ours / "page.css").read_text(),
         version=__version__,
         body=body,
         # As text of a script element: no "<" may end it.
         figures=json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c"),
-        plotly=get_plotlyjs(),
+        plotly=plotly,
         script=(ours / "page.js").read_text(),
+        library=len(plotly.encode()) / 1e6,
     )
+    return fill(size=len(fill(size=0).encode(errors="backslashreplace")) / 1e6)

@@ -23,8 +23,12 @@ from streamsched.report.figures import (
 from streamsched.report.time import positions, queue, seeks, throughput
 from streamsched.sim.series import MOST
 
-NO_HISTOGRAMS = "The result has no histograms of these: --output json+ has them"
-NOT_SEEN = "to see it, give streamsched report the job file or the trace"
+NO_HISTOGRAMS = "The result has no histograms of these; make it again with --output json"
+NO_REASONS = "The result has no reasons of dispatches, which the simulator of this version counts"
+NOT_SEEN = (
+    "A result does not have each request: give streamsched report the job file or the trace to "
+    "see these"
+)
 
 
 def gain(runs: Sequence[Run], run: Run) -> float | None:
@@ -41,6 +45,7 @@ def figures_of_merit(runs: Sequence[Run]) -> dict[str, list[float | None]]:
         "efficiency": [run["efficiency"] for run in runs],
         "least share": [run.get("least_share") for run in runs],
         "p99 of response times, ms": [run["response_ms"]["p99"] for run in runs],
+        "longest response, ms": [run["response_ms"]["max"] for run in runs],
     }
 
 
@@ -86,7 +91,7 @@ def _shares(section: Section) -> Panel:
     runs = section.runs
     jobs = runs[0]["jobs"]
     if not jobs or any(job.get("share") is None for run in runs for job in run["jobs"]):
-        return Panel(title, note="The result has no shares: no rate of a process alone is known.")
+        return Panel(title, note="No rate of a process alone is known")
     data = [
         {
             "type": "bar",
@@ -141,11 +146,11 @@ def _latencies(section: Section) -> Iterator[Panel]:
             one["line"]["shape"] = "hv"
         yield Panel(title, (figure(data, 340, *_latency_axes()),))
     else:
-        yield Panel(title, note=f"{NO_HISTOGRAMS}, of the simulator.")
+        yield Panel(title, note=NO_HISTOGRAMS)
     title = "Response times that the processes saw"
     jobs = [job for run in runs for job in run["jobs"]]
     if not jobs:
-        yield Panel(title, note="A trace has no processes.")
+        yield Panel(title, note="A trace has no processes")
     elif all("response_histogram" in job for job in jobs):
         data = []
         for number, run in enumerate(runs):
@@ -159,7 +164,7 @@ def _latencies(section: Section) -> Iterator[Panel]:
                 data.append(one)
         yield Panel(title, (figure(data, 340, *_latency_axes()),))
     else:
-        yield Panel(title, note=f"{NO_HISTOGRAMS}.")
+        yield Panel(title, note=NO_HISTOGRAMS)
 
 
 def _reasons(section: Section) -> Iterator[Panel]:
@@ -191,7 +196,7 @@ def _reasons(section: Section) -> Iterator[Panel]:
         used = {name: of("reasons", name) for name in names if any(of("reasons", name))}
         yield Panel(title, (stacked(used, "dispatches"),))
     else:
-        yield Panel(title, note="The result has no reasons: only this version's simulator counts.")
+        yield Panel(title, note=NO_REASONS)
     title = "Waits of requests by reason"
     if used and all("reason_waits_s" in run for run in runs):
         drawn = stacked({name: of("reason_waits_s", name) for name in used}, "waited, s")
@@ -201,7 +206,7 @@ def _reasons(section: Section) -> Iterator[Panel]:
         note = "From arrival to dispatch, the sum of the requests dispatched for each reason."
         yield Panel(title, (drawn,), note)
     else:
-        yield Panel(title, note="The result has no waits by reason: only this version has them.")
+        yield Panel(title, note=NO_REASONS)
     title = "Waits of the head, with requests pending, by their ends"
     counters = [run["counters"] for run in runs]
     ends = {name: [one[name] for one in counters] for name in ("hits", "timeouts")}
@@ -209,11 +214,11 @@ def _reasons(section: Section) -> Iterator[Panel]:
     if any(any(counts) for counts in ends.values()):
         yield Panel(title, (stacked({n: c for n, c in ends.items() if any(c)}, "waits"),))
     else:
-        yield Panel(title, note="No waits of the head were counted.")
+        yield Panel(title, note="No policy held the head")
 
 
 def panels(section: Section) -> Iterator[Panel]:
-    """All there are, in the order of the page."""
+    """All there are, in the order of the page; one without figures says why it has none."""
     yield _merits(section)
     yield _shares(section)
     yield from _latencies(section)
@@ -228,8 +233,8 @@ def panels(section: Section) -> Iterator[Panel]:
         if series is not None and seen:
             yield make(section, series)
         elif series is not None:
-            yield Panel(title, note="No request came to a disk.")
+            yield Panel(title, note="No request came to a disk")
         else:
-            yield Panel(title, note=f"The result does not have this; {NOT_SEEN}.")
+            yield Panel(title, note=NOT_SEEN)
         if title == "Seek distances":
             yield from _reasons(section)

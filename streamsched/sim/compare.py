@@ -5,7 +5,7 @@ The alone rate of each process is measured along: what it does with the disk
 to itself. With processes that move b_i bytes at alone rates r_i, efficiency is
 the sum of b_i / r_i over the time it took: 1.0 means that the disk lost
 nothing by serving them together. For a trace replayed by dependency its owners
-are the processes, if there are at most MAX_ALONE of them.
+are the processes, if there are two of them or more, and at most MAX_ALONE.
 """
 
 from __future__ import annotations
@@ -110,10 +110,13 @@ def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
 
 
 def alone_replays(traces: Sequence[Trace], setup: Setup) -> dict[int, Task]:
-    """Each owner of traces with the disk to itself, by owner; none if there are too many."""
+    """Each owner of traces with the disk to itself, by owner; none if they are too many, or one.
+
+    What a single owner has alone is what it has: its efficiency would compare it with itself.
+    """
     owners: list[int] = []
     for number, trace in enumerate(traces):
-        opened = tracefile.open_trace(trace.path, trace.format)
+        opened = tracefile.open_trace(trace.path, trace.format, trace.skip_bad)
         found = trace_owners(
             opened.format,
             opened.chunks(),
@@ -123,7 +126,7 @@ def alone_replays(traces: Sequence[Trace], setup: Setup) -> dict[int, Task]:
         )
         several = len(traces) > 1
         owners += [trace_owner(number, owner) if several else owner for owner in found]
-    if len(owners) > MAX_ALONE:
+    if not 2 <= len(owners) <= MAX_ALONE:
         return {}
     alone = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), selection=None)
     return {

@@ -648,6 +648,10 @@ def parse_disk(text: str, name: str) -> Disk:
     return Disk(**fields)
 
 
+# What Linux calls disks of the machine.
+OF_MACHINE = re.compile(r"(/dev/)?((sd|hd|vd|xvd)[a-z]+\d*|nvme\d+n\d+(p\d+)?|disk/.*)")
+
+
 def list_disks() -> list[str]:
     """The names that load_disk() knows, sorted."""
     names = (entry.name for entry in shipped("disks").iterdir())
@@ -665,6 +669,11 @@ def load_disk(name_or_path: str) -> Disk:
     What ends in .toml or contains a slash is a file's path; all else is one of
     list_disks(). Raises UsageError with one sentence that says what is wrong.
     """
+    if OF_MACHINE.fullmatch(name_or_path):
+        raise UsageError(
+            f"{name_or_path}: is a disk, not the model of one; `streamsched list disks` has "
+            "models, and `streamsched calibrate` makes one of a disk"
+        )
     if is_path(name_or_path):
         source = Path(name_or_path)
     elif name_or_path in list_disks():

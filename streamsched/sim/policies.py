@@ -22,12 +22,12 @@ AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
 
 # Schedulers of a kernel, under whose names many know what the core has too.
-LISTED = "`streamsched policies` lists those that are here"
+LISTED = "`streamsched list policies` lists those that are here"
 KERNELS_OWN = {
     "none": "noop is like it",
     "mq-deadline": "deadline is like it",
     "kyber": LISTED,
-    "bfq": LISTED,
+    "bfq": "cfq is its predecessor",
 }
 
 

@@ -7,7 +7,7 @@ A key that came later in version 1 may be missing: what reads it says so in its 
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from streamsched.base.files import Kind, read_whole
 from streamsched.sim.results import JSON_VERSION, TIME_KEYS
 
 FORMAT = "streamsched-results"
-AGAIN = "make it again with --output json or json+"
+AGAIN = "make it again with --output json"
 NUMBER = "number"
 OR_NULL = "number or null"
 WHOLE = "whole number"
@@ -54,7 +54,12 @@ RESULT: dict[str, Any] = {
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # As abs() has it also an int that no float can be is none; and so is NaN.
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )
 
 
 def _fits(value: Any, kind: str) -> bool:

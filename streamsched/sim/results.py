@@ -27,6 +27,8 @@ OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
 JSON_VERSION = 1
 # Wider than any table.
 MUCH = 1000
+# So wide is the column of policies where rows that are alike have names in it, or as one name.
+MOST_NAMES = 21
 # Columns of the main table that a narrow one leaves out, the last ones first.
 EXPLAINING: dict[str, Callable[[Run], str]] = {
     "seeks\n/s": lambda run: f"{run.seeks_s:,.1f}",
@@ -48,7 +50,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _bins(buckets: Buckets) -> dict[str, list[Any]]:
-    """A histogram as two lists, for json+."""
+    """A histogram as two lists."""
     return {
         "up_to_ms": [round(ns / 1e6, 6) for ns, _ in buckets],
         "count": [count for _, count in buckets],
@@ -120,9 +122,7 @@ def _array(setup: Setup) -> dict[str, Any]:
     return {"array": str(setup.array), "disks": [disk.name for disk in setup.members]}
 
 
-def comparison_dict(
-    comparison: Comparison, work: str, origin: Mapping[str, Any], bins: bool = False
-) -> dict[str, Any]:
+def comparison_dict(comparison: Comparison, work: str, origin: Mapping[str, Any]) -> dict[str, Any]:
     """The whole JSON document. It holds nothing but inputs and results: no clock, no host.
 
     @origin: the program and hashes of what it read.
@@ -146,7 +146,7 @@ def comparison_dict(
         },
         "alone_mb_s": {str(n): round(r / 1e6, 6) for n, r in sorted(comparison.alone.items())},
         "runs": [
-            {**run_dict(comparison, run, bins), "tunables": _tunables(run)}
+            {**run_dict(comparison, run, bins=True), "tunables": _tunables(run)}
             for run in comparison.runs
         ],
     }
@@ -169,7 +169,7 @@ def json_text(document: Mapping[str, Any]) -> str:
     def one_line(numbers: re.Match[str]) -> str:
         return "[" + " ".join(numbers[0].strip("[]").split()) + "]"
 
-    return re.sub(r"\[[-\d.,\s]+\]", one_line, text) + "\n"
+    return re.sub(r"\[\n[-\d.,\s]+\]", one_line, text) + "\n"
 
 
 def csv_rows(
@@ -237,13 +237,30 @@ def plain_table(title: str | None = None) -> Table:
     )
 
 
+def _policy_table(
+    comparison: Comparison, columns: Sequence[str], rows: Callable[[Run], list[list[str]]]
+) -> Table:
+    """A table of each policy's @rows; where all are alike to the digit, once: "noop = deadline"."""
+    alike: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    for run in comparison.runs:
+        alike.setdefault(tuple(map(tuple, rows(run))), []).append(run.setup.shown)
+    table = plain_table()
+    longest = max((len(run.setup.shown) for run in comparison.runs), default=0)
+    table.add_column("policy", max_width=max(longest, MOST_NAMES))
+    for column in columns:
+        left = column.endswith("process")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    for cells, names in alike.items():
+        for number, row in enumerate(cells):
+            table.add_row(" = ".join(names) if number == 0 else "", *row)
+    return table
+
+
 def main_table(comparison: Comparison, left_out: int = 0) -> Table:
     """Throughput, what each had of it, and what explains it, one line per policy.
 
     Without the last @left_out of EXPLAINING.
     """
-    table = plain_table()
-    table.add_column("policy", no_wrap=True)
     first = comparison.runs[0].mb_s if comparison.runs else 0.0
     cells: dict[str, Callable[[Run], str]] = {
         "MB/s": lambda run: _number(run.mb_s, 2),
@@ -251,51 +268,49 @@ def main_table(comparison: Comparison, left_out: int = 0) -> Table:
         "effi-\nciency": lambda run: _part(comparison.efficiency(run), 3),
         "least\nshare": lambda run: _part(comparison.least_share(run)),
         "p99\nms": lambda run: f"{run.response.p99:.1f}",
+        "max\nms": lambda run: f"{run.response.max:.1f}",
         "dura-\ntion s": lambda run: _number(run.seconds, 2),
         **dict(list(EXPLAINING.items())[: len(EXPLAINING) - left_out]),
     }
-    for head in cells:
-        table.add_column(head, justify="right")
-    for run in comparison.runs:
-        table.add_row(run.setup.shown, *(cell(run) for cell in cells.values()))
-    return table
+    return _policy_table(
+        comparison, list(cells), lambda run: [[cell(run) for cell in cells.values()]]
+    )
 
 
 def times_table(comparison: Comparison, left_out: int = 0) -> Table:
     """Wait, service and response times in ms, without @left_out of mean and p50."""
-    table = plain_table()
-    table.add_column("policy", no_wrap=True)
     keys = [key for key in ("mean", "p50", "p99", "max") if key not in ("p50", "mean")[:left_out]]
-    for group in ("wait", "service", "response"):
-        for i, column in enumerate(keys):
-            table.add_column(f"{group if i == 0 else ''}\n{column}", justify="right", no_wrap=True)
-    for run in comparison.runs:
-        cells = [
-            f"{getattr(times, key):.1f}"
-            for times in (run.wait, run.service, run.response)
-            for key in keys
-        ]
-        table.add_row(run.setup.shown, *cells)
-    return table
+
+    def cells(run: Run) -> list[str]:
+        groups = (run.wait, run.service, run.response)
+        return [f"{getattr(times, key):.1f}" for times in groups for key in keys]
+
+    columns = [
+        f"{group if key == keys[0] else ''}\n{key}"
+        for group in ("wait", "service", "response")
+        for key in keys
+    ]
+    return _policy_table(comparison, columns, lambda run: [cells(run)])
 
 
 def process_table(comparison: Comparison) -> Table:
     """What each process had, one line for each under each policy."""
-    table = plain_table()
-    table.add_column("policy", no_wrap=True)
-    table.add_column("process", no_wrap=True)
-    for column in ("MB/s", "share", "mean", "p50", "p99", "max"):
-        table.add_column(f"{'response' if column == 'mean' else ''}\n{column}", justify="right")
-    for run in comparison.runs:
-        for number, job in enumerate(run.jobs):
-            table.add_row(
-                run.setup.shown if number == 0 else "",
+    times = ("mean", "p50", "p99", "max")
+    columns = ("process", "MB/s", "share", *times)
+    heads = [f"{'response' if column == 'mean' else ''}\n{column}" for column in columns]
+    return _policy_table(
+        comparison,
+        heads,
+        lambda run: [
+            [
                 job.name,
                 _number(job.rate / 1e6, 2),
                 _part(comparison.share(run, number)),
-                *(f"{getattr(job.response, key):.1f}" for key in ("mean", "p50", "p99", "max")),
-            )
-    return table
+                *(f"{getattr(job.response, key):.1f}" for key in times),
+            ]
+            for number, job in enumerate(run.jobs)
+        ],
+    )
 
 
 def _needed(console: Console, table: Table) -> int:

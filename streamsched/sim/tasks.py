@@ -30,6 +30,8 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 # A bar appears when a comparison has taken this long, in seconds.
 PATIENCE_S = 1.0
+# And a note on how long it takes in all, wherever standard error goes.
+NOTE_S = 30.0
 
 # What may end the command.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +64,7 @@ class Trace:
 
     def source(self) -> Source:
         """It opened, to be replayed."""
-        opened = tracefile.open_trace(self.path, self.format)
+        opened = tracefile.open_trace(self.path, self.format, self.skip_bad)
         return Source(
             tracefile.shown(self.path),
             opened.format,
@@ -142,11 +144,26 @@ def _work(index: int, task: Task) -> Run:
     return run
 
 
+def _how_long(part: float, seconds: float, bounded: bool) -> str:
+    """What is said after so many @seconds, in which @part was done; @bounded: by a runtime."""
+    whole = seconds / part if part else float("inf")
+    units = (("seconds", 1, 120), ("minutes", 60, 120), ("hours", 3600, 48), ("days", 86400, 1000))
+    long = "more than 1000 days"
+    for unit, length, most in units:
+        if whole <= length * most:
+            long = f"about {whole / length:.0f} {unit}"
+            break
+    shorter = "" if bounded else "; with runtime= in the job file it takes less"
+    return f"{100 * part:.2g} % is done after {seconds:.0f} s, and all of it takes {long}{shorter}"
+
+
 @contextlib.contextmanager
-def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[[], None]]:
-    """Bars for the tasks, from when it takes long."""
+def _bars(
+    console: Console, labels: list[str], parts: Any, bounded: bool
+) -> Iterator[Callable[[], None]]:
+    """Bars for the tasks, from when it takes long; @bounded: each ends by a runtime."""
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
@@ -156,8 +173,17 @@ def _bars(console: Console, labels: list[str], parts: Any) -> Iterator[Callable[
     )
     ids: list[TaskID] = []
     began = time.monotonic()
+    noted = False
 
     def update() -> None:
+        nonlocal noted
+        took = time.monotonic() - began
+        if not noted and took > NOTE_S:
+            noted = True
+            said = _how_long(sum(parts) / len(parts), took, bounded)
+            console.print(
+                f"streamsched: note: {said}", soft_wrap=True, markup=False, highlight=False
+            )
         if not ids and time.monotonic() - began > PATIENCE_S:
             ids.extend(progress.add_task(label, total=1.0) for label in labels)
             progress.start()
@@ -190,13 +216,13 @@ def _submitted(pool: ProcessPoolExecutor, index: int, task: Task) -> Future[Run]
         return pool.submit(_work, index, task)
     except OSError as error:
         raise StreamschedError(
-            f"cannot start a worker process: {error.strerror}; take fewer with --jobs"
+            f"cannot start a worker process: {error.strerror}; take fewer with --parallel"
         ) from None
 
 
 def _how_ended(workers: Sequence[multiprocessing.Process], nr: int) -> str:
     """What happened to a worker that is no more."""
-    fewer = f"take fewer than {nr} at once with --jobs" if nr > 1 else "take less work at once"
+    fewer = f"take fewer than {nr} at once with --parallel" if nr > 1 else "take less work at once"
     for worker in workers:
         worker.join(1.0)
     # The others are then ended by the pool, with SIGTERM. Its thread may be about to learn of the
@@ -236,7 +262,10 @@ def run_tasks(
             for i, task in enumerate(tasks):
                 futures.append(_submitted(pool, i, task))
         workers = list(getattr(pool, "_processes", {}).values())
-        with _bars(console, labels, parts) as update:
+        bounded = bool(together) or all(
+            process.runtime_ns for task in tasks for process in task.processes
+        )
+        with _bars(console, labels, parts, bounded) as update:
             left = set(futures)
             while left:
                 # A signal's exception inside wait() would leave the futures' locks taken.

@@ -210,6 +210,7 @@ numjobs={count}
 
 FFSB_TEXT = """\
 [ffsb]
+filename=${{STREAMSCHED_DISK}}
 rw={rw}
 bs=4k
 size={size}m

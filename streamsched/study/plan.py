@@ -18,6 +18,7 @@ from pathlib import Path
 from streamsched.api.place import DEFAULT_OWNERS
 from streamsched.api.work import Job
 from streamsched.base.errors import UsageError, unknown
+from streamsched.base.files import is_file, mode_of, open_input
 from streamsched.sim.array import parse_array
 from streamsched.sim.compare import alone_tasks
 from streamsched.sim.diskfile import Disk, load_disk
@@ -31,6 +32,7 @@ from streamsched.study.toml import Document, Given, StudyError
 from streamsched.work import tracefile
 from streamsched.work.jobfile import JobFile
 from streamsched.work.process import Process
+from streamsched.work.processors import parts_of
 
 MAX_SEED = 2**64 - 1
 PIECE_BYTES = 1 << 20
@@ -44,7 +46,7 @@ def digest(*parts: object) -> str:
 @functools.cache
 def _file_digest(path: str, _size: int, _mtime_ns: int) -> str:
     found = hashlib.sha256()
-    with Path(path).open("rb") as file:
+    with open_input(path) as file:
         while piece := file.read(PIECE_BYTES):
             found.update(piece)
     return found.hexdigest()
@@ -239,16 +241,19 @@ def _work_of(name: str, beside: Path) -> Work:
     if name in shipped_jobs():
         return Work(name, str(job_path(f"{name}.fio")))
     path = beside / name
-    if not Path(name).suffix and not path.exists():
+    if not Path(name).suffix and not mode_of(path):
         raise unknown("workload or job file", name, [*WORKLOADS, *shipped_jobs()])
-    changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+    changed_ns = path.stat().st_mtime_ns if mode_of(path) else 0
     return Work(path.name, str(path.absolute()), changed_ns=changed_ns)
 
 
 def _trace_of(name: str, beside: Path) -> Work:
     path = (beside / name).absolute()
+    if mode_of(path) and not is_file(path):
+        raise UsageError(f"{path}: is no file, and a study reads a trace again and again")
     tracefile.open_trace(path)
-    return Work(path.name, str(path), trace=True, changed_ns=path.stat().st_mtime_ns)
+    changed_ns = max(Path(one).stat().st_mtime_ns for one in parts_of(str(path)))
+    return Work(path.name, str(path), trace=True, changed_ns=changed_ns)
 
 
 def _check_policy(name: str) -> str:

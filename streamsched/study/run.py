@@ -286,7 +286,7 @@ def run_study(
             if known not in store.done and known not in tried:
                 yield known, cell
 
-    cluster = contextlib.nullcontext((address, None)) if address else _local(jobs)
+    cluster = contextlib.nullcontext((address, None)) if address else _local(min(jobs, len(plan)))
     patience = CONNECT_S
     with (
         dask.config.set({"distributed.worker.profile.enabled": False}),
@@ -306,7 +306,9 @@ def run_study(
                 _Session(client, plan, store, failed).run(left(), told)
                 return failures
             except _Lost:
-                console.print(f"streamsched: {where} is gone; waiting for it", highlight=False)
+                console.print(
+                    f"streamsched: {where} is gone; waiting for it", highlight=False, markup=False
+                )
                 patience = PATIENCE_S
             finally:
                 with _no_interrupts(), contextlib.suppress(Exception):

@@ -19,12 +19,20 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.base.files import Kind, mode_of, output, read_whole, write_whole
+from streamsched.base.files import (
+    Kind,
+    is_folder,
+    mode_of,
+    open_input,
+    output,
+    read_whole,
+    write_whole,
+)
 from streamsched.study.cell import FIGURES, LABELS, MARKS, PROCESS, Rates, Row
 from streamsched.study.plan import Plan, disk_sha256
 from streamsched.study.program import program
@@ -33,6 +41,7 @@ FORMAT = "streamsched-study"
 MARK, LOCK, JOURNAL, ALONE = "_study.json", "_lock", "_journal.jsonl", "_alone.jsonl"
 # A command that runs for long makes a part of so many results.
 PART_ROWS = 4096
+AGAIN = "remove it, and the same study simulates again what was in it"
 ROOM = "finished results are kept; make room, then the same command goes on"
 
 
@@ -48,18 +57,37 @@ def _schema(metadata: dict[str, str] | None = None) -> Any:
 
 
 class _Lines:
-    """A file of JSON lines to add to; a line that is not whole is none."""
+    """A file of JSON lines to add to; a line that is not whole is none.
 
-    def __init__(self, path: Path, write: bool) -> None:
+    Raises UsageError where a whole line is not an object with @keys, which a study never writes.
+    """
+
+    def __init__(self, path: Path, keys: Iterable[str]) -> None:
         self.path = path
-        data = path.read_bytes() if mode_of(path) else b""
+        data = b""
+        if mode_of(path):
+            try:
+                with open_input(path) as file:
+                    data = file.read()
+            except OSError as error:
+                raise UsageError(f"{path}: cannot read it: {error.strerror}") from None
         whole = data[: data.rfind(b"\n") + 1]
-        self.read: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
+        self.read: list[dict[str, Any]] = []
+        for number, line in enumerate(whole.splitlines(), 1):
+            row = None
+            with contextlib.suppress(ValueError, RecursionError):
+                row = json.loads(line)
+            if not isinstance(row, dict) or not row.keys() >= set(keys):
+                raise UsageError(f"{path}: line {number}: no study has written this; {AGAIN}")
+            self.read.append(row)
         self._size = len(whole)
         self._file = -1
-        if write:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-            self.cut(self._size)
+
+    def open(self) -> None:
+        """To be added to."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(self.path, flags, 0o666)
+        self.cut(self._size)
 
     def add(self, rows: Iterable[object]) -> None:
         """Add lines, all or none; they are on the disk then."""
@@ -96,9 +124,9 @@ def _mark_of(folder: Path) -> dict[str, Any] | None:
     """What the folder says it is; None: nothing of ours."""
     if not mode_of(folder / MARK):
         return None
-    with contextlib.suppress(ValueError, UsageError):
+    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError, UsageError):
         mark = json.loads(read_whole(folder / MARK))
-        if isinstance(mark, dict) and mark.get("format") == FORMAT:
+        if isinstance(mark, dict) and mark.get("format") == FORMAT and mark["policies"][0]:
             return mark
     return None
 
@@ -119,10 +147,10 @@ def finished(folder: Path) -> set[str]:
 def check_folder(folder: Path) -> None:
     """Refuse a place for results that is not ours."""
     if not mode_of(folder):
-        if not folder.parent.is_dir():
+        if not is_folder(folder.parent):
             raise UsageError(f"--to {folder}: there is no directory {folder.parent}")
         return
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UsageError(f"--to {folder}: is there, and is no folder; name another place")
     if folder.stat().st_uid != os.geteuid():
         raise UsageError(f"--to {folder}: belongs to somebody else; name another place")
@@ -152,17 +180,38 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def read_results(folder: Path) -> list[Row]:
     """All results, each once, without processes."""
-    import pyarrow.parquet as pq
-
     read_mark(folder)
     # In this order: the command that is at work may make a part of the journal meanwhile.
-    journal = _Lines(folder / JOURNAL, write=False).read
     columns = [*LABELS, *FIGURES, "cell"]
-    found = {row["cell"]: row for row in journal}
+    journal = _journal(folder, [*LABELS, "cell"]).read
+    found = {row["cell"]: {name: row.get(name) for name in columns} for row in journal}
     for part in parts(folder):
-        rows = pq.read_table(part, columns=columns, partitioning=None).to_pylist()
-        found |= {row["cell"]: row for row in rows}
+        found |= {row["cell"]: row for row in _table(part, columns).to_pylist()}
     return list(found.values())
+
+
+def _journal(folder: Path, columns: Iterable[str] = ("cell",)) -> _Lines:
+    """What is in no part yet: rows with these columns, of the types of a part's."""
+    import pyarrow as pa
+
+    lines = _Lines(folder / JOURNAL, columns)
+    try:
+        pa.Table.from_pylist(lines.read, schema=_schema())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise UsageError(f"{lines.path}: no study has written this; {AGAIN}") from None
+    return lines
+
+
+def _table(part: Path, columns: Sequence[str]) -> Any:
+    """These columns of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(part, columns=list(columns), partitioning=None)
+        return table.select(columns).cast(pa.schema([_schema().field(name) for name in columns]))
+    except (pa.ArrowException, KeyError, ValueError, OSError):
+        raise UsageError(f"{part}: no study has written this; {AGAIN}") from None
 
 
 class Store:
@@ -173,23 +222,24 @@ class Store:
         self.done: set[str] = set()
         self.alone: dict[str, Rates] = {}
         self._plan = plan
-        self._journal = _Lines(folder / JOURNAL, write=True)
-        self._alone = _Lines(folder / ALONE, write=True)
+        self._journal = _journal(folder)
+        self._alone = _Lines(folder / ALONE, ("group", "rates"))
         self._rows: list[Row] = []
 
     def load(self) -> None:
         """What was finished before; StreamschedError if it is of another study."""
-        import pyarrow.parquet as pq
-
-        for half in self.folder.glob(".part-*"):  # of a command that was killed
-            half.unlink()
         for part in parts(self.folder):
-            table = pq.read_table(part, columns=["cell"], partitioning=None)
-            self.done.update(table.column("cell").to_pylist())
+            self.done.update(_table(part, ["cell"]).column("cell").to_pylist())
         self._rows = [row for row in self._journal.read if row["cell"] not in self.done]
         self.done.update(row["cell"] for row in self._rows)
         for line in self._alone.read:
-            self.alone[line["group"]] = {int(n): rate for n, rate in line["rates"].items()}
+            try:
+                rates = {int(n): float(rate) for n, rate in line["rates"].items()}
+                self.alone[str(line["group"])] = rates
+            except (AttributeError, TypeError, ValueError, OverflowError):
+                raise UsageError(
+                    f"{self._alone.path}: no study has written this; {AGAIN}"
+                ) from None
         here = sum(self._plan.id(cell) in self.done for cell in self._plan.cells())
         if here < len(self.done):
             mark = _mark_of(self.folder) or {}
@@ -201,6 +251,10 @@ class Store:
                 f"--to {self.folder}: {len(self.done) - here} of its {len(self.done)} results are "
                 f"not of this study: {why}; name another place, or add to the study only"
             )
+        for half in self.folder.glob(".part-*"):  # of a command that was killed
+            half.unlink()
+        self._journal.open()
+        self._alone.open()
 
     def mark(self) -> None:
         """Say whose folder it is."""

@@ -60,6 +60,7 @@ class Document:
         try:
             self.text = read_whole(path)
             self._data: dict[str, Any] = tomllib.loads(self.text)
+            repr(self._data)  # an error where a number is too long to be shown
         except UnicodeDecodeError:
             raise UsageError(f"{path}: not a TOML file: it is not UTF-8 text") from None
         except tomllib.TOMLDecodeError as error:
@@ -67,6 +68,10 @@ class Document:
             end = len(self.text.splitlines())
             line, why = (int(found[2]), found[1]) if found else (end, str(error))
             raise StudyError(path, [(line, f"not TOML: {why}")]) from None
+        except ValueError:  # int() reads none of more than 4300, nor writes it where it was in hex
+            raise UsageError(f"{path}: not a TOML file: a number has thousands of digits") from None
+        except RecursionError:
+            raise UsageError(f"{path}: not a TOML file: too many lists within lists") from None
         self._lines = self.text.splitlines()
         self._found: dict[str, list[Given[Any]]] = {}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`streamsched advise`: what a disk does, and what it would do under other schedulers.
 
-It watches the disk, or reads a trace, and plays what it saw on a model of the disk (predict.py).
+It watches the disk, or reads a trace, and plays what it saw on a model of the disk (forecast.py).
 Nothing is installed or changed.
 """
 
@@ -11,8 +11,10 @@ import html
 import json
 import os
 import re
+import statistics
+import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +23,8 @@ from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.tracing import Instance
 from streamsched.sim.diskfile import KINDS, Disk, list_disks, load_disk
 from streamsched.sim.simulate import trace_requests
+from streamsched.watch.forecast import POLICIES, Forecast, Range, SchedulerForecast
 from streamsched.watch.learn import Learned
-from streamsched.watch.predict import POLICIES, Forecast, Prediction, Range
 from streamsched.work import tracefile
 from streamsched.work.blocktrace import Bio, bios
 from streamsched.work.model import Sender
@@ -31,11 +33,14 @@ EVENTS = ("block_bio_queue", "block_rq_complete")
 # Of each processor, in which events wait until they are read.
 BUFFER_KIB = 8192
 LOOK_S = 0.2
-# From fewer nothing is foretold.
+# From fewer nothing is forecast.
 LEAST_REQUESTS = 50
 # What is worth a change: more throughput, a fairer share with hardly less, a shorter tail.
 MORE, FAIRER, HARDLY, SOONER = 1.05, 2.0, 0.95, 0.75
-# A model that is so far off foretells nothing.
+# Reads of places that were not touched before: no read-ahead and no cache has them. A rotating disk
+# has to seek, so hardly any of them takes less than this.
+COLD_SECTORS, COLD_LEAST, COLD_MS = 2048, 10, 1.0
+# A model that is so far off forecasts nothing.
 WRONG_MODEL = 0.5
 # Of struct trace_request: where no completion is known, and SS_SYNC.
 NO_TIME, SYNC = (1 << 64) - 1, 1
@@ -128,6 +133,26 @@ def of_size(capacity: int) -> Disk:
     return max(disks, key=lambda disk: disk.capacity_sectors)
 
 
+def why_no_seeks(found: list[Bio]) -> str | None:
+    """Why these requests, in order of arrival, cannot be of a rotating disk; None: they may be."""
+    touched: set[int] = set()
+    took: list[float] = []
+    for bio in found:
+        first, last = bio.sector // COLD_SECTORS, (bio.sector + bio.sectors - 1) // COLD_SECTORS
+        if not bio.write and touched.isdisjoint((first - 1, first)):
+            took.append((bio.complete_ns - bio.arrival_ns) / 1e6)
+        touched.update(range(first, last + 1))
+    if len(took) < COLD_LEAST:
+        return None
+    quartile = statistics.quantiles(took)[2]
+    if quartile >= COLD_MS:
+        return None
+    return (
+        f"it looks like no rotating disk: of {len(took)} reads far from all before, three in four "
+        f"took less than {quartile:.2f} ms"
+    )
+
+
 # ---- what is said ----
 
 
@@ -139,13 +164,13 @@ class Advice:
     disk: Disk
     seconds: float
     forecast: Forecast
-    best: Prediction | None  # None: what is there may stay
+    best: SchedulerForecast | None  # None: what is there may stay
     why: str
     traced: bool = False  # it is the name of a trace
     learned: Learned | None = None  # where the description came from, if it is not the disk's own
 
 
-def _better(now: Forecast, one: Prediction) -> str | None:
+def _better(now: Forecast, one: SchedulerForecast) -> str | None:
     """Why a scheduler is worth a change; None: it is not."""
     if one.mb_s.low > MORE * now.observed.mb_s:
         return f"it moves {one.mb_s.value / now.observed.mb_s:.1f} times as much"
@@ -167,7 +192,7 @@ def advice(
     learned: Learned | None = None,
 ) -> Advice:
     """What to do."""
-    worth = [(one, why) for one in forecast.predictions if (why := _better(forecast, one))]
+    worth = [(one, why) for one in forecast.forecasts if (why := _better(forecast, one))]
     if not worth:
         why = "no scheduler would do more here"
         return Advice(name, disk, seconds, forecast, None, why, traced, learned)
@@ -219,7 +244,7 @@ def lines(found: Advice) -> Iterator[str]:
         f"{now.scheduler + ' now':<15} {seen.mb_s:<19.1f} {seen.p99_ms:<21.1f} "
         f"{seen.seeks_s:>8.0f} {now.observed_share:>12.2f}"
     )
-    for one in now.predictions:
+    for one in now.forecasts:
         yield (
             f"{one.scheduler:<15} {_range(one.mb_s):<19} "
             f"{_range(one.p99_ms):<21} {one.outcome.seeks_s:>8.0f} {one.least_share:>12.2f}"
@@ -248,6 +273,18 @@ def command(found: Advice) -> str:
     name = "DISK" if found.traced else found.name
     load = "modprobe stream-iosched && " if found.best.scheduler == "stream" else ""
     return f"{load}echo {found.best.scheduler} >/sys/block/{name}/queue/scheduler"
+
+
+def lines_without_seeks(name: str, why: str) -> Iterator[str]:
+    """The answer for what does not rotate, for a terminal."""
+    yield from textwrap.wrap(f"{name}: {why}.", 80, break_long_words=False, break_on_hyphens=False)
+    yield "Leave it as it is: stream saves seeks, and there are none."
+
+
+def document_without_seeks(name: str, scheduler: str, why: str) -> str:
+    """The same as JSON."""
+    keys = {"format": FORMAT, "version": VERSION, "disk": name, "model": None}
+    return json.dumps({**keys, "scheduler": scheduler, "advice": scheduler, "why": why}, indent=2)
 
 
 def document(found: Advice) -> str:
@@ -280,7 +317,7 @@ def document(found: Advice) -> str:
                 "senders": len(now.senders),
             },
             "model_error": {"mb_s": round(now.error, 4), "p99": round(now.p99_error, 4)},
-            "predictions": [
+            "forecasts": [
                 {
                     "scheduler": one.scheduler,
                     "mb_s": bounds(one.mb_s),
@@ -288,7 +325,7 @@ def document(found: Advice) -> str:
                     "seeks_s": round(one.outcome.seeks_s, 3),
                     "least_share": round(one.least_share, 4),
                 }
-                for one in now.predictions
+                for one in now.forecasts
             ],
             "loses_most": None
             if worst is None
@@ -300,10 +337,10 @@ def document(found: Advice) -> str:
     )
 
 
-def page(found: Advice) -> str:
-    """As a page of HTML that needs nothing else."""
-    text = html.escape("\n".join(lines(found)))
-    title = html.escape(f"{found.name}: what another scheduler would do")
+def page(name: str, answer: Iterable[str]) -> str:
+    """The lines of an answer as a page of HTML that needs nothing else."""
+    text = html.escape("\n".join(answer))
+    title = html.escape(f"{name}: what another scheduler would do")
     return (
         f"{MARK}\n<!doctype html>\n<html lang=en><meta charset=utf-8><title>{title}</title>\n"
         "<meta name=viewport content='width=device-width'>\n"
@@ -312,13 +349,23 @@ def page(found: Advice) -> str:
     )
 
 
-def check_model(found: Advice) -> None:
-    """Refuse to foretell anything from the model of quite another disk."""
+def check_model(found: Advice, *, named: bool) -> None:
+    """Refuse to forecast anything from the model of quite another disk; @named: with --model."""
     error = found.forecast.error
+    if abs(error) > WRONG_MODEL and not named:
+        raise StreamschedError(
+            f"{found.name}: the model that comes nearest, {found.disk.name}, makes "
+            f"{100 * error:+.0f} % MB/s of what was seen: it is an array, no rotating disk, or an "
+            "unusual one; docs/ADVISE.md says what can be done with the trace alone"
+            if found.traced
+            else f"{found.name}: the model that comes nearest, {found.disk.name}, makes "
+            f"{100 * error:+.0f} % MB/s of what was seen; make a description of this disk with "
+            "`streamsched calibrate` and name it with --model"
+        )
     if abs(error) > WRONG_MODEL:
         raise StreamschedError(
             f"{found.name}: the model of {found.disk.name} makes {100 * error:+.0f} % MB/s of what "
-            "was seen, so it is no model of this disk; name its description with --disk "
+            "was seen, so it is no model of this disk; name its description with --model "
             "(`streamsched calibrate` makes one)"
         )
 
@@ -327,7 +374,7 @@ def check_work(found: list[Bio], name: str) -> None:
     """Refuse too little to say anything of."""
     if len(found) < LEAST_REQUESTS:
         raise StreamschedError(
-            f"{name}: only {len(found)} requests came meanwhile, too few to foretell anything; "
+            f"{name}: only {len(found)} requests came meanwhile, too few to forecast anything; "
             "watch it while it has work, or for longer (--seconds)"
         )
 

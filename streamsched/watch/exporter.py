@@ -8,17 +8,24 @@ cannot be read has `streamsched_disk_up` 0 and nothing else.
 
 from __future__ import annotations
 
+import contextlib
+import re
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from streamsched.auto.service import STREAM, SYS, device_of, until_stopped
@@ -34,6 +41,9 @@ from streamsched.watch.parties import (
 
 LISTEN = "127.0.0.1:9842"
 STEP_S = 0.5  # how soon a signal ends it
+# Of connections: each has a thread, from when it comes until its answer was read.
+MOST = 16
+LONGEST_S = 10.0
 PREFIX = "streamsched_"
 # The network server's (nbdkit/stats.c), with its words.
 COUNTERS = {
@@ -143,12 +153,63 @@ class Disks(Collector):
         yield from families
 
 
+class _Handler(WSGIRequestHandler):
+    """Does not log each request."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nor what is wrong with one."""
+
+
+class Server(ThreadingWSGIServer):
+    """At most MOST connections, none for longer than LONGEST_S.
+
+    Somebody who asks is answered at once: where there is no room, the oldest must go.
+    """
+
+    request_queue_size = 8 * MOST  # that wait to be taken; a full queue costs a client seconds
+
+    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
+        self._began: dict[socket.socket, float] = {}  # the oldest first
+        self._lock = threading.Lock()
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One connection, in a thread."""
+        with self._lock:
+            self._began[request] = time.monotonic()
+            self._cut(len(self._began) - MOST)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Now and then, between connections."""
+        until = time.monotonic() - LONGEST_S
+        with self._lock:
+            self._cut(sum(began < until for began in self._began.values()))
+
+    def _cut(self, nr: int) -> None:
+        """The @nr oldest: their threads see the end of what is read or written, and end."""
+        for request in list(self._began)[: max(nr, 0)]:
+            del self._began[request]
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        """At the connection's end."""
+        with self._lock:
+            self._began.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, _request: Any, _client_address: Any) -> None:
+        """Of a client that went, or sent nonsense: nothing to print a traceback for."""
+
+
 def address_of(listen: str) -> tuple[str, int]:
     """HOST and PORT; or UsageError."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    found = re.fullmatch(r"(?:\[([^\[\]\s]+)\]|([^\[\]\s]*)):([0-9]{1,5})", listen)
+    if not found or not 0 < int(found[3]) < 65536:
         raise UsageError(f"--listen {listen}: must be HOST:PORT, as {LISTEN}, or :PORT for all")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return found[1] or found[2], int(found[3])
 
 
 def check_readable(sys_: Path = SYS) -> None:
@@ -167,6 +228,13 @@ def check_readable(sys_: Path = SYS) -> None:
         raise StreamschedError(troubles[0])
 
 
+def server_at(host: str, port: int, registry: CollectorRegistry) -> Server:
+    """One that answers when serve_forever() runs; @host may be empty: every address."""
+    every = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    address = str(socket.getaddrinfo(host or every, port, type=socket.SOCK_STREAM)[0][4][0])
+    return make_server(address, port, make_wsgi_app(registry), Server, handler_class=_Handler)
+
+
 def serve(listen: str, sys_: Path = SYS) -> None:
     """Until SIGINT, SIGTERM or SIGHUP."""
     host, port = address_of(listen)
@@ -174,9 +242,13 @@ def serve(listen: str, sys_: Path = SYS) -> None:
     registry = CollectorRegistry()
     registry.register(Disks(sys_))
     try:
-        server, thread = start_http_server(port, host or "::", registry)
+        server = server_at(host, port, registry)
+    except (UnicodeError, socket.gaierror):
+        raise UsageError(f"--listen {listen}: {host} is the name of no host") from None
     except OSError as error:
         raise StreamschedError(f"--listen {listen}: {error.strerror or error}") from None
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         with until_stopped() as running:
             print(f"http://{listen}/metrics", flush=True)
@@ -184,4 +256,5 @@ def serve(listen: str, sys_: Path = SYS) -> None:
                 time.sleep(STEP_S)
     finally:
         server.shutdown()
+        server.server_close()
         thread.join()

@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Sequence
 
 from streamsched.sim.diskfile import Disk
-from streamsched.watch.predict import POLICIES, replay
+from streamsched.watch.forecast import POLICIES, Passed, not_told, replay
 from streamsched.work.blocktrace import Bio
 from streamsched.work.model import NS, Sender, senders
 
@@ -243,11 +243,12 @@ def learned(
     bases: Sequence[Disk],
     *,
     whole: bool = True,
+    passed: Passed = not_told,
 ) -> Learned | None:
     """The one of @bases that is nearest when it is adjusted; None: @bios say too little.
 
     @whole: @capacity is the disk's. Otherwise it is only how far its requests go, and no base is
-    made smaller.
+    made smaller. @passed: told which part is done.
     """
     served = joined(bios)
     like = [base for base in bases if 1 / LIKE <= base.capacity_sectors / capacity <= LIKE]
@@ -258,7 +259,8 @@ def learned(
         return None
     those = senders(bios)
     found = []
-    for base in like:
+    for number, base in enumerate(like):
+        passed(number / len(like))
         size = capacity if whole else max(capacity, base.capacity_sectors)
         found.append(adjusted(base, those, seen, size, scheduler, depth))
     return min(found, key=lambda one: one.distance)

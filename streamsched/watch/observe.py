@@ -20,7 +20,14 @@ from typing import Protocol
 from streamsched.auto.service import STREAM, SYS
 from streamsched.base.errors import StreamschedError
 from streamsched.base.tracing import TRACING, Instance
-from streamsched.watch.parties import USUAL_CLASS, Inside, KernelDisk, Party, Stat
+from streamsched.watch.parties import (
+    USUAL_CLASS,
+    Inside,
+    KernelDisk,
+    Party,
+    Stat,
+    UnreadableError,
+)
 from streamsched.work.blocktrace import p99
 
 VERSION = 1
@@ -125,13 +132,20 @@ class Chosen:
             before, event, after = line.partition(f": {EVENT}: ")
             if not event:  # CPU:0 [LOST 55 EVENTS]
                 continue
-            said = dict(word.split("=") for word in after.split()[1:])
-            when = float(before.rpartition(" ")[2])
-            self.path.append((when, int(said["sector"])))
-            key = said["class"], int(said["party"])
+            try:
+                said = dict(word.split("=") for word in after.split()[1:])
+                when, sector = float(before.rpartition(" ")[2]), int(said["sector"])
+                key = said["class"], int(said["party"])
+                waited = int(said["waited_us"]), said["why"]
+            except (ValueError, KeyError):
+                raise UnreadableError(
+                    f"{EVENT}: is not as this version of streamsched has it; install the module of "
+                    "the same version"
+                ) from None
+            self.path.append((when, sector))
             if key not in self.latest:
                 self.latest[key] = collections.deque(maxlen=LATEST)
-            self.latest[key].append((int(said["waited_us"]), said["why"]))
+            self.latest[key].append(waited)
 
 
 class KernelSource:
@@ -175,7 +189,10 @@ class KernelSource:
             self._begin()
             return None
         if self._chosen:
-            self._chosen.read()
+            try:
+                self._chosen.read()
+            except UnreadableError as error:
+                return Observation(self.name, "", str(error))
         return self._between(before, now)
 
     def _between(

@@ -8,13 +8,19 @@ members, for the server counts them over all.
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
-from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.errors import StreamschedError, UsageError, printable
+from streamsched.base.files import is_file, read_whole
 from streamsched.watch.observe import Observation, Row
 
-_LINE = re.compile(r'^streamsched_(\w+)\{((?:\w+="[^"]*",?)*)\} (\S+)$', re.MULTILINE)
+PREFIX = "streamsched_"
+# The server writes every 10 s unless metrics-interval= says otherwise.
+FILE_S = 15.0
+_LINE = re.compile(r'streamsched_(\w+)(?:\{((?:\w+="[^"]*",?)*)\})? (\S+)\s*\Z')
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
+_NONE = "is no file of the network server's metrics=; name a disk, or such a file"
 
 # Metrics by member (or connection): name, and the labels besides that, to a number.
 _Values = dict[tuple[str, ...], float]
@@ -24,17 +30,54 @@ class Metrics:
     """What the file says at one time."""
 
     def __init__(self, text: str) -> None:
+        """Raises UsageError, which names the line, where the server cannot have written it."""
         self.of: dict[tuple[str, str], _Values] = {}
-        for name, labels, number in _LINE.findall(text):
-            said = dict(_LABEL.findall(labels))
-            for kind in ("member", "connection"):
-                if kind in said:
-                    rest = tuple(said[one] for one in sorted(said) if one != kind)
-                    key = (name.removeprefix("connection_"), *rest)
-                    self.of.setdefault((kind, said[kind]), {})[key] = float(number)
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.startswith(PREFIX):
+                try:
+                    self._take(line)
+                except ValueError as error:
+                    raise UsageError(
+                        f"line {number}: {error}; the network server writes no such line"
+                    ) from None
+
+    def _take(self, line: str) -> None:
+        found = _LINE.match(line)
+        if not found:
+            raise ValueError("is not a metric with its number")
+        name, said = found[1], dict(_LABEL.findall(found[2] or ""))
+        number = _number(name, found[3])
+        label = "le" if name.endswith("_bucket") else "direction"
+        if label == "le" and said.get(label) != "+Inf":
+            _number("le", said.get(label, ""))
+        for kind in ("member", "connection"):
+            if kind in said:
+                if not re.fullmatch(r"[0-9]+", said[kind]):
+                    raise ValueError(f"{kind} {said[kind]!r} is no number")
+                key = (name.removeprefix("connection_"), said.get(label, ""))
+                self.of.setdefault((kind, said[kind]), {})[key] = number
 
     def names(self, kind: str) -> list[str]:
         return [name for one, name in self.of if one == kind]
+
+    def follows(self, before: Metrics) -> bool:
+        """Whether one server wrote both: what it counts only grows."""
+        return all(
+            number >= before.of.get(key, {}).get(name, 0.0)
+            for key, values in self.of.items()
+            for name, number in values.items()
+        )
+
+
+def _number(name: str, text: str) -> float:
+    """What a server counts, in 64 bits; else ValueError, which names it."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{name} {text!r} is no number") from None
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{name} {text} is no count")
+    return number
 
 
 class _Change:
@@ -71,22 +114,36 @@ class MetricsFile:
         self.path = path
         self._before: tuple[float, Metrics] | None = None
         self._now: tuple[float, Metrics] | None = None
+        self._written = 0.0  # by time.monotonic()
         self.read()
-        if not self._now or not self._now[1].of:
-            raise UsageError(
-                f"{path}: is no file of the network server's metrics=; name a disk, or such a file"
-            )
+        if not self.members:
+            raise UsageError(f"{path}: {_NONE}")
 
     def read(self) -> None:
         """What has been written since the last time."""
         try:
             written = self.path.stat().st_mtime
-            if self._now and written == self._now[0]:
-                return
-            text = self.path.read_text(errors="replace")
         except OSError as error:
-            raise StreamschedError(f"{self.path}: cannot read it: {error.strerror}") from None
-        self._before, self._now = self._now, (written, Metrics(text))
+            raise UsageError(f"{self.path}: cannot read it: {error.strerror}") from None
+        if self._now and written == self._now[0]:
+            return
+        if not is_file(self.path):
+            raise UsageError(f"{self.path}: {_NONE}")
+        try:
+            metrics = Metrics(read_whole(self.path))
+        except UnicodeDecodeError:
+            raise UsageError(f"{self.path}: {_NONE}") from None
+        except UsageError as error:
+            raise UsageError(f"{self.path}: {error}") from None
+        same = self._now is not None and metrics.follows(self._now[1])
+        self._before, self._now = self._now if same else None, (written, metrics)
+        self._written = time.monotonic() - max(0.0, time.time() - written)
+
+    def late_s(self) -> float | None:
+        """How long ago it was written, if that is longer than a server takes that runs."""
+        usual = self._now[0] - self._before[0] if self._now and self._before else 0.0
+        ago = time.monotonic() - self._written
+        return ago if ago > max(FILE_S, 3 * usual) else None
 
     @property
     def members(self) -> list[str]:
@@ -104,7 +161,7 @@ class MemberSource:
     """One member of a server."""
 
     def __init__(self, file: MetricsFile, member: str) -> None:
-        self.name = f"{file.path.name} {member}"
+        self.name = printable(f"{file.path.name} {member}")
         self._file, self._member = file, member
         self._seen = 0.0
 
@@ -112,7 +169,7 @@ class MemberSource:
         """Nothing is open."""
 
     def look(self) -> Observation | None:
-        """Between the last two files; None if there is nothing new."""
+        """Between the last two files; None if there is nothing new, and not late either."""
         try:
             self._file.read()
         except StreamschedError as error:
@@ -120,7 +177,8 @@ class MemberSource:
             return Observation(self.name, "", str(error))
         state = self._file.state()
         if state is None or state[2] == self._seen:
-            return None
+            late_s = self._file.late_s()
+            return None if late_s is None else Observation(self.name, "", self._late(late_s))
         then, old, self._seen, new = state
         seconds = max(self._seen - then, 1e-3)
         key = ("member", self._member)
@@ -141,6 +199,12 @@ class MemberSource:
             idle=round(disk.rate("idle_seconds_total"), 4),
             seeks_s=disk.rate("seeks_total"),
             rows=self._rows(old, new, seconds),
+        )
+
+    def _late(self, seconds: float) -> str:
+        return (
+            f"{self._file.path}: was last written {seconds:,.0f} s ago; is the server running, "
+            "with metrics-interval=1 for example?"
         )
 
     def _rows(self, old: Metrics, new: Metrics, seconds: float) -> tuple[Row, ...]:

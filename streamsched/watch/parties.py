@@ -31,6 +31,11 @@ from streamsched.hosts.doctor_disks import NO_DISK
 FLUSHES = 15  # a column of /sys/block/DISK/stat, from Linux 5.5 on
 DEBUGFS = Path("kernel") / "debug"  # below sysfs
 DIRECTIONS = ("read", "write")
+# What top and exporter need of debugfs' `counters`.
+COUNTED = {
+    *("pending", "in_flight", "dispatches", "merges", "seeks", "waits", "hits", "timeouts"),
+    *("second_chances", "slices_ended", "expired", "idle_ns"),
+}
 # The usual class of the first actuator is not named where there is room for little.
 USUAL_CLASS = "be"
 
@@ -238,7 +243,7 @@ class KernelDisk:
             parties = tuple(_parties(files["streams"]))
             path = folder / "waits"
             waits = _waits(files["waits"])
-            if "dispatches" not in counters:
+            if COUNTED - counters.keys():
                 path = folder / "counters"
                 raise ValueError
         except (ValueError, KeyError, IndexError) as error:

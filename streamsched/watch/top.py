@@ -7,18 +7,18 @@ The screen that shows these lines is in top_screen.py.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched.auto.service import SYS, until_stopped
 from streamsched.base.errors import Interrupted, StreamschedError
+from streamsched.base.files import is_file, is_folder
 from streamsched.watch.observe import KernelSource, Observation, Row, Source
 from streamsched.watch.parties import kernel_disks
 
 LOOK_S = 1.0  # between the two looks of --once
-# The network server writes its file every 10 s unless metrics-interval= says otherwise.
-FILE_S = 15.0
 STRIP_HEIGHT = 4
 STRIP_S = 15.0
 HEADING = (
@@ -37,7 +37,7 @@ SORTS: dict[str, Callable[[Row], float]] = {
 
 def sources_of(names: Sequence[str], sys_: Path = SYS) -> list[Source]:
     """What is to be looked at: disks, and files of network servers."""
-    files = [name for name in names if "/" in name and not name.startswith("/dev/")]
+    files = [name for name in names if _is_file(name, sys_)]
     disks = [name for name in names if name not in files]
     found: list[Source] = []
     if disks or not files:
@@ -50,33 +50,40 @@ def sources_of(names: Sequence[str], sys_: Path = SYS) -> list[Source]:
     return found
 
 
+def _is_file(name: str, sys_: Path) -> bool:
+    """Whether a file of a network server is meant, and no disk of this machine."""
+    if "/" in name:
+        return not name.startswith("/dev/")
+    # No disk has a name with a dot: who writes nbd.prom means a file, also one that is missing.
+    return not is_folder(sys_ / "block" / name) and ("." in name or is_file(name))
+
+
 def once(sources: Sequence[Source]) -> list[Observation]:
     """Two looks at each, LOOK_S apart, or as soon as a server has written its file anew."""
-    found: dict[str, Observation] = {}
+    found: dict[int, Observation] = {}  # by the place: files in two folders may have one name
     with until_stopped() as running:
         try:
-            began = time.monotonic()
             for step in itertools.count():
-                for source in sources:
-                    seen = source.look() if source.name not in found else None
+                for number, source in enumerate(sources):
+                    seen = source.look() if number not in found else None
                     # A disk that cannot be looked at now may be so in a second.
                     if seen and (seen.trouble is None or step):
-                        found[source.name] = seen
-                if len(found) == len(sources) or time.monotonic() - began > FILE_S:
+                        found[number] = seen
+                if len(found) == len(sources):
                     break
+                if step == 2:
+                    late = next(one for n, one in enumerate(sources) if n not in found)
+                    print(
+                        f"streamsched: note: {late.name}: nothing new yet; waiting for it",
+                        file=sys.stderr,
+                    )
                 time.sleep(LOOK_S)
                 if not running():
                     raise Interrupted("interrupted before there was anything to show")
         finally:
             for source in sources:
                 source.close()
-    missing = [source.name for source in sources if source.name not in found]
-    if missing:
-        raise StreamschedError(
-            f"{missing[0]}: was not written anew in {FILE_S:.0f} s; is the server running, with "
-            "metrics-interval=1 for example?"
-        )
-    observations = [found[source.name] for source in sources]
+    observations = [found[number] for number in range(len(sources))]
     troubles = [one.trouble for one in observations if one.trouble]
     if len(troubles) == len(observations):
         raise StreamschedError(troubles[0])

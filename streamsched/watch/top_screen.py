@@ -69,7 +69,7 @@ class TopApp(App[None]):
         super().__init__()
         self._sources = sources
         self._interval_s = interval_s
-        self._seen: dict[str, Observation] = {}
+        self._seen: dict[int, Observation] = {}  # by the place among the sources
         self._shown = 0
         self._sort = next(iter(top.SORTS))
         self._reverse = False
@@ -96,17 +96,17 @@ class TopApp(App[None]):
 
     def look(self) -> None:
         """At all disks, so that each has its figures when it is shown."""
-        for source in self._sources:
+        for number, source in enumerate(self._sources):
             seen = source.look()
             if seen and not self._paused:
-                self._seen[source.name] = seen
+                self._seen[number] = seen
         if not self._paused:
             self.show()
 
     def show(self) -> None:
         """The disk that was chosen, from what was seen of it last."""
         source = self._sources[self._shown]
-        seen = self._seen.get(source.name)
+        seen = self._seen.get(self._shown)
         width = self.size.width
         strip, rows, lines = [""], list[str](), [f"{source.name}: looking ...", "", ""]
         if seen and seen.trouble:

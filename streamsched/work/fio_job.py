@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from streamsched.base.errors import UsageError
 from streamsched.work.fio_lines import Section
-from streamsched.work.fio_options import ASYNC_ENGINES
+from streamsched.work.fio_options import ASYNC_ENGINES, MAX_FILES
 from streamsched.work.fio_values import READ, SECTOR_BYTES, WRITE, Amount, Values
 from streamsched.work.process import RW_BITS, RW_RANDOM, RW_READ, RW_WRITE, Pair
 
 NAME_BYTES = 63  # sim/sim.h has char name[64]
+COLON = re.compile(r"(?<!\\):")  # between two names
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,17 +37,20 @@ class Blocks:
         return sum(s * w for s, w in zip(self.sizes, self.weights, strict=True)) // 100
 
 
+def names_of(text: str) -> list[str]:
+    r"""The names of a list; "\:" is a colon of one."""
+    return [part.replace(r"\:", ":") for part in COLON.split(text) if part.strip()]
+
+
 class FioJob:
     """What the clones of a section have in common, as fio takes it.
 
-    @capacity is the disk's in bytes, or None if no disk is given. All sizes are bytes. Options
-    that do not go together are a UsageError, which names the line.
+    All sizes are bytes. Options that do not go together are a UsageError, which names the line.
     """
 
-    def __init__(self, section: Section, values: Values, capacity: int | None) -> None:
+    def __init__(self, section: Section, values: Values) -> None:
         self.section = section
         self.values = values
-        self.capacity = capacity
         self.name = values.words.get("name") or section.name
         if len(self.name.encode()) > NAME_BYTES:
             raise section.error(f"its name is longer than {NAME_BYTES} bytes; write a shorter one")
@@ -72,8 +77,10 @@ class FioJob:
             bool(values.numbers["norandommap"]) or self.own_align or self.places is not None
         )
         self.strided = values.words["zonemode"] == "strided"
-        # As in fio: whoever names a file has that one.
-        self.files = 1 if "filename" in values.words else self.number("nrfiles")
+        self.directories = names_of(values.words.get("directory", "")) or [""]
+        self.names = [name.strip() for name in names_of(values.words.get("filename", ""))]
+        # As in fio: whoever names files has those.
+        self.files = len(self.names) if "filename" in values.words else self.number("nrfiles")
         self._check()
         self._check_pace()
         self._check_files()
@@ -163,25 +170,22 @@ class FioJob:
             raise self.fail("io_submit_mode", "needs direct=1 to keep several in flight")
         if values.words.get("wait_for") == self.name:
             raise self.fail("wait_for", "a job cannot wait for itself; name one above")
-        if "directory" in values.words and "filename" not in values.words and self.files == 1:
-            raise self.fail(
-                "directory",
-                "without a filename fio makes a file there for each job, and here is one disk; "
-                "write filename=, and offset= if each shall have its own part",
-            )
 
     def _check_files(self) -> None:
         """What several files cannot have."""
+        if "filename" in self.values.words and not self.names:
+            raise self.fail("filename", "names no file; write one, or leave the line out")
         if self.files == 1:
             return
+        if self.files > MAX_FILES:
+            raise self.fail("filename", f"names {self.files} files; write at most {MAX_FILES}")
+        key = self.files_key
         if self.strided:
-            raise self.fail("nrfiles", "does not go with zonemode=strided; write one of the two")
+            raise self.fail(key, "does not go with zonemode=strided; write one of the two")
         if self.places:
-            raise self.fail(
-                "nrfiles", "does not go with random_distribution; leave one of the two out"
-            )
+            raise self.fail(key, "does not go with random_distribution; leave one of the two out")
         if not self.values.amounts.get("size") and not self.number("filesize"):
-            raise self.fail("nrfiles", "fio divides size among them; write size= or filesize=")
+            raise self.fail(key, "fio divides size among them; write size= or filesize=")
 
     def _take_filesize(self) -> None:
         """Filesize is the region; size, beside it, only how much is transferred."""
@@ -196,6 +200,22 @@ class FioJob:
         if size and size.value and not (amounts.get("io_size") and amounts["io_size"].value):
             amounts["io_size"] = size
         amounts["size"] = Amount(region)
+
+    @property
+    def files_key(self) -> str:
+        """The key that says how many files there are."""
+        return "filename" if self.names else "nrfiles"
+
+    @property
+    def shares(self) -> bool:
+        """Whether its region is a share of what is there, which must be known."""
+        amounts = self.values.amounts
+        size = amounts.get("size")
+        if not size or not size.value or size.percent:
+            return True
+        return any(
+            amounts[key].percent and amounts[key].value for key in ("offset", "offset_increment")
+        )
 
     def check_sectors(self, key: str, value: int) -> None:
         """A UsageError unless @value, the bytes of option @key, are whole sectors."""
@@ -222,7 +242,7 @@ class FioJob:
     def notes(self) -> Iterator[str]:
         """What is of no effect, though it is no error to fio."""
         number = self.number
-        if self.files < number("nrfiles"):
+        if self.names and number("nrfiles") > 1:
             yield f"nrfiles={number('nrfiles')} of {self.name} is of no effect beside a filename"
         depth = number("iodepth")
         if depth > 1 and not self.is_async and self.values.words["io_submit_mode"] != "offload":

@@ -6,12 +6,14 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import itertools
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from streamsched.base.errors import UsageError
-from streamsched.base.files import is_file, mode_of
+from streamsched.base.files import is_file, mode_of, open_input
 
 MAX_INCLUDES = 16  # nested ones; more is a circle
 # In all: files that include others several times each would come to 2^16 and more.
@@ -22,8 +24,8 @@ VARIABLE = re.compile(r"\$\{([^}]*)\}")
 PAGE_BYTES = "4096"  # what $pagesize stands for, on every machine
 # What these mean depends on the machine, which a simulation must not.
 MACHINE_WORDS = ("$mb_memory", "$ncpus")
-# Their values are for people, or stand for the disk under test.
-VERBATIM_KEYS = ("filename", "description", "exec_prerun", "exec_postrun", "filename_format")
+# They stand for the disk under test, or have words of their own.
+VERBATIM_KEYS = ("filename", "filename_format")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,8 +70,11 @@ def read_text(path: Path, what: str) -> str:
     """The text of a file, or one sentence about why not."""
     if not what:
         raise UsageError("the job file's name is empty; name a file that can be read")
+    # What a shell writes for <(...) leads to no name. One that has a name may have no writer.
+    if stat.S_ISFIFO(mode_of(os.path.realpath(path))):
+        raise UsageError(f"{what}: is a named pipe; name a file")
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{what}: {error.strerror}; name a file that can be read") from None
@@ -125,10 +130,7 @@ def expand(setting: Setting, environ: Mapping[str, str]) -> Setting:
 
 def _setting(source: str, number: int, line: str) -> Setting:
     key, equals, value = line.partition("=")
-    setting = Setting(source, number, key.strip(), value if equals else None)
-    if value and value[0].isspace():
-        raise setting.error(f'fio misreads a blank after "="; write {key.strip()}={value.strip()}')
-    return setting
+    return Setting(source, number, key.strip(), value if equals else None)
 
 
 def _include(setting_line: str, source: str, number: int, beside: Path | None) -> Path:
@@ -146,9 +148,7 @@ def _include(setting_line: str, source: str, number: int, beside: Path | None) -
     return path
 
 
-def _included(
-    path: Path, name: str, environ: Mapping[str, str], depth: int, numbers: Iterator[int]
-) -> Iterator[Setting]:
+def _included(path: Path, name: str, depth: int, numbers: Iterator[int]) -> Iterator[Setting]:
     """The settings of an included file; @numbers counts what the job file includes in all."""
     if depth > MAX_INCLUDES:
         raise UsageError(f"{name}: included more than {MAX_INCLUDES} deep; does it include itself?")
@@ -167,14 +167,12 @@ def _included(
             )
         if re.match(r"include(?=[\s=]|$)", line):
             inner = _include(line, name, number, path.parent)
-            yield from _included(inner, str(inner), environ, depth + 1, numbers)
+            yield from _included(inner, str(inner), depth + 1, numbers)
         else:
-            yield expand(_setting(name, number, line), environ)
+            yield _setting(name, number, line)
 
 
-def read_sections(
-    text: str, source: str, beside: Path | None, environ: Mapping[str, str]
-) -> list[Section]:
+def read_sections(text: str, source: str, beside: Path | None) -> list[Section]:
     """Split a job file into its sections; @beside is the directory that includes are sought in."""
     sections: list[Section] = []
     numbers = itertools.count(1)
@@ -193,7 +191,7 @@ def read_sections(
             )
         elif re.match(r"include(?=[\s=]|$)", line):
             path = _include(line, source, number, beside)
-            sections[-1].settings.extend(_included(path, str(path), environ, 1, numbers))
+            sections[-1].settings.extend(_included(path, str(path), 1, numbers))
         else:
-            sections[-1].settings.append(expand(_setting(source, number, line), environ))
+            sections[-1].settings.append(_setting(source, number, line))
     return sections

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fio's options as streamsched takes them: one row each, for the parser and for docs/JOBS.md.
 
-Three sets. `OPTIONS` mean something to the simulator. `IGNORED` are accepted and change nothing
-about what the disk is asked. `UNSUPPORTED` are fio's too, but change the workload in a way that
-the simulator cannot do: each says what to write instead.
+`OPTIONS` mean something to the simulator. `IGNORED` are accepted and change nothing about what the
+disk is asked; so are `NOTED`, of which run says so. `UNSUPPORTED` are fio's too, but change the
+workload in a way that the simulator cannot do: each says what to write instead.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from streamsched.base.units import FIO_MAX
@@ -57,6 +58,8 @@ TRIM_WORDS = ("trim", "randtrim", "trimwrite", "randtrimwrite")
 # These do one request at a time, whatever iodepth says.
 SYNC_ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2")
 ASYNC_ENGINES = ("libaio", "io_uring", "posixaio")
+# Other words for them: of fio, and of Windows and Solaris for what is libaio on Linux.
+OTHER_WORDS = dict.fromkeys(("linuxaio", "aio", "windowsaio", "solarisaio"), "libaio")
 
 MAX_JOBS = 4096  # fio's own bound
 MAX_DEPTH = 4096
@@ -131,9 +134,16 @@ OPTIONS: tuple[Option, ...] = (
         "filename",
         Kind.TEXT,
         "",
-        "Whatever it says, it is the disk under test; `${VARIABLE}` need not be set here.",
+        "The disk under test, or a file on it; several, with a colon in between, are like "
+        "nrfiles. `${VARIABLE}` need not be set.",
     ),
-    Option("directory", Kind.TEXT, "", "Where filename is, and that is the disk anyway."),
+    Option("directory", Kind.TEXT, "", "Where the files are; clones take turns among several."),
+    Option(
+        "filename_format",
+        Kind.TEXT,
+        "",
+        "Names of files without filename; unset: `$jobname.$jobnum.$filenum`.",
+    ),
     Option(
         "offset",
         Kind.AMOUNT,
@@ -278,7 +288,7 @@ OPTIONS: tuple[Option, ...] = (
         Kind.CHOICE,
         "psync",
         "How requests are sent. Only libaio, io_uring and posixaio keep several in flight; the "
-        "others have depth 1.",
+        "others have depth 1. linuxaio, aio, windowsaio and solarisaio are libaio.",
         choices=(*SYNC_ENGINES, *ASYNC_ENGINES),
     ),
     Option(
@@ -454,24 +464,7 @@ OPTIONS: tuple[Option, ...] = (
         "The simulated disk has no contents; leave it out.",
         choices=("0", "null"),
     ),
-    Option("fill_device", Kind.CHOICE, "0", "Give a size.", choices=("0",), aliases=("fill_fs",)),
     Option("file_append", Kind.CHOICE, "0", "A disk has no end to append to.", choices=("0",)),
-    Option(
-        "iodepth_batch",
-        Kind.CHOICE,
-        "1",
-        "Requests are sent one by one; leave it out.",
-        aliases=("iodepth_batch_submit",),
-        choices=("1",),
-    ),
-    Option(
-        "iodepth_batch_complete_min",
-        Kind.CHOICE,
-        "1",
-        "Each request that completes makes room for another one; leave it out.",
-        aliases=("iodepth_batch_complete",),
-        choices=("1",),
-    ),
     Option(
         "io_submit_mode",
         Kind.CHOICE,
@@ -485,11 +478,12 @@ OPTIONS: tuple[Option, ...] = (
 
 # Accepted with any value: none of these changes what the disk is asked, or when.
 IGNORED: tuple[str, ...] = (
-    *("description", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
+    *("description", "comm", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
     *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
     *("log_offset", "log_prio", "log_compression", "log_compression_cpus", "log_store_compressed"),
     *("log_unix_epoch", "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_entries"),
+    *("log_window_value", "log_issue_time", "job_start_clock_id"),
     *("per_job_logs", "bwavgtime", "iopsavgtime", "clat_percentiles", "lat_percentiles"),
     *("slat_percentiles", "percentile_list", "significant_figures", "block_error_percentiles"),
     *("clocksource", "gtod_reduce", "gtod_cpu", "disable_lat", "disable_clat", "disable_slat"),
@@ -502,53 +496,81 @@ IGNORED: tuple[str, ...] = (
     *("numa_cpu_nodes", "numa_mem_policy", "uid", "gid", "cgroup_nodelete"),
     *("create_serialize", "create_fsync", "create_on_open", "allow_file_create"),
     *("allow_mounted_write", "overwrite", "unlink", "unlink_each_loop", "fallocate"),
-    *("lockfile", "filename_format", "unique_filename"),
-    *("userspace_reap", "hipri", "fixedbufs", "registerfiles", "nonvectored", "sqthread_poll"),
-    *("sqthread_poll_cpu", "force_async"),
+    *("fill_device", "fill_fs", "lockfile", "unique_filename", "softrandommap", "rwmixcycle"),
+    *("userspace_reap", "hipri", "hipri_percentage", "fixedbufs", "registerfiles", "nonvectored"),
+    *("libaio_vectored", "sqthread_poll", "sqthread_poll_cpu", "force_async"),
+    *("no_completion_thread", "atomic", "write_hint"),
 )
 
-_NO_FLOW = "give the process a thinktime or a rate instead"
-_NO_LEAST = "a process is not ended for being slow; leave it out"
-_NO_PRIORITY = "all processes have the same priority"
-_NO_TRIM = "the simulated disk has no trim; read or write"
-_NO_VERIFY = "the simulated disk has no contents; leave it out"
-_ONE_DISK = "there is one disk; give offset and size"
-_BATCH = "iodepth requests are kept in flight one by one; leave it out"
-_NO_REPLAY = "traces are replayed by `streamsched replay`"
-_NO_LOG = "no log is written at a job file's word; --requests FILE.csv has each request"
-_ONE_RUN = "give a size or a runtime"
-_NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
+# Accepted as well, but run says so: somebody may expect more of them.
+_LOGS = "no log is written at a job file's word; `--requests FILE.csv` has each request"
+_VERIFIES = "nothing is verified: the simulated disk has no contents"
+_BATCHES = "iodepth requests are kept in flight one by one, whatever batch they came in"
+_STOPS = "a job goes on to its size or runtime, however fast or steady it is"
 
-UNSUPPORTED: dict[str, str] = {
+NOTED: dict[str, str] = {
     **dict.fromkeys(
-        (*("flow", "flow_id", "flow_sleep", "thinktime_iotime"),),
-        _NO_FLOW,
-    ),
-    **dict.fromkeys(("rate_min", "ratemin", "rate_iops_min", "rate_cycle", "ratecycle"), _NO_LEAST),
-    **dict.fromkeys(
-        (
-            *("prio", "prioclass", "nice", "cgroup_weight", "cmdprio", "cmdprio_class"),
-            *("cmdprio_percentage", "cmdprio_bssplit"),
-        ),
-        _NO_PRIORITY,
-    ),
-    **dict.fromkeys(
-        (*("trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch"),), _NO_TRIM
+        ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"), _LOGS
     ),
     **dict.fromkeys(
         (
             *("do_verify", "verify_only", "verify_interval", "verify_offset", "verify_pattern"),
             *("verify_fatal", "verify_dump", "verify_async", "verify_async_cpus"),
             *("verify_backlog", "verify_backlog_batch", "experimental_verify"),
-            *("verify_state_load", "verify_state_save"),
+            *("verify_state_load", "verify_state_save", "verify_header_seed"),
+            *("verify_pattern_interval", "verify_policy", "verify_write_sequence"),
+            *("verifysort", "verifysort_nr"),
         ),
-        _NO_VERIFY,
+        _VERIFIES,
     ),
-    **dict.fromkeys(("opendir",), _ONE_DISK),
     **dict.fromkeys(
-        (*("iodepth_batch_complete_max", "iodepth_low", "serialize_overlap"),),
-        _BATCH,
+        (
+            *("iodepth_batch", "iodepth_batch_submit", "iodepth_batch_complete"),
+            *("iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"),
+            "serialize_overlap",
+        ),
+        _BATCHES,
     ),
+    **dict.fromkeys(
+        (
+            *("steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time"),
+            *("ss_ramp", "steadystate_check_interval", "ss_interval", "max_latency"),
+            *("rate_min", "ratemin", "rate_iops_min", "rate_cycle", "ratecycle"),
+        ),
+        _STOPS,
+    ),
+}
+
+_NO_FLOW = "give the process a thinktime or a rate instead"
+_NO_PRIORITY = "all processes have the same priority; leave it out"
+_NO_TRIM = "the simulated disk has no trim; read or write"
+_NO_REPLAY = "traces are replayed by `streamsched replay`"
+_NO_SEARCH = "no depth is sought for a latency; write iodepth="
+_NO_ZBD = "the disk is not a zoned block device; use zonemode=strided"
+_NO_FLASH = "it is for flash, and a rotating disk has no such thing; leave it out"
+_NO_ENGINE = "it belongs to an engine that is not simulated; write ioengine=libaio and filename="
+
+UNSUPPORTED: dict[str, str] = {
+    **dict.fromkeys(
+        ("flow", "flow_id", "flow_sleep", "flow_watermark", "thinktime_iotime", "thinkcycles"),
+        _NO_FLOW,
+    ),
+    **dict.fromkeys(
+        (
+            *("prio", "prioclass", "priohint", "nice", "cgroup_weight", "cmdprio"),
+            *("cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "cmdprio_bssplit"),
+        ),
+        _NO_PRIORITY,
+    ),
+    **dict.fromkeys(
+        (
+            *("trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch"),
+            "num_range",
+        ),
+        _NO_TRIM,
+    ),
+    "opendir": "which files a directory has is not known; write nrfiles= and filesize=",
+    "filetype": "it is for engines that work on names; leave it out",
     **dict.fromkeys(
         (
             *("read_iolog", "read_iolog_chunked", "replay_no_stall", "replay_redirect"),
@@ -558,26 +580,93 @@ UNSUPPORTED: dict[str, str] = {
         _NO_REPLAY,
     ),
     **dict.fromkeys(
-        (
-            *("steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time"),
-            *("ss_ramp", "max_latency", "latency_target", "latency_window"),
-            *("latency_percentile", "latency_run", "create_only", "profile"),
-        ),
-        _ONE_RUN,
+        ("latency_target", "latency_window", "latency_percentile", "latency_run"), _NO_SEARCH
     ),
+    **dict.fromkeys(("create_only", "profile"), "give the job a size or a runtime"),
+    "ramp_size": "use ramp_time",
+    "percentage_sequential": "use percentage_random",
+    "random_sequence_stride": "use random_distribution",
     **dict.fromkeys(
         (
             *("zonecapacity", "read_beyond_wp", "max_open_zones", "job_max_open_zones"),
             *("ignore_zone_limits", "zone_reset_threshold", "zone_reset_frequency"),
+            *("recover_zbd_write_error", "write_zone_remainder"),
         ),
         _NO_ZBD,
     ),
     **dict.fromkeys(
-        ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "write_iolog"),
-        _NO_LOG,
+        (
+            *("sprandom", "spr_op", "spr_cs", "spr_num_regions", "fdp", "fdp_pli"),
+            *("fdp_pli_select", "dataplacement", "data_placement", "plids", "plid_select"),
+            "dp_scheme",
+        ),
+        _NO_FLASH,
     ),
     **dict.fromkeys(("sync_file_range", "write_barrier"), "use fsync"),
-    **dict.fromkeys(("atomic", "write_hint", "nowait", "uncached"), "leave it out"),
+    "end_syncfs": "use end_fsync",
+    "nowait": "no request is given back because it would have to wait; leave it out",
+    "uncached": "what was read stays in the page cache; use direct=1",
+    **dict.fromkeys(
+        (
+            *("hostname", "port", "protocol", "proto", "nodelay", "listen", "pingpong"),
+            *("interface", "ttl", "window_size", "mss", "bindname", "verb", "uri", "nfs_url"),
+            *("pool", "cont", "chunk_size", "chunck_size", "object_class", "svcl"),
+            *("clustername", "rbdname", "clientname", "conf", "busy_poll", "touch_objects"),
+            *("rbd_encryption_format", "rbd_encryption_passphrase", "volume", "brick"),
+            *("single-instance", "single_instance", "namenode", "hdfsdirectory"),
+            *("hdfs_use_direct", "https", "http_host", "http_user", "http_pass"),
+            *("http_s3_key", "http_s3_keyid", "http_s3_security_token", "http_s3_region"),
+            *("http_s3_sse_customer_key", "http_s3_sse_customer_algorithm"),
+            *("http_s3_storage_class", "http_swift_auth_token", "http_mode", "http_verbose"),
+            *("http_object_mode", "initiator", "cpuload", "cpumode", "cpuchunks"),
+            *("exit_on_io_done", "exit_io_done", "donorname", "inplace", "program", "arguments"),
+            *("grace_time", "std_redirect", "stat_type", "skip_bad", "thp", "gpu_dev_id"),
+            *("gpu_dev_ids", "cuda_io", "rocm_io", "cmd_type", "cdb_len", "readfua"),
+            *("writefua", "write_mode", "verify_mode", "read_mode", "verify_bytchk"),
+            *("sg_write_mode", "stream_id", "md_per_io_size", "pi_act", "pi_chk", "apptag"),
+            *("apptag_mask", "deac", "xnvme_be", "xnvme_mem", "xnvme_async", "xnvme_sync"),
+            *("xnvme_admin", "xnvme_dev_nsid", "xnvme_dev_subnqn", "xnvme_iovec"),
+            *("libblkio_driver", "libblkio_path", "libblkio_pre_connect_props"),
+            *("libblkio_num_entries", "libblkio_queue_size", "libblkio_pre_start_props"),
+            *("libblkio_vectored", "libblkio_write_zeroes_on_trim", "libblkio_wait_mode"),
+            "libblkio_force_enable_completion_eventfd",
+        ),
+        _NO_ENGINE,
+    ),
+}
+
+# fio's other engines, and why they are refused.
+_NO_IO = "reads and writes nothing"
+_NO_DISK = "works on memory or flash, not on a disk"
+_NETWORK = "works over a network, not on a disk"
+_PAST = "sends commands past the block layer, where no I/O scheduler sees them"
+_NAMES = "works on names and sizes of files, not on what is in them"
+_MAPPED = "reads and writes by other system calls than are simulated"
+
+ENGINES: dict[str, str] = {
+    **dict.fromkeys(("null", "cpp_null", "cpuio", "exec", "page_fault"), _NO_IO),
+    **dict.fromkeys(
+        (
+            *("net", "netsplice", "rdma", "rados", "rbd", "http", "gfapi", "gfapi_async"),
+            *("libhdfs", "libiscsi", "nbd", "nfs", "dfs", "ime_psync", "ime_psyncv", "ime_aio"),
+            *("librpma_apm_client", "librpma_apm_server", "librpma_gpspm_client"),
+            *("librpma_gpspm_server", "sheepdog"),
+        ),
+        _NETWORK,
+    ),
+    **dict.fromkeys(("sg", "io_uring_cmd", "xnvme", "libzbc", "libblkio", "bsg"), _PAST),
+    **dict.fromkeys(
+        (*("libpmem", "pmemblk", "dev-dax", "mtd", "fusion-aw-sync"),),
+        _NO_DISK,
+    ),
+    **dict.fromkeys(
+        (
+            *("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete"),
+            *("filexattr", "falloc", "ftruncate", "e4defrag"),
+        ),
+        _NAMES,
+    ),
+    **dict.fromkeys(("mmap", "splice", "libcufile", "libhipfile"), _MAPPED),
 }
 
 BY_KEY: dict[str, Option] = {
@@ -587,7 +676,7 @@ BY_KEY: dict[str, Option] = {
 
 def nearest_key(key: str) -> str:
     """The supported or accepted key that looks most like @key."""
-    known = sorted({*BY_KEY, *IGNORED})
+    known = sorted({*BY_KEY, *IGNORED, *NOTED})
     return difflib.get_close_matches(key.lower(), known, n=1, cutoff=0.0)[0]
 
 
@@ -607,8 +696,17 @@ def options_markdown() -> str:
         lines.append(f"| {keys} | {_cell(kind)} | {default} | {_cell(option.help)} |")
     lines += ["", "Accepted, and without effect on what the disk is asked:", ""]
     lines.append(", ".join(f"`{key}`" for key in sorted(IGNORED)) + ".")
+    lines += ["", "Accepted and without effect as well, with a note:", "", "| keys | why |"]
+    lines += ["|---|---|", *_by_reason(NOTED)]
     lines += ["", "fio's, and refused here:", "", "| keys | instead |", "|---|---|"]
-    for reason in dict.fromkeys(UNSUPPORTED.values()):
-        keys = ", ".join(f"`{key}`" for key, why in UNSUPPORTED.items() if why == reason)
-        lines.append(f"| {keys} | {_cell(reason)} |")
+    lines += _by_reason(UNSUPPORTED)
+    lines += ["", "Engines that are refused:", "", "| ioengine | it |", "|---|---|"]
+    lines += _by_reason(ENGINES)
     return "\n".join(lines) + "\n"
+
+
+def _by_reason(keys: Mapping[str, str]) -> Iterator[str]:
+    """A row for each reason."""
+    for reason in dict.fromkeys(keys.values()):
+        names = ", ".join(f"`{key}`" for key, why in keys.items() if why == reason)
+        yield f"| {names} | {_cell(reason)} |"

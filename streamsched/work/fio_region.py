@@ -24,19 +24,21 @@ class CloneRegion:
     # Of several files: from one to the next, and what is used of each.
     file_stride: int = 0
     file_size: int = 0
+    length: int = 0  # what size stands for
 
 
 class Regions:
     """Where the clones of one job work. What does not fit is a UsageError."""
 
-    def __init__(self, job: FioJob) -> None:
+    def __init__(self, job: FioJob, capacity: int | None = None) -> None:
+        """@capacity: bytes of the disk or the file; None: it is as long as it has to be."""
         self.job = job
-        self.capacity = job.capacity
+        self.capacity = capacity
 
-    def of(self, clone: int) -> CloneRegion:
-        """The region of clone number @clone, from 0 on."""
+    def of(self, clone: int, beyond: int = 0) -> CloneRegion:
+        """The region of clone number @clone, from 0 on, @beyond bytes behind what offset says."""
         job = self.job
-        offset = self._offset(clone)
+        offset = self._offset(clone) + beyond
         if self.capacity is not None and offset >= self.capacity:
             raise self._beyond(clone, "its region begins", offset)
         length = self._length(offset)
@@ -50,6 +52,11 @@ class Regions:
             size, whole = self._random(length) if job.random else self._in_order(offset, length)
         return self._checked(CloneRegion(offset, size, self._io_bytes(length, whole)), length)
 
+    def end(self, clone: int) -> int:
+        """Where size ends, in bytes."""
+        offset = self._offset(clone)
+        return offset + self._length(offset)
+
     def _divided(self, clone: int, offset: int, length: int) -> CloneRegion:
         """Several files: whole blocks of each are used, and each begins with a whole page."""
         job = self.job
@@ -59,7 +66,7 @@ class Regions:
         used = each - each % (job.align if job.random else job.used_min)
         if not used:
             raise job.fail(
-                "nrfiles",
+                job.files_key,
                 f"a file of {each} bytes holds no block of {job.used_min}; write fewer",
             )
         stride = -(-each // FILE_ALIGN) * FILE_ALIGN
@@ -80,7 +87,7 @@ class Regions:
             )
         if io_bytes > FIO_MAX:
             raise job.section.error(f"transfers more than {FIO_MAX} bytes; make size smaller")
-        return region
+        return dataclasses.replace(region, length=length)
 
     def _strided(self, clone: int, offset: int, length: int) -> Pair:
         """Zones go on to the end of the disk, wherever size ends; then from the start."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 
 from streamsched.base.errors import UsageError
 from streamsched.base.units import fio_bytes, fio_percent, fio_time_ns, whole_number
-from streamsched.work.fio_lines import Setting
+from streamsched.work.fio_lines import Setting, expand
 from streamsched.work.fio_options import (
     BY_KEY,
+    ENGINES,
     IGNORED,
+    NOTED,
     OPTIONS,
+    OTHER_WORDS,
     RW_WORDS,
     TRIM_WORDS,
     U32_MAX,
@@ -36,6 +40,8 @@ MAX_SPLITS = 16  # SIM_MAX_SPLITS
 SERVICES = ("roundrobin", "sequential", "random")
 
 DEFAULTS = "the defaults"
+# A blank before the value of these is part of it, or left out; else fio misreads it.
+BLANKS = ("name", "filename")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,27 +73,35 @@ class Values:
     lines: dict[str, Setting] = dataclasses.field(default_factory=dict)
 
     def copy(self) -> Values:
-        """One that can change on its own."""
-        return copy.deepcopy(self)
+        """One for a job, which can change on its own; fio gives each its own name."""
+        copied = copy.deepcopy(self)
+        copied.words.pop("name", None)
+        return copied
 
     @property
     def kb_base(self) -> int:
         """What k counts."""
         return int(self.words.get("kb_base", "1024"))
 
-    def apply_all(self, settings: list[Setting]) -> None:
-        """Apply a section's lines; kb_base goes before what it changes, wherever it stands."""
-        for setting in sorted(settings, key=lambda setting: setting.key != "kb_base"):
-            self.apply(setting)
+    def apply_all(self, settings: list[Setting], environ: Mapping[str, str]) -> None:
+        """Apply a section's lines; kb_base goes before what it changes, wherever it stands.
 
-    def apply(self, setting: Setting) -> None:
+        @environ: what ${NAME} is sought in, but not for keys without effect.
+        """
+        for setting in sorted(settings, key=lambda setting: setting.key != "kb_base"):
+            self.apply(setting, environ)
+
+    def apply(self, setting: Setting, environ: Mapping[str, str]) -> None:
         """Apply one line."""
-        key = setting.key
-        if key in IGNORED:
+        key, value = setting.key, setting.value
+        if key in IGNORED or key in NOTED:
             return
         option = BY_KEY.get(key)
         if option is None:
             raise setting.error(_why_not(key))
+        if value and value[0].isspace() and key not in BLANKS:
+            raise setting.error(f'fio misreads a blank after "="; write {key}={value.strip()}')
+        setting = expand(setting, environ)
         try:
             self._store(option, _value_of(option, setting))
         except UsageError as error:
@@ -117,8 +131,6 @@ class Values:
                 self.words[key] = _choice(option, text)
             case Kind.TEXT:
                 self.words[key] = text
-                if key == "filename":
-                    _one_file(text)
             case _:
                 self.numbers[key] = _number(option, text, self.kb_base)
                 self._mirror(key)
@@ -288,6 +300,10 @@ def _split(text: str, kb_base: int) -> tuple[tuple[int, int], ...]:
 
 
 def _choice(option: Option, text: str) -> str:
+    if option.key == "ioengine":
+        text = OTHER_WORDS.get(text, text)
+        if why := ENGINES.get(text):
+            raise UsageError(f"it {why}; write ioengine=psync or libaio")
     if text in option.choices:
         return text
     if len(option.choices) == 1 or option.key in ("sync", "verify"):
@@ -297,11 +313,6 @@ def _choice(option: Option, text: str) -> str:
 
 def _lower(sentence: str) -> str:
     return (sentence[0].lower() + sentence[1:]).removesuffix(".")
-
-
-def _one_file(text: str) -> None:
-    if ":" in text.replace("\\:", ""):
-        raise UsageError("there is one disk; name one file")
 
 
 def _number(option: Option, text: str, kb_base: int) -> int:
@@ -315,6 +326,8 @@ def _number(option: Option, text: str, kb_base: int) -> int:
                 raise UsageError(f'"{text}" is neither on nor off; write 1 or 0')
             value = int(text)
         case Kind.BYTES:
+            if "-" in text[1:]:
+                raise UsageError("a range of sizes is not supported; write one size")
             value = fio_bytes(text, kb_base)
         case _:
             value = _count(text, kb_base)
@@ -347,6 +360,6 @@ def defaults() -> Values:
     values = Values()
     for option in OPTIONS:
         if option.default and option.key not in ("buffered",):
-            values.apply(Setting(DEFAULTS, 0, option.key, option.default))
+            values.apply(Setting(DEFAULTS, 0, option.key, option.default), {})
     values.lines.clear()
     return values

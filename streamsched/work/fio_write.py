@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
+from streamsched.base.errors import UsageError
 from streamsched.work.fio_job import Blocks
 from streamsched.work.fio_options import OPTIONS, Kind, Option
 from streamsched.work.fio_values import Amount, Values
@@ -21,7 +22,8 @@ from streamsched.work.process import RW_RANDOM, RW_READ, RW_WRITE, Process
 OTHERWISE = frozenset(
     (
         *("bs", "bsrange", "bssplit", "rwmixwrite", "buffered", "exitall", "wait_for", "name"),
-        *("filename", "directory", "ioengine", "iodepth", "direct", "fadvise_hint"),
+        *("filename", "directory", "filename_format", "ioengine", "iodepth", "direct"),
+        "fadvise_hint",
         *("nrfiles", "openfiles", "file_service_type", "kb_base", "cgroup", "owner_weight"),
     )
 )
@@ -115,6 +117,11 @@ def job_text(file: JobFile, place: Place) -> str:
     numbers = {section.name: number for number, section in enumerate(file.sections)}
     for number, section in enumerate(file.sections):
         values = section.values
+        if section.only_here:
+            raise UsageError(
+                f"{file.name}: {section.name}: not under a real fio, for {section.only_here}; "
+                "write filename= of the disk, and offset="
+            )
         depth = section.iodepth if place.uri else values.numbers["iodepth"]
         lines += [
             f"[job{number}]",

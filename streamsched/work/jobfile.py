@@ -8,6 +8,7 @@ in fio_region.py. Here are the processes of the whole file. docs/JOBS.md describ
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import itertools
@@ -19,15 +20,16 @@ from typing import Any
 
 from streamsched.base.errors import UsageError
 from streamsched.work import fio_lines
+from streamsched.work.fio_files import File, Files, Placed
 from streamsched.work.fio_job import Blocks, FioJob
-from streamsched.work.fio_lines import read_sections, read_text
-from streamsched.work.fio_options import IGNORED, MAX_JOBS, options_markdown
+from streamsched.work.fio_lines import Setting, read_sections, read_text
+from streamsched.work.fio_options import IGNORED, MAX_JOBS, NOTED, options_markdown
 from streamsched.work.fio_places import NORMAL, TABLE, UNIFORM, Places
-from streamsched.work.fio_region import Regions
 from streamsched.work.fio_values import (
     READ,
     SERVICES,
     WRITE,
+    Amount,
     Values,
     defaults,
 )
@@ -58,6 +60,7 @@ class Section:
     values: Values
     blocks: tuple[Blocks, Blocks]
     iodepth: int  # what is really kept in flight
+    only_here: str = ""  # why no real fio can do it
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,9 +76,8 @@ class JobFile:
 
 
 def _opens(job: FioJob) -> str:
-    words = job.values.words
-    name = words.get("filename", "")
-    return f"{words['directory']}/{name}" if name and words.get("directory") else name
+    directory = job.directories[0]
+    return ":".join(f"{directory}/{name}" if directory else name for name in job.names)
 
 
 def _placed(job: FioJob, units: int) -> Places | None:
@@ -101,12 +103,23 @@ def _placed(job: FioJob, units: int) -> Places | None:
     return job.places
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Read:
+    """One section that was read."""
+
+    job: FioJob
+    as_written: Values
+    group: int
+    stage: int
+    exit_group: int
+
+
 def _processes(
-    job: FioJob, section: int, group: int, stage: int, exits: bool, exit_group: int
+    read: _Read, section: int, exits: bool, clones: Sequence[Placed]
 ) -> Iterator[Process]:
     """All clones, in ascending order of position; @exits: the end of one is that of others."""
+    job = read.job
     number = job.number
-    regions = Regions(job)
     writes = bool(job.bits & RW_WRITE)
     direct = bool(number("direct"))
     offload = job.values.words["io_submit_mode"] == "offload"
@@ -116,13 +129,13 @@ def _processes(
     rate = job.rate()
     mixed = bool(job.bits & RW_READ) and writes
     reads, written = job.blocks
-    for clone in range(number("numjobs")):
-        region = regions.of(clone)
+    for place in clones:
+        region = place.region
         units = region.size // job.align
         yield Process(
             name=job.name,
             section=section,
-            group=group,
+            group=read.group,
             rw=job.bits,
             read_pct=number("rwmixread") if mixed else (0 if writes else 100),
             offset=region.offset,
@@ -146,7 +159,7 @@ def _processes(
             fsync_blocks=(number("fsync") or number("fdatasync")) if writes else 0,
             end_fsync=writes and bool(number("end_fsync") or number("fsync_on_close")),
             seed=job.values.numbers.get("randseed", 0),
-            stage=stage,
+            stage=read.stage,
             zone_size=number("zonesize") if job.strided else 0,
             zone_range=(number("zonerange") or number("zonesize")) if job.strided else 0,
             zone_skip=number("zoneskip") if job.strided else 0,
@@ -174,7 +187,7 @@ def _processes(
             file_service=SERVICES.index(job.values.service[0]),
             file_service_blocks=job.values.service[1],
             exits=EXITS[job.values.words["exit_what"]] if exits else 0,
-            exit_group=exit_group,
+            exit_group=read.exit_group,
             distribution=_placed(job, units),
             weight=job.values.numbers.get("owner_weight"),
             opens=_opens(job),
@@ -206,29 +219,64 @@ def parse_job_file(
     randseed goes before, and @beside the directory of the file, for its includes. What a user of
     fio would not expect, though it is no error, is added to @notes.
     """
-    sections = read_sections(text, source, beside, os.environ if environ is None else environ)
-    common = defaults()
+    environ = os.environ if environ is None else environ
+    sections = read_sections(text, source, beside)
+    exits = _exits(sections)
+    reads = list(_read(sections, environ, exits))
+    if not reads:
+        raise UsageError(f"{source}: has no job; write a section [NAME] with rw= and size=")
+    keys = dict.fromkeys(one.key for section in sections for one in section.settings)
+    if notes is not None:
+        if noted := [key for key in keys if key in NOTED]:
+            notes.append(f"{source}: of no effect on what is simulated: {', '.join(noted)}")
+        notes.extend(f"{source}: {note}, as in fio" for read in reads for note in read.job.notes())
     written: list[Section] = []
     processes: list[Process] = []
+    files: list[tuple[File, Process]] = []
+    all_places = Files([read.job for read in reads], capacity_bytes, environ).places()
+    for section, (read, places) in enumerate(zip(reads, all_places, strict=True)):
+        values = read.job.values
+        _check_waited_for(read.job, processes)
+        base = values.numbers.get("randseed", seed)
+        of_job = list(_processes(read, section, exits, places))
+        for process, place in zip(of_job, places, strict=True):
+            number = len(processes)
+            process = dataclasses.replace(process, seed=_mix(base, number))
+            # So that each seed makes another run, also of work in which nothing is random.
+            if seed and "startdelay" not in values.lines:
+                late_ns = _mix(seed, MAX_JOBS + number) % START_SPREAD_NS
+                process = dataclasses.replace(process, startdelay_ns=late_ns)
+            processes.append(process)
+            files.append((place.file, process))
+        written.append(_section(read, of_job, places))
+    if notes is not None:
+        notes.extend(_shared_places(source, files))
+    ignored = tuple(key for key in keys if key in IGNORED or key in NOTED)
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    name = Path(source).name
+    return JobFile(name, tuple(processes), tuple(written), exits, ignored, digest)
+
+
+def _read(
+    sections: Sequence[fio_lines.Section], environ: Mapping[str, str], exits: bool
+) -> Iterator[_Read]:
+    """All that are jobs; @exits: exitall stands somewhere."""
+    common = defaults()
     groups: dict[tuple[str, str | int], int] = {}
     weights: dict[int, int | None] = {}  # by group
-    files: list[tuple[object, Process]] = []  # each with what fio would open for it
-    stage = jobs = exit_group = 0
-    exits = _exits(sections)
+    stage = jobs = exit_group = clones = 0
     for section in sections:
         if section.is_global:
-            common.apply_all(section.settings)
+            common.apply_all(section.settings, environ)
             continue
         values = common.copy()
-        values.apply_all(section.settings)
+        values.apply_all(section.settings, environ)
         as_written = values.copy()
-        job = FioJob(section, values, capacity_bytes)
+        job = FioJob(section, values)
         stage += bool(jobs and values.numbers["stonewall"])
         exit_group += bool(jobs and (values.numbers["stonewall"] or values.numbers["new_group"]))
         if "exit_what" in values.lines and not exits:
             raise job.fail("exit_what", "needs exitall; write that too")
-        if notes is not None:
-            notes.extend(f"{source}: {note}, as in fio" for note in job.notes())
         cgroup = values.words.get("cgroup")
         owner = ("cgroup", cgroup) if cgroup else ("section", jobs)
         group = groups.setdefault(owner, len(groups))
@@ -239,32 +287,38 @@ def parse_job_file(
                 f"{weight or 'none'}: another section of cgroup {cgroup} has "
                 f"{weights[group] or 'none'}; write the same in both",
             )
-        if len(processes) + values.numbers["numjobs"] > MAX_JOBS:
+        clones += values.numbers["numjobs"]
+        if clones > MAX_JOBS:
             raise section.error(f"makes it more than {MAX_JOBS} processes; write a smaller numjobs")
-        base = values.numbers.get("randseed", seed)
-        _check_waited_for(job, processes)
-        for process in _processes(job, jobs, group, stage, exits, exit_group):
-            number = len(processes)
-            own = _mix(base, number)
-            process = dataclasses.replace(process, seed=own)
-            # So that each seed makes another run, also of work in which nothing is random.
-            if seed and "startdelay" not in values.lines:
-                late_ns = _mix(seed, MAX_JOBS + number) % START_SPREAD_NS
-                process = dataclasses.replace(process, startdelay_ns=late_ns)
-            processes.append(process)
-            name = values.words.get("filename")
-            files.append(((values.words.get("directory"), name) if name else own, process))
-        written.append(Section(job.name, as_written, job.blocks, processes[-1].iodepth))
+        yield _Read(job, as_written, group, stage, exit_group)
         jobs += 1
-    if not processes:
-        raise UsageError(f"{source}: has no job; write a section [NAME] with rw= and size=")
-    if notes is not None:
-        notes.extend(_shared_places(source, files))
-    keys = [one.key for section in sections for one in section.settings]
-    ignored = dict.fromkeys(key for key in keys if key in IGNORED)
-    name = Path(source).name
-    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-    return JobFile(name, tuple(processes), tuple(written), exits, tuple(ignored), digest)
+
+
+def _section(read: _Read, processes: Sequence[Process], places: Sequence[Placed]) -> Section:
+    """What is written for a real fio: where the files lie on the disk that it will be given."""
+    values, steps = read.as_written, {0}
+    if any(place.moved for place in places):
+        values = copy.deepcopy(read.job.values)
+        offsets = [process.offset for process in processes]
+        steps = {after - before for before, after in itertools.pairwise(offsets)} or {0}
+        for key, value in (
+            ("offset", offsets[0]),
+            ("offset_increment", min(steps)),
+            ("size", places[0].region.length),
+        ):
+            values.amounts[key] = Amount(value)
+            values.lines[key] = Setting(read.job.section.source, 0, key, str(value))
+        if "io_size" in values.amounts:
+            values.lines.setdefault("io_size", values.lines["size"])
+        for key in ("filesize", "offset_align"):
+            values.lines.pop(key, None)
+    job = read.job
+    why = ""
+    if len(steps) > 1 or min(steps) < 0:
+        why = "its files are not equally far apart on the disk"
+    elif values is not read.as_written and job.strided:
+        why = "its zones would go on to the end of the disk, not of its file"
+    return Section(job.name, values, job.blocks, processes[-1].iodepth, why)
 
 
 def parse_jobs(text: str, source: str = "job file", **options: Any) -> list[Process]:

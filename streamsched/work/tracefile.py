@@ -8,6 +8,7 @@ which trace format it is in are told by its content, never by its name.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
 import shutil
@@ -15,7 +16,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +27,16 @@ import zstandard
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError, unknown
-from streamsched.base.files import mode_of
+from streamsched.base.files import mode_of, open_input
+from streamsched.work.processors import Part, Pieces, merged, parts_of
 
 STDIN = "-"
 STDIN_SHOWN = "standard input"
 
 CHUNK_BYTES = 1 << 20
+# Of each file at least, where there is one for each processor; those are of this format.
+PART_BYTES = 1 << 16
+OF_PROCESSORS = "blktrace"
 # What the C side needs to tell the formats apart.
 HEAD_BYTES = 4096
 MAGIC_BYTES = 6
@@ -100,17 +105,17 @@ def detect(head: bytes) -> str | None:
     return None if name == ffi.NULL else ffi.string(name).decode()
 
 
-def _plain(source: _Source) -> Iterator[bytes]:
-    while chunk := source.read(CHUNK_BYTES):
+def _plain(source: _Source, most: int) -> Iterator[bytes]:
+    while chunk := source.read(most):
         yield chunk
 
 
-def _gzip(source: _Source) -> Iterator[bytes]:
+def _gzip(source: _Source, most: int) -> Iterator[bytes]:
     # Only read() is asked for, though GzipFile's type says more.
     with gzip.GzipFile(fileobj=source, mode="rb") as unpacked:  # type: ignore[call-overload]
         while True:
             try:
-                chunk = unpacked.read(CHUNK_BYTES)
+                chunk = unpacked.read(most)
             except EOFError:
                 raise _Bad("the gzip data is truncated") from None
             except (gzip.BadGzipFile, zlib.error) as error:
@@ -141,18 +146,18 @@ def _zstd_pieces(source: _Source) -> Iterator[bytes]:
         raise _Bad("the zstd data is truncated")
 
 
-def _zstd(source: _Source) -> Iterator[bytes]:
+def _zstd(source: _Source, most: int) -> Iterator[bytes]:
     held = bytearray()
     for piece in _zstd_pieces(source):
         held += piece
-        while len(held) >= CHUNK_BYTES:
-            yield bytes(held[:CHUNK_BYTES])
-            del held[:CHUNK_BYTES]
+        while len(held) >= most:
+            yield bytes(held[:most])
+            del held[:most]
     if held:
         yield bytes(held)
 
 
-def _unpacker(magic: bytes) -> Callable[[_Source], Iterator[bytes]]:
+def _unpacker(magic: bytes) -> Callable[[_Source, int], Iterator[bytes]]:
     """By the first bytes of a file."""
     for unsupported, name in UNSUPPORTED.items():
         if magic.startswith(unsupported):
@@ -184,23 +189,33 @@ def _opened(path: str | Path) -> Iterator[tuple[BinaryIO, int]]:
         yield sys.stdin.buffer, 0
         return
     try:
-        with Path(path).open("rb") as file:
+        with open_input(path) as file:
             status = os.fstat(file.fileno())
             yield file, status.st_size if stat.S_ISREG(status.st_mode) else 0
     except OSError as error:
         raise UsageError(f"{shown(path)}: cannot be read: {error.strerror}") from None
 
 
-def _parts(path: str | Path) -> Iterator[tuple[bytes, float]]:
+def _parts(path: str | Path, most: int = CHUNK_BYTES) -> Pieces:
     """Pieces of the decompressed content, each with the part of the file read by then."""
     with _opened(path) as (file, size):
         magic = file.read(MAGIC_BYTES)
         source = _Joined(magic, file)
         try:
-            for chunk in _unpacker(magic)(source):
+            for chunk in _unpacker(magic)(source, most):
                 yield chunk, min(source.taken / size, 1.0) if size else 0.0
         except _Bad as bad:
             raise UsageError(f"{shown(path)}: {bad}") from None
+
+
+def _pieces(files: Sequence[str], skip_bad: bool) -> Pieces:
+    """Of a trace's one file, or of its files of several processors."""
+    if len(files) == 1:
+        return _parts(files[0])
+    most = max(PART_BYTES, CHUNK_BYTES // len(files))
+    return merged(
+        [Part(one, Path(one).stat().st_size, _parts(one, most), skip_bad) for one in files]
+    )
 
 
 @dataclass
@@ -209,9 +224,11 @@ class TraceFile:
 
     path: str
     format: str
-    _first: Iterator[tuple[bytes, float]] | None
+    _first: Pieces | None
+    _files: Sequence[str]
+    _skip_bad: bool
 
-    def chunks(self) -> Iterator[tuple[bytes, float]]:
+    def chunks(self) -> Pieces:
         """The content in pieces of at most 1 MiB, each with the part of the file read by then.
 
         A file is read again from its beginning each time; standard input once.
@@ -221,12 +238,19 @@ class TraceFile:
             return first
         if self.path == STDIN:
             raise UsageError("standard input can be read only once")
-        return _parts(self.path)
+        return _pieces(self._files, self._skip_bad)
+
+    def sha256(self) -> str:
+        """Of its file's bytes; of several files' one behind the other."""
+        found = hashlib.sha256()
+        for one in self._files:
+            with _opened(one) as (file, _):
+                while data := file.read(CHUNK_BYTES):
+                    found.update(data)
+        return found.hexdigest()
 
 
-def _put_back(
-    begin: list[tuple[bytes, float]], rest: Iterator[tuple[bytes, float]]
-) -> Iterator[tuple[bytes, float]]:
+def _put_back(begin: list[tuple[bytes, float]], rest: Pieces) -> Pieces:
     yield from begin
     yield from rest
 
@@ -255,13 +279,26 @@ def _detected(path: str, head: bytes) -> str:
     return found
 
 
-def open_trace(path: str | Path, format_name: str | None = None) -> TraceFile:
-    """Open a trace and find out its format, unless @format_name says it."""
+def open_trace(
+    path: str | Path, format_name: str | None = None, skip_bad: bool = False
+) -> TraceFile:
+    """Open a trace and find out its format, unless @format_name says it.
+
+    @skip_bad: bad records of files of several processors are for the reader to count.
+    """
     path = str(path)
     names = [name for name, _ in formats()]
     if format_name is not None and format_name not in names:
         raise unknown("trace format", format_name, names)
-    parts = _parts(path)
+    files = [path] if path == STDIN else parts_of(path)
+    if len(files) > 1:
+        if format_name not in (None, OF_PROCESSORS):
+            raise UsageError(
+                f"--format {format_name}: {path} has a file for each processor, which is "
+                f"{OF_PROCESSORS}'s"
+            )
+        format_name = OF_PROCESSORS
+    parts = _pieces(files, skip_bad)
     begin: list[tuple[bytes, float]] = []
     head = b""
     while len(head) < HEAD_BYTES:
@@ -272,7 +309,7 @@ def open_trace(path: str | Path, format_name: str | None = None) -> TraceFile:
         head += part[0][:HEAD_BYTES]
     if format_name is None or not head:
         format_name = _detected(path, head[:HEAD_BYTES])
-    return TraceFile(path, format_name, _put_back(begin, parts))
+    return TraceFile(path, format_name, _put_back(begin, parts), files, skip_bad)
 
 
 def read_trace(path: str | Path, format_name: str | None = None) -> tuple[str, Iterator[bytes]]:
@@ -285,7 +322,7 @@ def _head_of(first: bytes) -> bytes:
     """The beginning of the content, from a file's first bytes; short if they do not have it."""
     head = b""
     with suppress(_Bad):  # which is said when all of it is read
-        for chunk in _unpacker(first[:MAGIC_BYTES])(_Joined(first, io.BytesIO())):
+        for chunk in _unpacker(first[:MAGIC_BYTES])(_Joined(first, io.BytesIO()), CHUNK_BYTES):
             head += chunk[:HEAD_BYTES]
             if len(head) >= HEAD_BYTES:
                 break

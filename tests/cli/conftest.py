@@ -16,7 +16,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = folder / "job.fio"
     job.write_text(JOB)
     words = ["--policy", POLICIES, "--requests", folder / "rows.csv"]
-    streamsched("run", job, *PAPERS, *words, "--output", "json+", "--to", folder / "plus.json")
+    streamsched("run", job, *PAPERS, *words, "--output", "json", "--to", folder / "plus.json")
     words = [*PAPERS, "--policy", POLICIES]
     streamsched("run", job, *words, "--output", "json", "--to", folder / "plain.json")
     streamsched("report", job, *words, "--to", folder / "job.html")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from streamsched.base.errors import StreamschedError
 from streamsched.sim.diskfile import load_disk
 from streamsched.watch import advise
-from streamsched.watch.predict import forecast
+from streamsched.watch.forecast import forecast
 from streamsched.work import model as workmodel
 from streamsched.work.blocktrace import Bio, bios
 
@@ -79,13 +80,13 @@ def test_work_goes_on_behind_where_it_ended() -> None:
     assert len(sectors) > 1000 and sectors == [128 * i for i in range(len(sectors))]
 
 
-# ---- what is foretold ----
+# ---- what is forecast ----
 
 
-def test_two_readers_are_foretold_to_gain() -> None:
+def test_two_readers_are_forecast_to_gain() -> None:
     """Under none they have a tenth of what stream gives them."""
     said = forecast(two_readers(), DISK, "none", 1, ("stream",))
-    [one] = said.predictions
+    [one] = said.forecasts
     assert one.mb_s.value > 60 > 10 > said.model.mb_s
     assert one.mb_s.low <= one.mb_s.value <= one.mb_s.high
     assert one.least_share > 0.8
@@ -107,7 +108,7 @@ def test_one_reader_is_left_alone() -> None:
     assert "Leave it as it is: no scheduler would do more here." in list(advise.lines(found))
 
 
-def test_the_model_of_another_disk_foretells_nothing() -> None:
+def test_the_model_of_another_disk_forecasts_nothing() -> None:
     slow = [
         Bio(
             **{
@@ -120,7 +121,71 @@ def test_the_model_of_another_disk_foretells_nothing() -> None:
     ]
     found = advise.advice("sda", DISK, 3.0, forecast(slow, DISK, "none", 1, ("stream",)))
     with pytest.raises(StreamschedError, match=r"sda: the model of wd5000aaks makes \+\d+ % MB/s"):
-        advise.check_model(found)
+        advise.check_model(found, named=True)
+
+
+def cold_reads(took_ms: float, number: int = 40) -> list[Bio]:
+    """Reads far from one another, and between them some in sequence that a cache answers."""
+    found = []
+    for i in range(number):
+        place, at = i * 7 * GB, i * 50 * MS
+        found.append(Bio(place, 8, False, True, 1, "x", at, at + int(took_ms * MS)))
+        found += [
+            Bio(
+                place + 8 * n,
+                8,
+                False,
+                True,
+                1,
+                "x",
+                at + n * MS + 20 * MS,
+                at + n * MS + 20 * MS + 9,
+            )
+            for n in range(1, 9)
+        ]
+    return found
+
+
+def test_what_answers_at_once_everywhere_does_not_rotate() -> None:
+    why = advise.why_no_seeks(cold_reads(0.2))
+    assert why == (
+        "it looks like no rotating disk: of 40 reads far from all before, three in four took less "
+        "than 0.20 ms"
+    )
+    # Nine in ten are answered at once, by read-ahead; the others seek.
+    assert advise.why_no_seeks(cold_reads(6)) is None
+    assert advise.why_no_seeks(cold_reads(0.2, 9)) is None  # too few
+    quick = [Bio(**{**fields(bio), "write": True}) for bio in cold_reads(0.2)]
+    assert advise.why_no_seeks(quick) is None  # a drive's cache takes writes at once
+    assert advise.why_no_seeks(two_readers()) is None
+
+
+@pytest.mark.parametrize("name", ["grep-twice", "pg-scan", "postmark"])
+def test_shipped_traces_of_fast_storage(name: str, root: Path, tmp_path: Path) -> None:
+    """At once, in every form, and no dead end."""
+    trace = root / "traces" / f"{name}.blktrace.zst"
+    call = [COMMAND, "advise", "--trace", trace, "--scheduler", "none"]
+    text = subprocess.run(call, capture_output=True, text=True, check=True, timeout=60)
+    assert not text.stderr and all(len(line) <= 80 for line in text.stdout.splitlines())
+    assert "looks like no rotating disk" in " ".join(text.stdout.split())
+    assert "Leave it as it is: stream saves seeks, and there are none." in text.stdout
+    done = subprocess.run([*call, "--output", "json"], capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert (answer["format"], answer["model"], answer["advice"]) == (advise.FORMAT, None, "none")
+    page = tmp_path / "page.html"
+    subprocess.run([*call, "--to", page], check=True)
+    assert page.read_text().startswith(advise.MARK) and "no rotating disk" in page.read_text()
+
+
+def test_the_model_that_comes_nearest_may_be_far() -> None:
+    """It was learned, or named with --model: what helps differs."""
+    busy = two_readers()
+    found = advise.advice("t", DISK, 3.0, forecast(busy, DISK, "none", 1), traced=True)
+    far = dataclasses.replace(found.forecast.model, mb_s=9 * found.forecast.observed.mb_s)
+    found = dataclasses.replace(found, forecast=dataclasses.replace(found.forecast, model=far))
+    for named, says in ((False, "docs/ADVISE.md says what can be done"), (True, "with --model")):
+        with pytest.raises(StreamschedError, match=says):
+            advise.check_model(found, named=named)
 
 
 # ---- the kernel's trace ----
@@ -141,6 +206,38 @@ def test_what_was_wanted_and_done() -> None:
     assert (second.pid, second.comm, second.write, second.sync) == (71, "kworker/0:1-H", True, True)
 
 
+def test_a_trace_of_that_text_is_read_alike(tmp_path: Path) -> None:
+    """What is watched, and the same text as a file: from tracefs, and as perf script has it."""
+    rows = range(200)
+    lines = [
+        text
+        for i in rows
+        for text in (
+            f"       cat-{70 + i % 2}  [00{i % 2}] ..... {i}.000000: block_bio_queue: 8,0 "
+            f"{'RS' if i % 3 else 'WS'} {i * 10**6} + {8 << i % 4} [cat]",
+            f"    <idle>-0   [000] ..s.. {i}.012000: block_rq_complete: 8,0 "
+            f"{'RS' if i % 3 else 'WS'} () {i * 10**6} + {8 << i % 4} be,0,4 [0]",
+        )
+    ]
+    seen = bios(lines, "8,0")
+    perf = [
+        re.sub(r"(cat|<idle>)-(\d+) (.*?) ..... (\S+: )", r"\1 \2 \3 \4 block:", one)
+        for one in lines
+    ]
+    for name, text in (("trace", ["# tracer: nop", *lines]), ("script", perf)):
+        path = tmp_path / name
+        path.write_text("\n".join(text) + "\n")
+        read = advise.traced(str(path), None, None)
+        assert [dataclasses.replace(one, comm="cat") for one in read] == seen
+        done = subprocess.run(
+            [COMMAND, "replay", path, "--policy", "noop", "--output", "json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(done.stdout)["runs"][0]["disk_requests"] == len(rows)
+
+
 def test_lost_events_are_counted() -> None:
     lost = [*LINES.splitlines(), "CPU:1 [LOST 20 EVENTS]", "CPU:0 [LOST 3 EVENTS]"]
     with pytest.raises(StreamschedError, match="23 events are lost"):
@@ -158,7 +255,7 @@ def test_lost_events_are_counted() -> None:
         (["sda", "--seconds", "0"], "--seconds 0: is not within 1 to 3600"),
         (["no-such-disk"], "no-such-disk: there is no such block device"),
         (["--trace", "TRACE", "--scheduler", "kyber"], "--scheduler kyber: what was recorded"),
-        (["--trace", "TRACE", "--disk", "ide-20g", "--queue-depth", "1"], "a larger disk"),
+        (["--trace", "TRACE", "--model", "ide-20g", "--queue-depth", "1"], "a larger disk"),
         (["--trace", "TRACE", "--queue-depth", "0"], "--queue-depth 0: "),
         (["--trace", "TRACE", "--queue-depth", "33"], "takes 1 to 32 commands at once"),
         (["--trace", "TRACE", "--seconds", "5"], "--seconds: not with --trace"),

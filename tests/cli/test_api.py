@@ -55,13 +55,23 @@ def test_it_is_what_the_command_line_prints(tmp_path: Path) -> None:
         ).stdout
 
     assert result.to_json() == printed("json")
-    assert result.to_json(histograms=True) == printed("json+")
+    assert result.to_json() == printed("json+")
     assert result.to_csv() == printed("csv")
     assert result.table() == printed("table")
     assert json.loads(result.to_json()) == result.to_dict()
     # What is written is known again as ours, and may be replaced.
     for text in (result.to_json(), result.to_csv(), result.table()):
         assert re.search(Kind.RESULTS.value[1], text.encode())
+
+
+def test_tables_tell_settings_of_one_policy_apart() -> None:
+    """What is in brackets is no markup: each row has a name of its own."""
+    job = Job("two", text=TWO.replace("reader", ":smile:"))
+    result = simulate(job, policies=["stream:deadline", "stream:deadline[stream_threshold=1000]"])
+    for table in (result.table(), result.table(processes=True)):
+        heads = re.findall(r"^ (stream:\S+) ", table, re.MULTILINE)
+        assert heads == result.policies * (len(heads) // 2) and len(heads) in (4, 6)
+    assert result.table(processes=True).count(" :smile: ") == 4
 
 
 def test_a_result_says_where_it_comes_from() -> None:

@@ -224,7 +224,7 @@ def test_it_changes_the_scheduler_and_puts_it_back(device: FakeDevice) -> None:
     one, said = service(device)
     assert one.chooser.current == "deadline" and said == []
     # Made to look best, so that the test is of the service and not of the profile.
-    one.chooser.predict = lambda looks: {"deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
+    one.chooser.forecast = lambda looks: {"deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
     random_reads(device, one, 10)
     assert device.log == ["scheduler=stream", "inner=linus"]
     (line,) = said
@@ -238,7 +238,7 @@ def test_between_two_of_stream_it_begins_anew(device: FakeDevice) -> None:
     device.write(device.queue / "scheduler", "stream")
     one, _ = service(device)
     assert one.chooser.current == "stream:deadline"
-    one.chooser.predict = lambda looks: {"stream:deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
+    one.chooser.forecast = lambda looks: {"stream:deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
     random_reads(device, one, 10)
     assert device.log[1:] == ["scheduler=none", "scheduler=stream", "inner=linus"]
     one.finish()
@@ -247,7 +247,7 @@ def test_between_two_of_stream_it_begins_anew(device: FakeDevice) -> None:
 
 def test_a_dry_run_changes_nothing_and_says_it_once(device: FakeDevice) -> None:
     one, said = service(device, dry_run=True)
-    one.chooser.predict = lambda looks: {"deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
+    one.chooser.forecast = lambda looks: {"deadline": 1.0, "stream:linus": 2.0}  # type: ignore[method-assign]
     random_reads(device, one, 120)
     one.finish()
     assert device.log == [] and one.chooser.current == "deadline"
@@ -399,4 +399,4 @@ def test_a_disk_of_one_command_is_profiled_with_one(
     monkeypatch.setattr(autoservice, "device_of", functools.partial(real, sys_=tmp_path / "sys"))
     for disk, depth in (("usb2-2tb", 1), ("wd5000aaks", 32)):
         with pytest.raises(Asked, match=f"^{depth}$"):
-            app(["auto", "sda", "--disk", disk], standalone_mode=False)
+            app(["auto", "sda", "--model", disk], standalone_mode=False)

@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 
 # Values of no list: files, numbers, and what only this machine knows.
 FILES = "files the study trace inputs the --to --profile --plot --requests --trace --out what"
-NUMBERS = "--queue-depth --seed --jobs --minutes --seconds --memory --timeout --interval"
+NUMBERS = "--queue-depth --seed --parallel --minutes --seconds --memory --timeout --interval"
 OWN = (
     "--array --set --weight --device --trace-device --scheduler --between --listen --cluster "
     "--variant --kernel command device disk disks"
@@ -32,6 +32,7 @@ FREE = set(f"{FILES} {NUMBERS} {OWN}".split())
 # What has names, by parameter: one of them.
 NAMED = {
     "--disk": "exos-x18",
+    "--model": "exos-x18",
     "--policy": "stream:deadline",
     "--format": "blkparse",
     "job": "par-read",
@@ -70,7 +71,8 @@ def test_every_command_and_option_is_offered(words: tuple[str, ...]) -> None:
     command = COMMANDS[words]
     names = set(getattr(command, "commands", {}))
     assert names <= set(offered(*words, "")), words
-    options = [name for param in command.params for name in param.opts if name[0] == "-"]
+    shown = [param for param in command.params if not getattr(param, "hidden", False)]
+    options = [name for param in shown for name in param.opts if name[0] == "-"]
     found = set(offered(*words, "--"))
     assert {name for name in options if name.startswith("--")} <= found
 
@@ -105,6 +107,12 @@ def test_what_has_names_is_offered_by_name(words: tuple[str, ...], param: Any) -
         ("run par-read --policy noop,no", []),  # named already
         ("run jobs/par-r", []),  # then shells offer files
         ("run par-read --policy my.py:L", []),
+        # What one mode alone needs is offered where that is named.
+        ("run par-read --go", []),
+        ("run par-read --policy noop,auto --go", ["--goal"]),
+        ("run par-read --pat", []),
+        ("run par-read --on kernel --pat", ["--path"]),
+        ("run par-read --on kernel --path lo", ["loop"]),
         ("reproduce fig", ["fig3", "fig4", "fig5", "fig6", "fig7"]),
     ],
 )

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from streamsched.cli.main import app
 from streamsched.hosts import doctor
-from streamsched.hosts.doctor_boot import lines_for, parse_rules
+from streamsched.hosts.doctor_boot import Conditions, lines_for, parse_rules
 from streamsched.hosts.doctor_disks import disks_of, size_text
 from streamsched.hosts.doctor_kernel import DKMS_KEY, LOCKDOWN, SECURE_BOOT
 from streamsched.hosts.doctor_machine import MOST_BYTES, Done, Finding, Level, Machine, run_program
@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "6.1.0-37-amd64"
 MODULES = f"/lib/modules/{RELEASE}"
 MODULE = f"{MODULES}/updates/dkms/stream-iosched.ko"
-RULE = (ROOT / "kernel/packaging/udev/60-stream-iosched.rules").read_text()
+RULES = "60-stream-iosched.rules"
+RULE = (ROOT / "kernel/packaging/udev" / RULES).read_text()
 INSTALLED = f"streamsched/0.1.0, {RELEASE}, x86_64: installed\n"
 GENERIC = "0:0 2048:4600000 78140:5100000 781407:5600000"
 LEARNED = "0:0 1:1200000 2:1200000 4:1300000"
@@ -508,7 +509,7 @@ OTHER = 'ACTION=="add", SUBSYSTEM=="block", KERNEL=="sd*", ATTR{queue/scheduler}
             "/etc/udev/rules.d/10-io.rules",
             'RUN+="/sbin/choose queue/scheduler"\n',
             Level.problem,
-            "sets a scheduler by a program for sda",
+            "sets a scheduler that cannot be seen for sda",
         ),
     ],
 )
@@ -537,36 +538,225 @@ def test_a_file_hides_those_of_its_name(host: Made) -> None:
 
 
 def test_a_rule_over_several_lines(host: Made) -> None:
-    text = '\nACTION=="add", \\\n  ATTR{queue/scheduler}="bfq"\n' + OTHER
+    text = '\nACTION=="add", \\\n# a comment\n  ATTR{queue/scheduler}="bfq"\n' + OTHER
     host.write("/etc/udev/rules.d/99-io.rules", text)
     assert [one.split(" ", 1)[0] for one in host.problems] == [
-        f"/etc/udev/rules.d/99-io.rules:{number}" for number in (2, 4)
+        f"/etc/udev/rules.d/99-io.rules:{number}" for number in (2, 5)
     ]
 
 
+def reached(made: Made, text: str, action: str = "add") -> dict[str, list[str]]:
+    """By disk what it depends on that each line which udev acts on is reached."""
+    lines = parse_rules(text.split("\n"))
+    return {
+        disk.name: [
+            why for _, why in lines_for(lines, Conditions(made.machine, disk, action, set()))
+        ]
+        for disk in disks_of(made.machine)
+    }
+
+
 def test_jumps_are_followed(host: Made) -> None:
-    (disk,) = disks_of(host.machine)
-    for jump, there in (
-        ('KERNEL=="sd*", GOTO="end"', False),
-        ('KERNEL!="sd*", GOTO="end"', True),
-        ('KERNEL=="sd*", GOTO="nowhere"', True),
-        ('KERNEL=="sd*", TEST=="x", GOTO="end"', True),  # it is not known
+    for jump, end, whys in (
+        ('KERNEL=="sd*", GOTO="end"', 'LABEL="end"', ["", ""]),
+        ('KERNEL!="sd*", GOTO="end"', 'LABEL="end"', ["", ""]),
+        ('KERNEL=="sd*", GOTO="nowhere"', "", ["", ""]),
+        # To the next label of that name.
+        ('KERNEL=="sd*", GOTO="end"', 'LABEL="end"\nLABEL="end"', ["", "", ""]),
+        # It is not known whether; behind the label that does not matter any more.
+        ('ENV{X}=="y", GOTO="end"', 'LABEL="end"', ['ENV{X}=="y"', 'ENV{X}=="y"', ""]),
+        ('ENV{X}=="y"', 'GOTO="end"\nLABEL="end"', ['ENV{X}=="y"', "", "", ""]),
     ):
-        lines = parse_rules(f'{jump}\nATTR{{queue/scheduler}}="bfq"\nLABEL="end"'.split("\n"))
-        assert bool(list(lines_for(lines, disk, "add"))) == there, jump
+        text = f'{jump}\nATTR{{queue/scheduler}}="bfq"\n{end}'
+        assert reached(host, text)["sda"] == whys, text
 
 
 def test_our_rule_is_followed(host: Made) -> None:
+    """All of it is known, and it acts on rotating disks without zones when they are added."""
     host.disk("sdb", number=16, rotational="0")
     host.disk("sdc", number=32, zoned="host-managed")
     lines = parse_rules(RULE.splitlines())
-    reached = {
-        (disk.name, action)
-        for disk in disks_of(host.machine)
-        for action in ("add", "change")
-        if list(lines_for(lines, disk, action))
-    }
-    assert reached == {("sda", "add")}
+    chosen = set()
+    for disk in disks_of(host.machine):
+        for action in ("add", "change"):
+            for line, why in lines_for(lines, Conditions(host.machine, disk, action, set())):
+                assert not why
+                if line.tokens[0].attribute == "queue/scheduler":
+                    chosen.add((disk.name, action))
+    assert chosen == {("sda", "add")}
+
+
+UNSURE = "unsure, for it depends on "
+SET = 'ATTR{queue/scheduler}="bfq"'
+
+
+@pytest.mark.parametrize(
+    ("condition", "level", "said"),
+    [
+        # udev looks for files of the disk, and elsewhere.
+        ('TEST=="queue/nr_requests"', Level.problem, "for sda, after"),
+        ('TEST!="%S%p/queue/nr_requests"', Level.ok, "for no rotating disk"),
+        ('TEST!="%S%p/mq/1"', Level.problem, "for sda, after"),
+        ('TEST=="$sys$devpath/mq/1"', Level.ok, "for no rotating disk"),
+        ('TEST=="/sys/block/%k/queue/zoned"', Level.problem, "for sda, after"),
+        ('TEST=="/etc/udev/rules.d"', Level.problem, "for sda, after"),
+        ('TEST=="/etc/none"', Level.ok, "for no rotating disk"),
+        # What may have been otherwise at boot, or stands for something else.
+        ('TEST=="queue/iosched/slice_idle"', Level.note, UNSURE),
+        ('TEST=="/run/x"', Level.note, UNSURE),
+        ('TEST=="/etc/../run/x"', Level.note, UNSURE),
+        ('TEST{0111}=="queue/zoned"', Level.note, UNSURE),
+        ('TEST=="$env{X}"', Level.note, UNSURE),
+        ('TEST="queue/nr_requests"', Level.note, UNSURE),
+        # Other keys.
+        ('ATTR{removable}=="0"', Level.note, UNSURE),
+        ('ATTR{size}=="7814037168"', Level.problem, "for sda, after"),
+        ('ATTR{size}!="7814037168"', Level.ok, "for no rotating disk"),
+        ('ATTR{queue/scheduler}!="none"', Level.note, UNSURE),
+        ('ATTRS{model}=="ST*"', Level.note, UNSURE),
+        ('ENV{ID_BUS}=="usb"', Level.note, UNSURE),
+        ('CONST{virt}=="kvm"', Level.note, UNSURE),
+        ('TAG=="x"', Level.note, UNSURE),
+        ('PROGRAM=="/bin/true"', Level.note, UNSURE),
+        ('PROGRAM="/bin/true"', Level.note, UNSURE),
+        ('IMPORT{program}="/bin/true"', Level.note, UNSURE),
+        ('IMPORT{cmdline}="elevator"', Level.ok, "for no rotating disk"),
+        ('IMPORT{cmdline}=="root"', Level.problem, "for sda, after"),
+        ('IMPORT{cmdline}!="root"', Level.ok, "for no rotating disk"),
+        # With these operators udev ignores the line; and what is no rule at all.
+        ('ACTION="add"', Level.note, UNSURE),
+        ('KERNEL+="sda"', Level.note, UNSURE),
+        ("KERNEL=='sda'", Level.note, UNSURE + "text that is not understood"),
+        ("KERNEL==sdb", Level.note, UNSURE + "text that is not understood"),
+        # Values with escapes, and in any case.
+        ('KERNEL=="s\\da"', Level.note, UNSURE),
+        ('KERNEL==e"sda"', Level.problem, "for sda, after"),
+        ('KERNEL==i"SDA"', Level.problem, "for sda, after"),
+        ('KERNEL=="SDA"', Level.ok, "for no rotating disk"),
+        ('KERNEL=="sdb|sda"', Level.problem, "for sda, after"),
+    ],
+)
+def test_conditions(host: Made, condition: str, level: Level, said: str) -> None:
+    """Each of another rule; and of ours, which is never "ok" when it is not known."""
+    rules = "/etc/udev/rules.d"
+    host.write(f"{rules}/99-io.rules", f"{condition}, {SET}\n")
+    one = host.found("99-io.rules:1 sets bfq")
+    assert (one.level, said in one.text) == (level, True), one
+    host.remove(f"{rules}/99-io.rules")
+    host.write(f"{rules}/{RULES}", f"{condition}, {SET.replace('bfq', 'stream')}\n")
+    ours = host.found(f"{RULES}:1 sets stream")
+    assert ours.level is (Level.ok if level is Level.problem else Level.note), ours
+    missing = [one for one in host.report.findings if "no udev rule sets stream" in one.text]
+    assert bool(missing) == (level is Level.ok)
+
+
+def test_what_udev_keeps_of_a_disk(host: Made) -> None:
+    """A variable that no event has left and no rule sets is empty."""
+    host.write("/etc/udev/rules.d/99-io.rules", f'ENV{{X}}=="1", {SET}\n')
+    assert host.found("99-io.rules:1").level is Level.note
+    host.write("/run/udev/data/b8:0", "I:1\nE:ID_BUS=ata\n")
+    assert host.found("99-io.rules:1").level is Level.ok
+    host.write("/run/udev/data/b8:0", "E:X=0\n")
+    assert host.found("99-io.rules:1").level is Level.note
+    host.write("/run/udev/data/b8:0", "I:1\n")
+    host.write("/etc/udev/rules.d/50-x.rules", 'KERNEL=="sda", ENV{X}="1"\n')
+    assert host.found("99-io.rules:1").level is Level.note
+
+
+SUSE = """
+SUBSYSTEM!="block", GOTO="end"
+ACTION!="add|change", GOTO="end"
+TEST!="%S%p/queue/scheduler", GOTO="end"
+ENV{MULTIPATH}=="1", ATTR{queue/scheduler}="none", GOTO="end"
+ATTR{queue/rotational}!="0", TEST!="%S%p/mq/1", ATTR{queue/scheduler}="bfq", GOTO="end"
+ATTR{queue/scheduler}="none"
+LABEL="end"
+"""
+
+
+def test_rules_of_the_shape_of_suse(host: Made) -> None:
+    """One queue or several; a variable that may be set; and what a jump leaves out."""
+    host.write("/usr/lib/udev/rules.d/60-io-scheduler.rules", SUSE)
+    file = "60-io-scheduler.rules"
+    assert host.found(f"{file}:5 sets none").level is Level.note
+    assert host.found(f"{file}:6 sets bfq").text.endswith(UNSURE + 'ENV{MULTIPATH}=="1"')
+    assert host.found(f"{file}:7 sets none").level is Level.ok
+    host.write("/run/udev/data/b8:0", "I:1\n")
+    assert host.found(f"{file}:5 sets none").level is Level.ok
+    assert "for sda at every change event" in host.found(f"{file}:6 sets bfq").text
+    host.write("/sys/devices/sda/mq/1/nr_tags", "1")
+    assert host.found(f"{file}:6 sets bfq").level is Level.ok
+    assert "for sda at every change event" in host.found(f"{file}:7 sets none").text
+
+
+def test_not_every_disk_gets_stream(host: Made) -> None:
+    host.disk("sdb", number=16)
+    host.write(f"/etc/udev/rules.d/{RULES}", 'KERNEL=="sda", ATTR{queue/scheduler}="stream"\n')
+    assert host.found("sets stream at boot for sdb").level is Level.note
+    host.write("/etc/udev/rules.d/10-io.rules", f"{SET}\n")
+    assert host.found("10-io.rules:1 sets bfq for sda, sdb").level is Level.note
+
+
+def test_programs_that_choose(host: Made) -> None:
+    """What a shell is told, what a script has, and what takes a program back."""
+    file = "/etc/udev/rules.d/99-io.rules"
+    say = "echo 1 > /x; echo -n kyber >/sys/block/%k/queue/scheduler"
+    host.write(file, f"RUN+=\"/bin/sh -c '{say}'\"\n")
+    assert "sets kyber for sda" in host.found("99-io.rules:1").text
+    host.write(file, f"RUN+=\"/bin/sh -c '{say}; echo bfq > /sys/block/%k/queue/scheduler'\"\n")
+    assert "a scheduler that cannot be seen for sda" in host.found("99-io.rules:1").text
+    host.write("/usr/local/bin/choose", "#!/bin/sh\necho bfq > /sys/block/$1/queue/scheduler\n")
+    host.write(file, 'RUN+="/usr/local/bin/choose %k"\n')
+    assert host.found("99-io.rules:1").text.endswith(UNSURE + "what /usr/local/bin/choose does")
+    host.write("/usr/lib/udev/pick", "queue/scheduler")
+    host.write(file, 'RUN+="pick %k"\n')
+    assert host.found("99-io.rules:1").text.endswith(UNSURE + "what /usr/lib/udev/pick does")
+    host.write(file, 'ATTR{queue/scheduler}="$env{SCHEDULER}"\n')
+    assert "a scheduler that cannot be seen for sda" in host.found("99-io.rules:1").text
+    host.write(file, "RUN+=\"/bin/sh -c 'echo stream > /sys/block/%k/queue/scheduler'\"\n")
+    assert host.found("99-io.rules:1").level is Level.ok
+    host.write(file, f'ATTR{{queue/scheduler}}="stream", RUN+="/bin/sh -c \'{say}\'"\n')
+    assert host.found("99-io.rules:1 sets kyber for sda, after").level is Level.problem
+    host.write(file, 'ATTR{queue/scheduler}="stream", ATTR{queue/scheduler}="bfq"\n')
+    assert host.found("99-io.rules:1 sets bfq for sda, after").level is Level.problem
+    host.write(file, "RUN+=\"/bin/sh -c 'echo stream > /sys/block/%k/queue/scheduler'\"\n")
+    host.write("/etc/udev/rules.d/98-io.rules", 'KERNEL=="sda", RUN="/bin/true"\n')
+    assert host.found("99-io.rules:1").text.endswith(UNSURE + 'RUN="/bin/true"')
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("/etc/tmpfiles.d/io.conf", "w /sys/block/sda/queue/scheduler - - - - mq-deadline"),
+        ("/etc/sysfs.conf", "block/sda/queue/scheduler = deadline"),
+        ("/etc/sysfs.d/io.conf", "block/sda/queue/scheduler = deadline"),
+        ("/etc/rc.local", "echo bfq > /sys/block/sda/queue/scheduler"),
+        (
+            "/etc/systemd/system/io.service",
+            "ExecStart=/bin/sh -c 'echo bfq >/sys/block/sda/queue/scheduler'",
+        ),
+    ],
+)
+def test_other_files_that_choose(host: Made, file: str, line: str) -> None:
+    host.write(file, f"# {line}\n{line}\n")
+    one = host.found(f"{file}:2 names queue/scheduler: unsure")
+    assert one.level is Level.note and one.advice
+    host.write(file, "stream " + line)
+    assert not [one for one in host.report.findings if file in one.text]
+
+
+def test_weights_that_stream_does_not_look_at(host: Made) -> None:
+    group = "/sys/fs/cgroup/system.slice/backup.service"
+    host.write(f"{group}/io.weight", "default 100\n")
+    host.write("/etc/systemd/system/b.service", "[Service]\n#IOWeight=50\n")
+    assert not [one for one in host.report.findings if "io.weight" in one.text]
+    host.write(f"{group}/io.weight", "default 50\n")
+    one = host.found(f"does not look at io.weight and IOWeight=, as in {group}/io.weight")
+    assert one.level is Level.note
+    assert one.advice and "/sys/block/sda/queue/iosched/cgroup_weights" in one.advice
+    host.write(f"{group}/io.weight", "default 100\n")
+    host.write("/etc/systemd/system/b.service.d/x.conf", "[Service]\nStartupIOWeight=50\n")
+    assert host.found("IOWeight=, as in /etc/systemd/system/b.service.d/x.conf:2")
 
 
 def test_no_rule_of_ours(host: Made) -> None:
@@ -610,6 +800,14 @@ def test_tuned(host: Made) -> None:
     assert host.found("tuned").level is Level.ok
     host.write("/etc/tuned/mine/tuned.conf", "[disk]\nelevator=stream\n")
     assert host.found("tuned").level is Level.ok
+    host.write("/etc/tuned/mine/tuned.conf", "[a]\nelevator=stream\n[b]\nelevator=bfq\n")
+    assert "mine sets bfq (/etc/tuned/mine/tuned.conf:4)" in host.found("tuned").text
+    host.write("/etc/tuned/mine/tuned.conf", "[sysfs]\n/sys/block/sda/queue/scheduler=bfq\n")
+    assert "mine sets bfq" in host.found("tuned").text
+    host.write("/etc/tuned/mine/tuned.conf", "[main]\ninclude=${other}\n")
+    assert host.found("tuned: unsure").text.endswith("${other} cannot be read")
+    host.write("/etc/tuned/active_profile", "none\n")
+    assert host.found("tuned: unsure").level is Level.note
 
 
 def test_tlp(host: Made) -> None:

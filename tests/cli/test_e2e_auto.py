@@ -89,7 +89,7 @@ def test_the_same_twice(small: Path) -> None:
         "--policy",
         "auto,noop",
     )
-    assert document(*command, "--jobs", "1") == document(*command, "--jobs", "2")
+    assert document(*command, "--parallel", "1") == document(*command, "--parallel", "2")
 
 
 def test_replay_takes_it_too(small: Path) -> None:
@@ -100,7 +100,7 @@ def test_replay_takes_it_too(small: Path) -> None:
 
 
 def test_it_is_listed() -> None:
-    listed = streamsched("policies").stdout
+    listed = streamsched("list", "policies").stdout
     assert any(line.split()[:2] == ["auto", "chooses"] for line in listed.splitlines())
 
 
@@ -223,10 +223,10 @@ def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["nosuch", "--disk", "wd5000aaks"], "nosuch: there is no such block device"),
-        (["nosuch", "--disk", "wd5000aaks", "--policy", "x"], "unknown policy 'x'"),
+        (["nosuch", "--model", "wd5000aaks"], "nosuch: there is no such block device"),
+        (["nosuch", "--model", "wd5000aaks", "--policy", "x"], "unknown policy 'x'"),
         (
-            ["nosuch", "--disk", "wd5000aaks", "--goal", "p99", "--rule", "size"],
+            ["nosuch", "--model", "wd5000aaks", "--goal", "p99", "--rule", "size"],
             "--rule size: goes by throughput alone; leave --goal p99 out",
         ),
     ],
@@ -236,7 +236,7 @@ def test_services_that_cannot_begin(options: list[str], why: str) -> None:
 
 
 def test_it_must_be_said_what_disk_it_is() -> None:
-    assert "missing option '--disk'" in why_refused("auto", "sda").lower()
+    assert "missing option '--model'" in why_refused("auto", "sda").lower()
 
 
 # ---- the comparison with fixed policies ----
@@ -317,7 +317,7 @@ def test_the_rows_of_the_document_are_written_as_they_are_there(
     monkeypatch.setattr(autocheck, "obtain", lambda *_: None)
     monkeypatch.setattr(autocheck, "check", lambda *_: rows)
     to = tmp_path / "auto.md"
-    papers.reproduce([AUTO], to=to, jobs=1)
+    papers.reproduce([AUTO], to=to, parallel=1)
     assert to.read_text() == AUTO_DOCUMENT.format("\n".join(table_in_document()))
 
 

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -35,6 +36,10 @@ POLICIES = all_policies()
 INNER = ", ".join(one.name for one in POLICIES.values() if one.flags & WORK_CONSERVING)
 WRAPPING = f"write nwcs:POLICY or ss:POLICY or stream:POLICY with one of {INNER}"
 
+NO_MODEL = (
+    "is a disk, not the model of one; `streamsched list disks` has models, and "
+    "`streamsched calibrate` makes one of a disk"
+)
 USB = ["--disk", "usb2-2tb", "--queue-depth", "4"]
 WHY_USB = "--queue-depth 4: usb2-2tb takes 1 command at once"
 
@@ -139,7 +144,12 @@ def endless(tmp_path: Path) -> Path:
         (
             ["--policy", "bfq"],
             'policy "bfq": bfq is of the kernel, there only with `run --on kernel`; '
-            "`streamsched policies` lists those that are here",
+            "cfq is its predecessor",
+        ),
+        (
+            ["--policy", "kyber"],
+            'policy "kyber": kyber is of the kernel, there only with `run --on kernel`; '
+            "`streamsched list policies` lists those that are here",
         ),
         (["--policy", ""], "--policy is empty; name at least one, as in noop,stream:deadline"),
         (
@@ -206,6 +216,8 @@ def endless(tmp_path: Path) -> Path:
         (["--weight", "reader=2", "--on", "nbd"], "--weight reader=2: not with --on nbd"),
         (["--policy", "noop", "--set", "cooperation=0"], "--set cooperation: noop has no tunables"),
         (["--disk", "wd5000aak"], "no disk is called 'wd5000aak', did you mean 'wd5000aaks'?"),
+        (["--disk", "sda"], f"sda: {NO_MODEL}"),
+        (["--disk", "/dev/nvme0n1"], f"/dev/nvme0n1: {NO_MODEL}"),
         (["--disk", "none.toml"], "none.toml: cannot read it: No such file or directory"),
         (["--queue-depth", "0"], "--queue-depth 0: exos-x18 takes 1 to 32 commands at once"),
         (["--queue-depth", "33"], "--queue-depth 33: exos-x18 takes 1 to 32 commands at once"),
@@ -402,7 +414,7 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
         (["rig", "exec", "--out", "", "true"], "--out is empty; name a folder"),
         (["replay", ""], "TRACE is empty; name a block trace"),
         (["calibrate", ""], "DEVICE is empty; name a disk, as /dev/sda"),
-        (["auto", "", "--disk", "ssd"], "DEVICE is empty; name a disk, as sda"),
+        (["auto", "", "--model", "ssd"], "DEVICE is empty; name a disk, as sda"),
         (["array", "attach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
         (["array", "detach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
         (["array", "status", ""], "DEVICE is empty; name an array, as in /dev/md0"),
@@ -554,9 +566,9 @@ def test_no_arguments_print_the_help() -> None:
 
 
 def test_a_reader_that_goes_away_hears_nothing() -> None:
-    """As in `streamsched tunables | head -1`: an exit code, and no word."""
+    """As in `streamsched list tunables | head -1`: an exit code, and no word."""
     work = subprocess.Popen(
-        [str(COMMAND), "tunables"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [str(COMMAND), "list", "tunables"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert work.stdout and work.stderr
     work.stdout.close()
@@ -998,7 +1010,7 @@ def test_wrong_format(tmp_path: Path, to: Path) -> None:
 def test_trace_that_cannot_be_read(tmp_path: Path, to: Path) -> None:
     for path, reason in (
         (tmp_path / "none", "No such file"),
-        (tmp_path, "Is a directory"),
+        (tmp_path, "is a folder"),
         (Path("/proc/self/mem"), "Input/output error"),
     ):
         why = why_refused("replay", path, to=to)
@@ -1063,8 +1075,8 @@ def test_compressed_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["policies"],
-        ["tunables"],
+        ["list", "policies"],
+        ["list", "tunables"],
         ["run", str(JOB)],
         ["run", str(JOB), "--output", "json"],
         ["run", str(JOB), "--output", "csv"],
@@ -1083,7 +1095,8 @@ def test_broken_pipe_is_silent(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["policies"], ["run", str(JOB), "--output", "json"]]
+    "arguments",
+    [["--help"], ["--version"], ["list", "policies"], ["run", str(JOB), "--output", "json"]],
 )
 def test_a_full_disk_is_said(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
@@ -1105,7 +1118,7 @@ def gone(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_worker_outlives_the_command(number: signal.Signals, to: Path, endless: Path) -> None:
-    command = ("run", endless, "--policy", "noop,sptf", "--jobs", "2", "--to", to)
+    command = ("run", endless, "--policy", "noop,sptf", "--parallel", "2", "--to", to)
     with subprocess.Popen(
         [str(COMMAND), *map(str, command)], stderr=subprocess.PIPE, start_new_session=True
     ) as process:
@@ -1158,15 +1171,16 @@ def interrupted(
 
 def test_ctrl_c_leaves_the_finished_rows() -> None:
     names = ["noop", "deadline", "cscan", "sptf"]
-    command = ("run", LONG, "--policy", ",".join(names), "--jobs", "1", "--output", "json")
+    command = ("run", LONG, "--policy", ",".join(names), "--parallel", "1", "--output", "json")
     after_s, code, out, err = 3.0, -1, "", ""
     # Sooner if it was over by then, later if nothing was finished.
     for _ in range(12):
         code, out, err = interrupted(after_s, *command)
         assert "Traceback" not in err
-        if code == 130 and out:
+        # Once all is printed there is nothing to say.
+        if code == 130 and out and err:
             break
-        after_s *= 0.6 if code == 0 else 1.4
+        after_s *= 0.6 if code == 0 or out else 1.4
     assert code == 130
     assert err.splitlines()[-1] == "streamsched: interrupted; what was finished is all there is"
     document = json.loads(out)
@@ -1177,7 +1191,7 @@ def test_ctrl_c_leaves_the_finished_rows() -> None:
 
 
 def test_ctrl_c_before_anything_was_finished(to: Path, endless: Path) -> None:
-    command = ("run", endless, "--policy", "noop,sptf", "--jobs", "1", "--to", to)
+    command = ("run", endless, "--policy", "noop,sptf", "--parallel", "1", "--to", to)
     code, out, err = interrupted(0.5, *command)
     assert (code, out) == (130, "")
     assert "interrupted before any run was finished" in err
@@ -1203,7 +1217,7 @@ main()
 
 
 def test_ctrl_c_while_workers_begin(to: Path, endless: Path) -> None:
-    arguments = ("run", endless, "--policy", "noop,sptf", "--jobs", "2", "--to", to)
+    arguments = ("run", endless, "--policy", "noop,sptf", "--parallel", "2", "--to", to)
     command = (sys.executable, "-P", "-c", SLOWLY)
     code, out, err = interrupted(0.2, *arguments, command=command)
     assert (code, out) == (130, "")
@@ -1211,9 +1225,36 @@ def test_ctrl_c_while_workers_begin(to: Path, endless: Path) -> None:
     assert list(to.parent.iterdir()) == []
 
 
+# What had another name.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", str(JOB), "--jobs", "2"], "--jobs: is called --parallel now"),
+        (["study", "a.toml", "--jobs=2"], "--jobs: is called --parallel now"),
+        (["auto", "sda", "--disk", "ssd"], "--disk: is called --model now"),
+        (["advise", "sda", "--disk", "ssd"], "--disk: is called --model now"),
+        (["policies"], "policies: is called `streamsched list policies` now"),
+        (["tunables", "--output", "json"], "tunables: is called `streamsched list tunables` now"),
+        (["disks", "--help"], "disks: is called `streamsched list disks` now"),
+        # It never had one.
+        (
+            ["rig", "shell", "--jobs", "2"],
+            "no such option: --jobs; `streamsched rig shell --help` lists what there is",
+        ),
+    ],
+    ids=str,
+)
+def test_an_old_name_is_refused_by_the_new_one(arguments: list[str], sentence: str) -> None:
+    done = streamsched(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"streamsched: {sentence}\n")
+
+
 # Help.
 
-COMMANDS = ("run", "replay", "reproduce", "policies", "disks", "formats", "tunables")
+COMMANDS = ("run", "replay", "reproduce", "list")
+LISTS = ("policies", "disks", "formats", "workloads", "tunables")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -1236,13 +1277,14 @@ def test_help_of_a_command(command: str) -> None:
             "run",
             [
                 "JOB.fio",
-                "streamsched disks",
-                "streamsched policies",
+                "streamsched list disks",
+                "streamsched list policies",
                 "process",
                 "group",
                 "none",
                 "its queue_depth",
                 "wait_target=200ms",
+                "stream:deadline[wait_target=1s]",
                 "table",
                 "json",
                 "csv",
@@ -1289,6 +1331,44 @@ def test_what_takes_no_value_is_shown_with_none(command: str, flags: list[str]) 
         assert re.search(rf"{flag} +[A-Z][a-z]+ ", text), text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown", "hidden"),
+    [
+        (["run"], ["--on", "--policy"], ["--path", "--kernel", "--goal", "bfq"]),
+        (["run", "--on", "kernel"], ["--path", "--kernel", "bfq"], ["--goal", "--rule"]),
+        (["run", "--policy", "noop,auto"], ["--profile", "--goal", "--rule"], ["--path"]),
+        (["replay"], ["--mode"], ["--profile", "--goal", "--rule"]),
+        (["report", "--policy=auto"], ["--profile", "--goal", "--rule"], []),
+        (["auto"], ["--profile", "--goal", "--rule"], []),
+    ],
+    ids=str,
+)
+def test_help_has_what_one_mode_needs_where_it_is_named(
+    arguments: list[str], shown: list[str], hidden: list[str]
+) -> None:
+    rows = re.findall(r"│[ *]+(--\w+|.*bfq)", streamsched(*arguments, "--help").stdout)
+    text = " ".join(rows)
+    assert [word for word in shown if word not in text] == []
+    assert [word for word in hidden if word in text] == []
+
+
+def test_help_says_no_types_of_python() -> None:
+    """Of the program, of each command, and of commands of commands."""
+    commands = ("", "run", "advise", "array", "array attach", "list", "study", "reproduce", "top")
+    for words in map(str.split, commands):
+        text = streamsched(*words, "--help", COLUMNS="80").stdout
+        assert not re.search(r"<\w+|\[\[", text), words
+        assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_groups_commands_and_says_each_in_a_line() -> None:
+    text = streamsched("--help", COLUMNS="80").stdout
+    groups = re.findall(r"╭─ ([\w ]+) ─", text)
+    assert groups == ["Options", "My disks", "Simulate", "Research", "Kernel"]
+    rows = re.findall(r"^│ ([a-z]*) +(.*?) +│$", text, re.MULTILINE)
+    assert len(rows) >= 18 and all(name and says.endswith(".") for name, says in rows)
+
+
 def test_help_of_replay_has_only_its_own_forms() -> None:
     assert "fio-json" not in streamsched("replay", "--help").stdout
 
@@ -1302,7 +1382,7 @@ def test_help_names_the_commands() -> None:
 
 def test_lists() -> None:
     """What there is, with units and defaults."""
-    lists = {name: streamsched(name) for name in COMMANDS[3:]}
+    lists = {name: streamsched("list", name) for name in LISTS}
     assert all(done.returncode == 0 and done.stderr == "" for done in lists.values())
     for policy in (
         "noop",
@@ -1325,6 +1405,7 @@ def test_lists() -> None:
     for name in (
         "blkparse",
         "blktrace",
+        "ftrace",
         "fio-v2",
         "fio-v3",
         "msr",
@@ -1335,6 +1416,7 @@ def test_lists() -> None:
         "fiu",
         "vscsi",
         "disksim",
+        "mqsim",
     ):
         assert name in lists["formats"].stdout
     assert re.search(r"wait_target\s+500ms\s+10ms to 60s", lists["tunables"].stdout)
@@ -1343,18 +1425,46 @@ def test_lists() -> None:
 # Lists.
 
 
-@pytest.mark.parametrize("command", ["policies", "disks", "formats", "workloads", "tunables"])
-@pytest.mark.parametrize("columns", ["80", "200"])
-def test_a_list_in_its_columns_and_as_json(command: str, columns: str) -> None:
-    """The table is no wider than it may be, ends no line with a blank, and has what JSON has."""
-    table = streamsched(command, COLUMNS=columns).stdout
-    assert max(map(len, table.splitlines())) <= int(columns)
-    assert not [line for line in table.splitlines() if line != line.rstrip()]
-    assert "…" not in table
-    listed = json.loads(streamsched(command, "--output", "json").stdout)
-    names = [next(iter(row.values())) for row in listed]
-    first = [line.split()[0] for line in table.splitlines() if re.match(r" \S", line)]
+def on_a_terminal(*arguments: str, columns: int) -> list[str]:
+    """What is printed there, without the colours."""
+    ours, theirs = pty.openpty()
+    variables = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+    with os.fdopen(ours, "rb") as seen:
+        work = subprocess.Popen([COMMAND, *arguments], stdout=theirs, env=variables)
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # the terminal's other end is closed
+            while part := seen.read1():
+                text += part
+        assert work.wait(timeout=60) == 0
+    return re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).splitlines()
+
+
+@pytest.mark.parametrize("command", LISTS)
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_a_list_on_a_terminal_is_no_wider(command: str, columns: int) -> None:
+    """Words are whole; what has no room beside a row is below it."""
+    table = on_a_terminal("list", command, columns=columns)
+    assert max(len(line.rstrip()) for line in table) <= columns
+    rows = json.loads(streamsched("list", command, "--output", "json").stdout)
+    names = [next(iter(row.values())) for row in rows]
+    first = [line.split()[0] for line in table if re.match(r" \S", line)]
     assert [name for name in first if name in names] == names
+    shown = " ".join(table).split()
+    for row in rows:
+        assert set(row.get("help", row.get("description", "")).split()) <= set(shown)
+
+
+@pytest.mark.parametrize("command", LISTS)
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_a_list_in_a_pipe_has_a_line_for_each(command: str, columns: str) -> None:
+    """However narrow: `grep` finds all of one, `awk` its first words."""
+    lines = streamsched("list", command, COLUMNS=columns).stdout.splitlines()[1:]
+    assert [line for line in lines if line != line.rstrip()] == []
+    rows = json.loads(streamsched("list", command, "--output", "json").stdout)
+    for line, row in zip(lines, rows, strict=True):
+        assert line.split()[0] == next(iter(row.values()))
+        assert line.endswith(row.get("help", row.get("description")))
 
 
 @pytest.mark.parametrize("columns", ["80", "200"])
@@ -1363,3 +1473,30 @@ def test_results_in_their_columns(columns: str) -> None:
     assert max(map(len, table.splitlines())) <= int(columns)
     assert ("timeouts" in table.replace("-\n", "") or "time-" in table) == (columns == "200")
     assert not [line for line in table.splitlines() if line != line.rstrip()]
+
+
+def test_the_first_table_has_the_longest_response_even_at_80_columns() -> None:
+    words = ("run", JOB, "--policy", "noop,stream:deadline")
+    runs = json.loads(streamsched(*words, "--output", "json").stdout)["runs"]
+    table = streamsched(*words, COLUMNS="80").stdout
+    assert re.search(r" p99 +max +dura-.*\n.* ms +ms +tion s", table)
+    rows = table.partition("─\n")[2].splitlines()
+    for run, row in zip(runs, rows, strict=False):
+        times = run["response_ms"]
+        assert row.split()[5:7] == [f"{times['p99']:.1f}", f"{times['max']:.1f}"]
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_policies_whose_rows_are_alike_share_one(to: Path, columns: str) -> None:
+    """In each table; JSON has each by itself."""
+    job = to.with_suffix(".fio")
+    job.write_text("[r]\nrw=read\nbs=64k\nsize=4m\ndirect=1\nnumjobs=2\noffset_increment=1g\n")
+    words = ("run", job, "--policy", "noop,sptf,cfq,stream:deadline", "--by", "process")
+    runs = json.loads(streamsched(*words[:-2], "--output", "json").stdout)["runs"]
+    assert [run["policy"] for run in runs] == words[3].split(",")
+    text = streamsched(*words, COLUMNS=columns).stdout
+    for table in text.split("─\n")[1:]:
+        rows = table.partition("\n\n")[0]
+        assert "noop = sptf = cfq " in " ".join(rows.split()), rows
+        assert len(re.findall(r"^ stream:deadline ", rows, re.MULTILINE)) == 1
+    assert max(map(len, text.splitlines())) <= int(columns)

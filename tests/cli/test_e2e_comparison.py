@@ -149,7 +149,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], message: str) -> None:
 
 
 def test_the_command_prints_the_table() -> None:
-    command = [*COMMAND, "one-reader", "--jobs", "1"]
+    command = [*COMMAND, "one-reader", "--parallel", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

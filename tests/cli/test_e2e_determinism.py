@@ -46,17 +46,17 @@ REPLAY = ("replay", TRACE, "--policy", POLICIES, "--output")
     ids=lambda v: v if isinstance(v, str) else v[0],
 )
 def test_the_same_again_with_any_number_of_jobs(command: tuple[object, ...], form: str) -> None:
-    first = output(*command, form, "--jobs", 1)
+    first = output(*command, form, "--parallel", 1)
     assert len(first) > 100
     for jobs in (1, 2, 4):
-        assert output(*command, form, "--jobs", jobs) == first
+        assert output(*command, form, "--parallel", jobs) == first
 
 
 @pytest.mark.parametrize("depth", [1, 32])
 @pytest.mark.parametrize("mode", ["open", "closed"])
 def test_replay_again(mode: str, depth: int) -> None:
     command = (*REPLAY, "json", "--mode", mode, "--queue-depth", depth)
-    assert output(*command, "--jobs", 1) == output(*command, "--jobs", 4)
+    assert output(*command, "--parallel", 1) == output(*command, "--parallel", 4)
 
 
 def test_hash_seed_locale_and_place_do_not_matter(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def children(pid: int) -> list[int]:
             signal.SIGKILL,
             2,
             "a worker process was killed, as Linux does when memory runs out; "
-            "take fewer than 2 at once with --jobs",
+            "take fewer than 2 at once with --parallel",
         ),
         (
             signal.SIGKILL,
@@ -54,7 +54,7 @@ def children(pid: int) -> list[int]:
             signal.SIGSEGV,
             2,
             "a worker process ended by signal 11; if memory ran out, "
-            "take fewer than 2 at once with --jobs",
+            "take fewer than 2 at once with --parallel",
         ),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_worker_that_is_killed_is_one_sentence(
         to,
     ]
     with subprocess.Popen(
-        [*command, "--jobs", str(jobs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, "--parallel", str(jobs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
         until = time.monotonic() + 60
         while len(workers := children(running.pid)) < jobs and time.monotonic() < until:
@@ -179,7 +179,7 @@ def test_limits_of_the_machine() -> None:
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (MemoryError(), "out of memory; take less work, or fewer --jobs"),
+        (MemoryError(), "out of memory; take less work, or lower --parallel"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (OSError(5, "Input/output error", "a.fio"), "a.fio: Input/output error"),
     ],
@@ -191,7 +191,7 @@ def test_errors_of_the_system_are_one_sentence(
         raise error
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(cli, "_without_types", lambda _command: fail)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 1
@@ -244,7 +244,7 @@ def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
     """As `timeout` sends them, two at a time, whatever the workers do just then."""
     for turn in range(8):
         done = subprocess.Popen(
-            [str(COMMAND), "profile", "ssd", "--jobs", "2"],
+            [str(COMMAND), "profile", "ssd", "--parallel", "2"],
             env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -277,7 +277,9 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_little_memory_to_begin() -> None:
     done = subprocess.run(
-        ["sh", "-c", f"ulimit -v 30000; exec {COMMAND} disks"], capture_output=True, check=False
+        ["sh", "-c", f"ulimit -v 30000; exec {COMMAND} list disks"],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode and b"Traceback" not in done.stderr
 

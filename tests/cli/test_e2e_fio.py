@@ -42,4 +42,4 @@ def test_a_job_file_cannot_reach_what_is_not_the_disk(tmp_path: Path) -> None:
     assert [one["bytes_written"] for one in run["jobs"]] == [256 << 10, 0]
     assert victim.read_bytes() == b"precious" * 65536
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.fio", "more", "victim"]
-    assert "note: " + str(job) + ": fio is not given exec_prerun, filename_format" in done.stderr
+    assert "note: " + str(job) + ": fio is not given exec_prerun, group_reporting" in done.stderr

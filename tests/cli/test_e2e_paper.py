@@ -95,6 +95,19 @@ def test_the_command_ends_with_the_count() -> None:
     assert done.stdout.splitlines()[-1] == "4 of 4 agree"
 
 
+def test_rows_that_differ_lead_to_their_reasons(root: Path) -> None:
+    """The last sentence, if any row differs; what it names is there."""
+    done = subprocess.run(
+        [*COMMAND, "reproduce", "fig3"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    count, reasons = re.split(r"\n(?=Rows differ)", done.stdout.partition(" agree; ")[2])
+    assert count.endswith("cannot fail")
+    assert max(map(len, reasons.splitlines())) < 80
+    where, section = re.findall(r'(docs/\S+) .*"(.*)"', " ".join(reasons.split()))[0]
+    assert f"\n## {section}\n" in (root / where).read_text()
+
+
 def test_programs_are_named_by_themselves() -> None:
     done = subprocess.run(
         [*COMMAND, "reproduce", "fig7", "programs"], capture_output=True, text=True, check=False

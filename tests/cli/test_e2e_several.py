@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -127,7 +128,7 @@ def test_a_job_that_is_named_twice_or_is_wrong(jobs: list[Path], tmp_path: Path)
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_a_host_refuses_is_an_option_of_run(host: str) -> None:
-    text = streamsched("run", "--help")
+    text = streamsched("run", "--on", "kernel", "--policy", "auto", "--help")
     for option in HOSTS[host].refuses:
         assert option.split()[0] in text
 
@@ -191,6 +192,40 @@ def test_what_came_of_traces_together(two: list[Path]) -> None:
     [run] = document["runs"]
     assert run["disk_requests"] == 6 and run["efficiency"] is not None
     assert streamsched("replay", *two).startswith("a + b (blkparse), closed: on exos-x18, owners ")
+
+
+def test_one_owner_has_no_efficiency(two: list[Path], tmp_path: Path) -> None:
+    """Alone it is what it is: there is nothing that it could be compared with."""
+    one = trace(tmp_path / "one", (0, 7, 100), (20, 7, 5000), (40, 7, 200))
+    none = tmp_path / "none"
+    none.write_text("".join(f"{n}.0 0 {n * 5000} 8 1\n" for n in range(9)))
+    for alone in (one, none):
+        document = json.loads(streamsched("replay", alone, "--output", "json"))
+        assert [run["efficiency"] for run in document["runs"]] == [None] * 4
+        assert re.search(r"^ noop\b.* [\d.]+ +x1\.00 +- +- ", streamsched("replay", alone), re.M)
+    document = json.loads(streamsched("replay", two[0], "--output", "json"))
+    assert None not in [run["efficiency"] for run in document["runs"]]
+
+
+def test_a_pace_that_cannot_be_is_said(tmp_path: Path) -> None:
+    """Nanoseconds that are read as milliseconds; and microseconds as nanoseconds."""
+
+    def notes(name: str, text: str, *words: str) -> str:
+        (tmp_path / name).write_text(text)
+        call = [BIN / "streamsched", "replay", tmp_path / name, "--policy", "noop", *words]
+        return subprocess.run(call, capture_output=True, text=True, check=True, cwd=tmp_path).stderr
+
+    text = "".join(f"{n * 20_000} 0 {n * 64} 64 1\n" for n in range(40))
+    assert notes("mqsim", text) == ""
+    assert notes("mqsim", text, "--format", "disksim", "--mode", "open") == (
+        f"streamsched: note: {tmp_path / 'mqsim'}: its first 40 requests come 20 s apart; if they "
+        "were not, its times are not in the unit of disksim (docs/TRACES.md)\n"
+    )
+    fiu = "".join(f"{n * 100} 7 a {n * 64} 64 R 8 0\n" for n in range(40))
+    assert "requests are 336 GB a second; if they were not" in notes("fiu", fiu)
+    # Fewer requests than can be judged, all at once, and one an hour later.
+    assert notes("few", "".join(f"{n}000000.0 0 {n * 64} 64 1\n" for n in range(9))) == ""
+    assert notes("once", "fio version 2 iolog\n" + "/a read 0 65536\n" * 40) == ""
 
 
 def test_who_is_told_apart(tmp_path: Path) -> None:

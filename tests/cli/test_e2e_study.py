@@ -20,6 +20,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+import psutil  # dask.distributed's
 from pyarrow import dataset
 
 BIN = Path(sys.executable).parent
@@ -91,12 +92,17 @@ def wait_for(folder: Path, nr: int) -> None:
         time.sleep(0.02)
 
 
-def children(pid: int) -> list[int]:
-    shown = subprocess.run(
-        ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True
-    )
-    lines = shown.stdout.decode().splitlines()
-    return [int(line.split()[0]) for line in lines if "spawn_main" in line]
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    found = psutil.Process(process.pid).children()
+    return [one for one in found if "spawn_main" in " ".join(one.cmdline())]
+
+
+def at_work(process: psutil.Process) -> bool:
+    """Also if nobody asks how it has ended, as in a container whose first process is no init."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_results(folder: Path, whole: list[dict[str, Any]]) -> None:
@@ -146,9 +152,9 @@ def test_again_and_more(folder: Path) -> None:
 
 
 def test_killed_interrupted_and_resumed(folder: Path, whole: list[dict[str, Any]]) -> None:
-    with running(folder, "--jobs", 2) as process:
+    with running(folder, "--parallel", 2) as process:
         wait_for(folder, 2)
-        os.kill(children(process.pid)[0], signal.SIGKILL)  # a worker, in the middle
+        workers_of(process)[0].kill()  # a worker, in the middle
         second = study(folder)
         assert second.returncode == 1 and "another study is at work there" in second.stderr
         wait_for(folder, 5)
@@ -159,13 +165,13 @@ def test_killed_interrupted_and_resumed(folder: Path, whole: list[dict[str, Any]
         assert len(said.splitlines()) == 2, said
     kept = len(rows(folder))
     assert 5 <= kept < CELLS
-    with running(folder, "--jobs", 2) as process:
+    with running(folder, "--parallel", 2) as process:
         wait_for(folder, 3)
-        workers = children(process.pid)
+        workers = workers_of(process)
         process.kill()  # and with no time to say anything
         process.wait()
     until = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+    while any(at_work(one) for one in workers):
         assert time.monotonic() < until
         time.sleep(0.1)
     kept += results_so_far(folder)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -156,9 +158,13 @@ def test_promtool_takes_the_rules() -> None:
 # ---- the command ----
 
 
-@pytest.mark.parametrize("listen", ["9842", "host:", "host:x", "host:70000", ":0", "a:٣"])
+@pytest.mark.parametrize(
+    "listen", ["9842", "host:", "host:x", "host:70000", ":0", "a:٣", "[::1:80", "::1]:80", "\n:80"]
+)
 def test_addresses_that_are_none(listen: str) -> None:
-    with pytest.raises(UsageError, match=r"^--listen .*: must be HOST:PORT, as 127\.0\.0\.1:9842"):
+    with pytest.raises(
+        UsageError, match=r"(?s)^--listen .*: must be HOST:PORT, as 127\.0\.0\.1:9842"
+    ):
         exporter.address_of(listen)
 
 
@@ -175,6 +181,12 @@ def test_what_nobody_may_read_is_said_at_the_start(made: MadeDisk) -> None:
     made.scheduler = "[none] stream"
     made.write("queue/scheduler", made.scheduler)
     exporter.check_readable(made.root)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70, "x.invalid"])
+def test_names_that_no_host_has(host: str, made: MadeDisk) -> None:
+    with pytest.raises(StreamschedError, match=rf"^--listen {host}:9842: "):
+        exporter.serve(f"{host}:9842", made.root)
 
 
 @pytest.fixture
@@ -212,6 +224,75 @@ def test_it_serves_until_it_is_stopped(
     asker.join()
     assert capsys.readouterr().out == f"http://{listen}/metrics\n"
     assert samples(got[0])["streamsched_disk_up", "sda"] == 1
+
+
+@pytest.fixture
+def served(made: MadeDisk) -> Iterator[tuple[str, int]]:
+    """The address of a server in a thread; signals are the main thread's."""
+    registry = CollectorRegistry()
+    registry.register(exporter.Disks(made.root))
+    with exporter.server_at("127.0.0.1", 0, registry) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield "127.0.0.1", server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def half_sent(served: tuple[str, int]) -> socket.socket:
+    one = socket.create_connection(served, timeout=5)
+    one.sendall(b"GET /metrics HTT")
+    return one
+
+
+def scraped(served: tuple[str, int]) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{served[1]}/metrics", timeout=5) as answer:
+        return bytes(answer.read())
+
+
+def test_who_sends_half_a_request_costs_little(served: tuple[str, int]) -> None:
+    """The oldest connections go; who asks is answered meanwhile."""
+    before = threading.active_count()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(half_sent(served)) for _ in range(5 * exporter.MOST)]
+        assert b"streamsched_disk_up" in scraped(served)
+        until = time.monotonic() + 5
+        while threading.active_count() > before + exporter.MOST and time.monotonic() < until:
+            time.sleep(0.01)
+        assert threading.active_count() <= before + exporter.MOST
+        assert clients[0].recv(1) == b""
+        clients[-1].sendall(b"P/1.0\r\n\r\n")
+        assert clients[-1].recv(15) == b"HTTP/1.0 200 OK"
+
+
+def test_no_connection_lasts_for_long(
+    served: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a byte comes now and then."""
+    monkeypatch.setattr(exporter, "LONGEST_S", 0.2)
+    before = threading.active_count()
+    with half_sent(served) as client:
+        until = time.monotonic() + 5
+        with pytest.raises(OSError):
+            while time.monotonic() < until:
+                client.sendall(b"x")
+                time.sleep(0.05)
+        while threading.active_count() > before and time.monotonic() < until:
+            time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\0" * 999, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"x" * 70_000, b"\r\n" * 99]
+)
+def test_nonsense_leaves_no_traceback(
+    sent: bytes, served: tuple[str, int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(served, timeout=5) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.sendall(sent)
+    assert b"streamsched_disk_up" in scraped(served)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_without_prometheus_client_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

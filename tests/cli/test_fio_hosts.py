@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from streamsched.base.errors import UsageError
 from streamsched.hosts.fiorun import FioJob, fio_run, ramp_of_all
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Setup
 from streamsched.work.blocktrace import parse
-from streamsched.work.fio_options import IGNORED, OPTIONS
+from streamsched.work.fio_options import IGNORED, NOTED, OPTIONS
 from streamsched.work.fio_write import OTHERWISE, Place, alone_text, job_text
 from streamsched.work.jobfile import JobFile, parse_job_file
 from streamsched.work.process import Process
@@ -85,6 +86,7 @@ VALUES = {
     "bs_is_seq_rand": "rw=randread\nbs=4k,64k\nbs_is_seq_rand=1\npercentage_random=50",
     "filename": "filename=other",
     "directory": "filename=x\ndirectory=d",
+    "filename_format": "numjobs=2\nfilename_format=x.$jobnum",
     "offset": "offset=30%",
     "offset_increment": "offset_increment=30%\nnumjobs=2",
     "offset_align": "offset=30%\noffset_align=8k",
@@ -139,12 +141,13 @@ VALUES = {
     "thinktime_blocks_type": "thinktime_blocks_type=complete",
     "pre_read": "pre_read=0",
     "verify": "verify=null",
-    "fill_device": "fill_device=0",
     "file_append": "file_append=0",
-    "iodepth_batch": "iodepth_batch=1",
-    "iodepth_batch_complete_min": "iodepth_batch_complete_min=1",
     "io_submit_mode": "direct=1\nrate=1m\niodepth=4\nio_submit_mode=offload",
 }
+
+
+# Here each clone, or the job, has a file of its own beside that of the first.
+OWN_FILES = ("filename_format", "numjobs", "filesize", "io_size", "cgroup")
 
 
 def test_every_option_is_written_or_known_not_to_be() -> None:
@@ -157,7 +160,8 @@ def test_every_option_is_written_or_known_not_to_be() -> None:
 @pytest.mark.parametrize("key", VALUES)
 def test_a_job_file_written_anew_is_the_same(key: str, tmp_path: Path) -> None:
     """What fio is given is read back as the same processes, and fio takes it."""
-    file = job(f"[first]\nfilename=f\nsize=1m\n[a]\nsize=1m\n{VALUES[key]}\n")
+    disk = "" if key in OWN_FILES else "filename=f\n"
+    file = job(f"[first]\nfilename=f\nsize=1m\n[a]\n{disk}size=1m\n{VALUES[key]}\n")
     text = job_text(file, Place())
     again = job(text)
     names = {f"job{number}": section.name for number, section in enumerate(file.sections)}
@@ -180,11 +184,30 @@ def test_a_job_file_written_anew_is_the_same(key: str, tmp_path: Path) -> None:
     fio_parses(text, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "[a]\noffset=1m\nsize=1m\n[b]\nnumjobs=3\nsize=1m\n",
+            "b: not under a real fio, for its files are not equally far apart on the disk",
+        ),
+        (
+            "[a]\nsize=1m\n[b]\nsize=1m\nzonemode=strided\nzonesize=64k\nzoneskip=64k\n",
+            "b: not under a real fio, for its zones would go on to the end of the disk, not of its "
+            "file",
+        ),
+    ],
+)
+def test_files_that_no_region_of_the_disk_can_be(text: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        job_text(job(text), Place("nbd+unix:///?socket=socket"))
+    assert str(caught.value) == f"a.fio: {why}; write filename= of the disk, and offset="
+
+
 HOSTILE = (
     "exec_prerun=touch owned",
     "exec_postrun=touch owned",
     "description=${HOME}",
-    "filename_format=owned",
     "ioscheduler=none",
     "lockfile=none",
     "mem=mmaphuge:owned",
@@ -196,6 +219,8 @@ HOSTILE = (
     "cpus_allowed=0",
     "directory=owned",
     "filename=owned",
+    "write_bw_log=owned",
+    "verify_state_save=owned",
     "fallocate=native",
     "unlink=1",
     "overwrite=1",
@@ -218,7 +243,7 @@ def test_nothing_of_a_job_file_reaches_fio_as_it_stands(
     text = job_text(file, Place(uri))
     assert text == job_text(job(plain), Place(uri))
     key = line.split("=")[0]
-    assert (key in file.ignored) == (key in IGNORED)
+    assert (key in file.ignored) == (key in IGNORED or key in NOTED)
     alone = alone_text([(file.processes[0], 4096)], Place(uri), 1)
     for written in (text, alone):
         assert "owned" not in written

@@ -13,7 +13,7 @@ import pytest
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Setup, measured_curve, run_jobs
 from streamsched.watch import advise, learn
-from streamsched.watch.predict import ROW, forecast, observed
+from streamsched.watch.forecast import ROW, forecast, observed
 from streamsched.work.blocktrace import Bio
 from streamsched.work.jobfile import parse_jobs
 from streamsched.work.model import senders
@@ -53,7 +53,7 @@ def recorded(disk: Disk, policy: str, text: str) -> list[Bio]:
 
 @pytest.mark.parametrize(("rate", "seeks"), [(1.6, 0.7), (0.7, 1.5)])
 def test_factors_are_learned(rate: float, seeks: float) -> None:
-    """Of a disk that is another one but for two factors, which then foretell it."""
+    """Of a disk that is another one but for two factors, which then forecast it."""
     disk = learn.scaled(WD, TB, rate, seeks)
     before = recorded(disk, "stream:deadline", READERS)
     found = learn.learned(before, TB, "stream", 32, [WD])
@@ -67,10 +67,10 @@ def test_factors_are_learned(rate: float, seeks: float) -> None:
     said = forecast(before, found.disk, "stream", 32, ("mq-deadline",), wider=learn.WIDER)
     after = recorded(disk, "deadline", READERS)
     came = observed(after, senders(after)).mb_s
-    [range_] = [prediction.mb_s for prediction in said.predictions]
+    [range_] = [one.mb_s for one in said.forecasts]
     assert range_.low <= came <= range_.high
     plain = learn.scaled(WD, TB)
-    [other] = forecast(before, plain, "stream", 32, ("mq-deadline",)).predictions
+    [other] = forecast(before, plain, "stream", 32, ("mq-deadline",)).forecasts
     assert abs(range_.value - came) < abs(other.mb_s.value - came)
 
 
@@ -145,11 +145,11 @@ def test_the_answer_says_where_its_description_came_from(tmp_path: Path) -> None
     assert "\nLearned from this trace: nearest " in said.stdout
     assert all(len(line) <= 80 for line in said.stdout.splitlines())
     learned = json.loads(advised(bios, tmp_path, "--output", "json").stdout)
-    named = json.loads(advised(bios, tmp_path, "--output", "json", "--disk", WD.name).stdout)
+    named = json.loads(advised(bios, tmp_path, "--output", "json", "--model", WD.name).stdout)
     assert learned["learned"].keys() == {"transfer_rate", "seeks"} and named["learned"] is None
     widths = [
         (one["high"] - one["low"]) / one["value"]
-        for one in (document["predictions"][1]["mb_s"] for document in (learned, named))
+        for one in (document["forecasts"][1]["mb_s"] for document in (learned, named))
     ]
     assert widths[0] >= 2 * (0.05 + learn.WIDER) - 0.01 > widths[1]
 

@@ -7,14 +7,25 @@ import contextlib
 import os
 import secrets
 import stat
+import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from streamsched.base import files
 from streamsched.base.errors import UsageError
-from streamsched.base.files import Kind, check_output, output, picture_metadata, write_whole
+from streamsched.base.files import (
+    Kind,
+    check_output,
+    open_input,
+    output,
+    picture_metadata,
+    write_whole,
+)
 
 NOBODY = 65534
 RESULT = b'{\n  "format": "streamsched-results"'
@@ -205,6 +216,19 @@ def test_a_link_of_somebody_else_in_a_shared_folder(mode: int, tmp_path: Path) -
         )
 
 
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert refused(pipe) == "is a pipe that nobody reads; begin to read it first"
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_output(pipe, Kind.RESULTS)
+    write_whole(pipe, "new", Kind.RESULTS)
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+    with pytest.raises(UsageError, match="is a pipe that nobody reads"):
+        write_whole(pipe, "new", Kind.RESULTS)
+
+
 def test_links(tmp_path: Path) -> None:
     loop, far, new = (tmp_path / name for name in ("loop", "far", "new"))
     loop.symlink_to(loop)
@@ -247,6 +271,41 @@ def test_an_open_file_has_a_name_of_its_own(tmp_path: Path) -> None:
         assert os.read(reader, 9) == b"new"
     os.close(reader)
     os.close(writer)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless somebody is at its other end."""
+    monkeypatch.setattr(files, "WRITER_MS", 20)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match=f"^{pipe}: is a pipe that nobody writes to; name a file"):
+        open_input(pipe)
+    assert refused(pipe) == "is a pipe that nobody reads; begin to read it first"
+    writer = threading.Timer(0.1, lambda: pipe.write_text("late"))
+    held = os.open(pipe, os.O_RDWR)  # as somebody who has yet to write
+    writer.start()
+    with open_input(pipe) as file:
+        assert file.read(4) == b"late"
+    writer.join()
+    os.close(held)
+    # Its reader sees no end between the look and the results.
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    while True:
+        with contextlib.suppress(UsageError):
+            check_output(pipe, Kind.RESULTS)
+            break
+        time.sleep(0.01)
+    time.sleep(0.1)
+    write_whole(pipe, "new", Kind.RESULTS)
+    assert reader.communicate(timeout=10) == (b"new", None)
+
+
+@pytest.mark.parametrize("name", ["/dev/kmsg", "/dev/ptmx"])
+def test_a_device_without_an_end_is_not_read(name: str) -> None:
+    if not os.access(name, os.R_OK):
+        pytest.skip(f"who runs this may not read {name}")
+    with pytest.raises(UsageError, match=f"^{name}: is a device, which has no end; name a file$"):
+        open_input(name)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, SystemExit, MemoryError])

@@ -21,6 +21,8 @@ from report_data import (
 pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
 
+from streamsched.report.figures import Figure
+from streamsched.report.page import section_html
 from streamsched.report.panels import Section, figures_of_merit, panels
 
 pytestmark = pytest.mark.e2e
@@ -41,6 +43,7 @@ def test_the_policies(made: Path) -> None:
         [run["efficiency"] for run in runs],
         [run["least_share"] for run in runs],
         [run["response_ms"]["p99"] for run in runs],
+        [run["response_ms"]["max"] for run in runs],
     ]
 
 
@@ -52,13 +55,13 @@ def test_shares_latencies_and_reasons(made: Path) -> None:
         (shares, *_) = panels["Shares of the processes"]
         for line, run in zip(shares["data"], runs, strict=True):
             assert line["y"] == [round(3 * job["share"], 6) for job in run["jobs"]]
-        (latencies,) = panels["Response times of the disk's requests"]
+        (latencies, *_) = panels["Response times of the disk's requests"]
         for line, run in zip(latencies["data"], runs, strict=True):
             counts = run["response_histogram"]["count"]
             assert line["x"] == run["response_histogram"]["up_to_ms"]
             parts = [100 * sum(counts[: n + 1]) / sum(counts) for n in range(len(counts))]
             assert line["y"] == pytest.approx(parts, abs=1e-5)
-        (saw,) = panels["Response times that the processes saw"]
+        (saw, *_) = panels["Response times that the processes saw"]
         assert len(saw["data"]) == 9
         assert [line["x"][-1] for line in saw["data"]] == [
             job["response_histogram"]["up_to_ms"][-1] for run in runs for job in run["jobs"]
@@ -156,10 +159,20 @@ def test_positions_seeks_queue_and_throughput(made: Path) -> None:
         assert sum(line["y"]) * line["x"][1] * 1e6 == pytest.approx(moved, rel=1e-3)
 
 
-def test_what_a_result_lacks_is_said(made: Path) -> None:
+SEEN = ("Seek distances", "Throughput over time", "Head position", "Queue depth")
+
+
+def test_what_a_result_lacks_is_left_out_and_said(made: Path) -> None:
     text = (made / "json.html").read_text()
-    assert text.count("The result does not have this; to see it, give") == 8
-    assert text.count("The result has no histograms of these: --output json+ has them") == 2
+    said = (
+        f"""Left out: {"; ".join(SEEN)}. A result does not have each request: give streamsched """
+    )
+    assert text.count(said) == 2  # of the two results
+    titles = re.findall(r"<h3>(.*?)</h3>", text)
+    assert len(titles) == 14 and not set(titles) & set(SEEN)
+    # Each chapter has something to look at.
+    assert set(titles) == set(drawn(made / "json.html"))
+    assert "Left out" not in (made / "job.html").read_text()
     # As --on kernel has it, and as an older version had.
     lacking = document(made)
     lacking["setup"]["path"] = "loop"
@@ -168,10 +181,35 @@ def test_what_a_result_lacks_is_said(made: Path) -> None:
         for job in run["jobs"]:
             del job["share"]
     notes = {panel.title: panel.note for panel in panels(Section("x", lacking))}
-    assert notes["Dispatches by reason"].startswith("The result has no reasons")
-    assert notes["Waits of requests by reason"].startswith("The result has no waits by reason")
     assert notes["The policies"] == "Not known: least share, which needs rates of processes alone."
-    assert notes["Shares of the processes"].startswith("The result has no shares")
+    figures: list[Figure] = []
+    html = section_html(Section("x", lacking), figures)
+    assert re.findall(r"<h3>(.*?)</h3>", html) == [
+        "The policies",
+        "Response times that the processes saw",
+        "Waits of the head, with requests pending, by their ends",
+    ]
+    assert re.findall('note">(Left out: .*?)</p>', html) == [
+        "Left out: Shares of the processes. No rate of a process alone is known.",
+        "Left out: Response times of the disk's requests. The result has no histograms of these; "
+        "make it again with --output json.",
+        f"{said}report the job file or the trace to see these.",
+        "Left out: Dispatches by reason; Waits of requests by reason. The result has no reasons of "
+        "dispatches, which the simulator of this version counts.",
+    ]
+
+
+def test_the_page_says_its_size(made: Path) -> None:
+    for name in ("job.html", "json.html"):
+        path = made / name
+        found = re.search(
+            r'note">This file has ([\d.]+) MB: ([\d.]+) MB of that are plotly.js, which\ndraws '
+            r"the pictures, so that they need no network",
+            path.read_text(),
+        )
+        assert found
+        assert float(found[1]) == pytest.approx(path.stat().st_size / 1e6, abs=0.051)
+        assert 0.9 * float(found[1]) < float(found[2]) < float(found[1])
 
 
 def test_a_trace_and_a_result_below_each_other(made: Path, tmp_path: Path) -> None:
@@ -183,7 +221,7 @@ def test_a_trace_and_a_result_below_each_other(made: Path, tmp_path: Path) -> No
         "grep-twice.blktrace.zst (blktrace), closed: on exos-x18, owners none, queue depth 32",
         "job.fio: on wd5000aaks, owners process, queue depth 1",
     ]
-    assert "A trace has no processes." in text
+    assert "Left out: Response times that the processes saw. A trace has no processes." in text
     runs = json.loads(
         streamsched("replay", TRACE, "--policy", "noop,stream:deadline", "--output", "json")
     )["runs"]

@@ -111,7 +111,7 @@ def test_a_page_in_chromium(made: Path, tmp_path: Path, width: int, scheme: int)
     shutil.copy(made / "job.html", page)
     shown = opened(page, width, scheme)
     figures = shown["figures"]
-    assert len(figures) == int(shown["drawn"]) == 15
+    assert len(figures) == int(shown["drawn"]) == 16
     runs = document(made)["runs"]
     merits = [figure for figure in figures if figure["panel"] == "The policies"]
     assert merits[0]["data"][0]["x"] == [run["throughput_mb_s"] for run in runs]

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -108,6 +109,22 @@ def test_both_actuators(made: MadeDisk, trace: type[MadeTrace], clock: list[floa
     ]
 
 
+def test_a_trace_of_another_module(
+    made: MadeDisk, trace: type[MadeTrace], clock: list[float]
+) -> None:
+    source = source_of(made)
+    source.look()
+    made.works()
+    for line in (trace.chosen(1, 1, 0).replace("party=", "p="), "9: stream_choose: 8,0 x"):
+        trace.put = [line]
+        seen = seen_after(source, clock)
+        assert seen.trouble == (
+            "stream_choose: is not as this version of streamsched has it; install the module of "
+            "the same version"
+        )
+    assert seen_after(source, clock).trouble is None
+
+
 def test_without_tracefs_it_says_what_is_missing(made: MadeDisk, clock: list[float]) -> None:
     source = source_of(made)
     source.look()
@@ -146,12 +163,18 @@ def older(made: MadeDisk) -> None:
     (made.sched / "streams").write_text("be: end 123 members 5 pending 1 paused_us 0 limit_us 0\n")
 
 
+def without_a_counter(made: MadeDisk) -> None:
+    path = made.sched / "counters"
+    path.write_text(path.read_text().replace("second_chances", "chances"))
+
+
 @pytest.mark.parametrize(
     ("happens", "said"),
     [
         (lambda made: shutil.rmtree(made.folder), "sda: the disk is gone"),
         (changed, "sda: its scheduler is mq-deadline, not stream"),
         (unmounted, "debug: debugfs is not mounted; `mount -t debugfs debugfs "),
+        (without_a_counter, "sched/counters: is not as this version of streamsched has it; insta"),
         (older, "sched/streams: is not as this version of streamsched has it; install the module"),
         (lambda made: made.write("stat", "1 2 3"), "sda/stat: has not the columns of Linux"),
     ],
@@ -264,6 +287,17 @@ def test_what_is_missing_is_installed_into_this_python() -> None:
         assert sys.prefix == sys.base_prefix
 
 
+def test_a_distributions_package_sends_nobody_to_its_pip(root: Path) -> None:
+    """pip adds nothing to what /usr/bin/streamsched runs, and finds no streamsched to extend."""
+    script = "from streamsched.base.errors import install; print(install('top'))"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+    said = "in the source tree, make install && .venv/bin/pip install 'streamsched[top]'\n"
+    assert done.stdout == said
+    assert (root / "packaging/streamsched.in").read_text().startswith("#!/usr/bin/python3 -I\n")
+
+
 # ---- the network server ----
 
 
@@ -303,11 +337,24 @@ def served(tmp_path: Path) -> Iterator[Callable[[float, str], Path]]:
     yield write
 
 
-def test_a_network_server(served: Callable[[float, str], Path]) -> None:
+def passing(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Both clocks, which only sleep() moves."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: 1000 + now[0])
+    monkeypatch.setattr(time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+    return now
+
+
+def test_a_network_server(
+    served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = passing(monkeypatch)
     path = served(1000, metrics(1000, 1000))
     sources = observe_nbd.sources_of(path)
     assert [one.name for one in sources] == ["nbd.prom 0", "nbd.prom 1"]
     assert [one.look() for one in sources] == [None, None]
+    now[0] = 10
     served(1010, metrics(2000, 3000, waits=50))
     for source in sources:
         seen = source.look()
@@ -330,17 +377,125 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         observe_nbd.sources_of(path)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('x_total{member="0"} abc', "x_total 'abc' is no number"),
+        ('x_total{member="0"} nan', "x_total nan is no count"),
+        ('x_total{member="0"} -1', "x_total -1 is no count"),
+        ('x_total{member="0"} 1e400', "x_total 1e400 is no count"),
+        ('x_total{member="0"}', "is not a metric with its number"),
+        ('x_total{member="0"', "is not a metric with its number"),
+        ('x_total{member="\x1b[2J"} 1', "member '\\x1b[2J' is no number"),
+        ('x_total{connection="x"} 1', "connection 'x' is no number"),
+        ('x_bucket{connection="7"} 1', "le '' is no number"),
+        ('x_bucket{connection="7",le="more"} 1', "le 'more' is no number"),
+    ],
+)
+def test_a_line_that_the_server_cannot_have_written(
+    line: str, says: str, served: Callable[[float, str], Path]
+) -> None:
+    bad = metrics(1, 1) + f"streamsched_{line}\n"
+    number = bad.count("\n")
+    path = served(1000, bad)
+    with pytest.raises(UsageError) as refused:
+        observe_nbd.sources_of(path)
+    assert str(refused.value) == (
+        f"{path}: line {number}: {says}; the network server writes no such line"
+    )
+    # When it comes later it is said, and it may end.
+    (source, _) = observe_nbd.sources_of(served(1000, metrics(1, 1)))
+    served(1001, bad)
+    seen = source.look()
+    assert seen and seen.trouble == str(refused.value)
+    served(1002, metrics(101, 1))
+    seen = source.look()
+    assert seen and seen.requests_s == 50
+
+
+def test_what_is_no_file_of_a_server(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bytes").write_bytes(b"streamsched_\xff 1\n")
+    for path in (tmp_path, tmp_path / "fifo", tmp_path / "bytes", Path("/dev/zero")):
+        with pytest.raises(UsageError, match=f"^{path}: is no file of the network server's metr"):
+            observe_nbd.sources_of(path)
+
+
+def test_which_names_are_files(
+    made: MadeDisk, served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/NBDKIT.md writes it, without a folder."""
+    path = served(1000, metrics(1, 1))
+    monkeypatch.chdir(path.parent)
+    for name in ("nbd.prom", "./nbd.prom", str(path)):
+        assert [one.name for one in top.sources_of([name], made.root)] == [
+            "nbd.prom 0",
+            "nbd.prom 1",
+        ]
+    path.rename("metrics")
+    assert len(top.sources_of(["metrics"], made.root)) == 2
+    Path("metrics").rename("sda")  # the disk is meant
+    assert [one.name for one in top.sources_of(["sda"], made.root)] == ["sda"]
+    with pytest.raises(StreamschedError, match=r"^nbd\.prom: cannot read it: No such file"):
+        top.sources_of(["nbd.prom"], made.root)
+
+
 def test_a_server_that_writes_nothing(
+    served: Callable[[float, str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = passing(monkeypatch)
+    path = served(1000, metrics(1, 1))
+    says = rf"^{path}: was last written \d+ s ago; is the server running, with metrics-int"
+    with pytest.raises(StreamschedError, match=says.replace(r"\d+", "16")):
+        top.once(top.sources_of([str(path)]))
+    assert now[0] == 16
+    note = "streamsched: note: nbd.prom 0: nothing new yet; waiting for it\n"
+    assert capsys.readouterr().err == note
+    # One that ended before is not waited for.
+    with pytest.raises(StreamschedError, match=says):
+        top.once(top.sources_of([str(path)]))
+    assert now[0] == 17 and not capsys.readouterr().err
+
+
+def test_a_server_that_ends_and_begins_anew(
     served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
-    sources = top.sources_of([str(served(1000, metrics(1, 1)))])
-    with pytest.raises(
-        StreamschedError, match=r"^nbd\.prom 0: was not written anew in 15 s; is th"
-    ):
-        top.once(sources)
+    now = passing(monkeypatch)
+    (source, _) = observe_nbd.sources_of(served(1000, metrics(1, 1)))
+    for step in range(1, 4):  # one that writes once in a minute is not late after 100 s
+        now[0] = 60.0 * step
+        served(1000 + now[0], metrics(1 + 600 * step, 1))
+        seen = source.look()
+        assert seen and not seen.trouble and seen.requests_s == 10
+        now[0] += 45
+        assert source.look() is None
+    now[0] = 400.0
+    seen = source.look()
+    assert seen and seen.trouble and "was last written 220 s ago; is the server" in seen.trouble
+    served(1400, metrics(5, 5))  # its counters begin at 0
+    assert source.look() is None
+    served(1410, metrics(105, 5))
+    seen = source.look()
+    assert seen and seen.requests_s == 10
+
+
+def test_files_of_one_name_in_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = passing(monkeypatch)
+    paths = [tmp_path / folder / "nbd.prom" for folder in "ab"]
+
+    def write(seconds: float) -> None:
+        now[0] += seconds
+        for number, path in enumerate(paths, 1):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(metrics(1 + int(100 * number * now[0]), 1))
+            os.utime(path, (1000 + now[0], 1000 + now[0]))
+
+    write(0)
+    sources = top.sources_of([str(path) for path in paths])
+    monkeypatch.setattr(time, "sleep", write)
+    assert [seen.requests_s for seen in top.once(sources)] == [100, 100, 200, 200]
 
 
 # ---- the strip ----
@@ -361,7 +516,7 @@ def test_the_heads_path() -> None:
 
 
 def need_textual() -> None:
-    pytest.importorskip("textual", reason="Textual is missing: tools/setup.sh top installs it")
+    pytest.importorskip("textual", reason="Textual is missing: pip install 'streamsched[top]'")
 
 
 def on_screen(app_: object) -> list[str]:

@@ -155,7 +155,7 @@ def test_without_places_it_goes_by_the_rest() -> None:
     """As where the kernel's trace cannot be had."""
     chooser = host(current="noop").chooser
     blind = dataclasses.replace(RANDOM, sync=None, continuing=None, near=None)
-    assert max(chooser.predict(blind).items(), key=lambda item: item[1])[0] == "cscan"
+    assert max(chooser.forecast(blind).items(), key=lambda item: item[1])[0] == "cscan"
     assert "sequence" not in str(blind)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -67,7 +68,10 @@ def test_documentation_has_the_options(root: Path) -> None:
 
 
 def test_no_key_is_in_two_tables() -> None:
-    keys = [*fio_options.BY_KEY, *fio_options.IGNORED, *fio_options.UNSUPPORTED]
+    keys = [
+        *(*fio_options.BY_KEY, *fio_options.IGNORED),
+        *(*fio_options.NOTED, *fio_options.UNSUPPORTED),
+    ]
     assert len(keys) == len(set(keys))
     named = [name for option in fio_options.OPTIONS for name in (option.key, *option.aliases)]
     assert len(named) == len(set(named))
@@ -78,8 +82,20 @@ def test_every_option_of_fio_is_in_a_table() -> None:
     assert FIO
     shown = subprocess.run([FIO, "--cmdhelp=all"], capture_output=True, text=True).stdout
     theirs = {line.split()[0].rstrip(":") for line in shown.splitlines() if line[:1].isalpha()}
-    ours = {*fio_options.BY_KEY, *fio_options.IGNORED, *fio_options.UNSUPPORTED}
+    ours = {*fio_options.BY_KEY, *fio_options.IGNORED, *fio_options.NOTED, *fio_options.UNSUPPORTED}
     assert theirs and not theirs - ours
+    shown = subprocess.run([FIO, "--enghelp"], capture_output=True, text=True).stdout
+    engines = set(shown.split(":", 1)[1].split())
+    known = {*fio_options.SYNC_ENGINES, *fio_options.ASYNC_ENGINES, *fio_options.ENGINES}
+    assert engines and not engines - known
+    for engine in engines:
+        shown = subprocess.run([FIO, f"--enghelp={engine}"], capture_output=True, text=True).stdout
+        theirs = {
+            line.split(":")[0].strip()
+            for line in shown.splitlines()
+            if ":" in line and line[:1] != " "
+        }
+        assert not theirs - ours, engine
 
 
 # Meaning.
@@ -228,6 +244,13 @@ def test_rw(rw: str, bits: int, read_pct: int) -> None:
         (["filesize=2m", "io_size=3m"], "io_bytes", 3 * M),
         (["filesize=2m", "size=50%"], "io_bytes", M),
         (["filename=x", "directory=/mnt"], "size", M),
+        (["directory=/mnt"], "opens", ""),
+        (["filename= x", "directory=/mnt"], "opens", "/mnt/x"),
+        (["filename=a: b"], "nr_files", 2),
+        (["name= b"], "name", " b"),
+        (["direct=1", "ioengine=linuxaio", "iodepth=8"], "iodepth", 8),
+        (["direct=1", "ioengine=windowsaio", "iodepth=8"], "iodepth", 8),
+        (["fill_device=1", "write_bw_log=${NOT_SET}", "cpus_allowed= 1"], "size", M),
         (["rw=randread", "random_distribution=zipf:0.9"], "places", 1),
         (["rw=randread", "random_distribution=zipf"], "scattered", True),
         (["rw=randread", "random_distribution=zipf"], "norandommap", True),
@@ -272,7 +295,8 @@ cgroup=vm
 new_group
 """
     )
-    at = [10 * M, 12 * M, 14 * M, 0, 0, 0]
+    # Those that say no offset have a file each.
+    at = [10 * M, 12 * M, 14 * M, 0, M, 2 * M]
     assert [p.name for p in found] == ["a", "a", "a", "b", "c", "d"]
     assert [p.section for p in found] == [0, 0, 0, 1, 2, 3]
     assert [p.group for p in found] == [0, 0, 0, 1, 2, 1]
@@ -415,7 +439,6 @@ def test_file_errors(tmp_path: Path) -> None:
 SIZES = "write bytes with k, m, g or t"
 SECTORS = "is not a multiple of the disk's 512-byte sectors; write one that is"
 DISTRIBUTIONS = "random, zipf, pareto, normal, zoned, zoned_abs"
-NO_LEAST = "a process is not ended for being slow; leave it out"
 PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
 NINES = "9" * 5000  # int() refuses more than 4300 digits
 
@@ -499,7 +522,6 @@ NINES = "9" * 5000  # int() refuses more than 4300 digits
         ("ramp_time=5x", '"x" is not a unit of time; write us, ms, s, m, h or d'),
         ("wait_for=a", "a job cannot wait for itself; name one above"),
         ("wait_for=b", "no job above has this name"),
-        ("rate_min=1m", '"rate_min" of fio is not supported; ' + NO_LEAST),
         ("rate=fast", '"fast" is not a number; write a number of bytes with k, m, g or t'),
         ("rate=,", "has no number; write one or two"),
         ("rate_iops=many", '"many" is not a whole number; write one such as 4'),
@@ -532,18 +554,10 @@ NINES = "9" * 5000  # int() refuses more than 4300 digits
             "random_distribution=zoned_abs:100",
             '"100" has no size; write one, as in zoned_abs:60/10g:40/90g',
         ),
-        (
-            "directory=/mnt",
-            "without a filename fio makes a file there for each job, and here is one disk; write "
-            "filename=, and offset= if each shall have its own part",
-        ),
+        ("filesize=4k-8k", "a range of sizes is not supported; write one size"),
         ("filesize=512k", "is less than size=1048576; write io_size instead"),
         ("io_submit_mode=later", '"later" is not one of them; write inline, offload'),
         ("verify=crc32c", "only 0 is supported; the simulated disk has no contents; leave it out"),
-        (
-            "iodepth_batch_submit=8",
-            "only 1 is supported; requests are sent one by one; leave it out",
-        ),
         ("=read", "no key stands before the equals sign; write KEY=VALUE"),
         ("rw read", "has no equals sign; write rw=read"),
         ("bs=4k-8k", '"4k-8k" is a range; write bsrange=4k-8k'),
@@ -557,12 +571,21 @@ NINES = "9" * 5000  # int() refuses more than 4300 digits
             '"0" is not a number of blocks; write random:8, say',
         ),
         ("sync=1", "only none is supported; no O_SYNC; write fsync=1"),
+        ("ioengine=null", "it reads and writes nothing; write ioengine=psync or libaio"),
         (
-            "ioengine=null",
-            '"null" is not one of them; write sync, psync, vsync, pvsync, pvsync2, libaio, '
+            "ioengine=sg",
+            "it sends commands past the block layer, where no I/O scheduler sees them; write "
+            "ioengine=psync or libaio",
+        ),
+        (
+            "ioengine=nul",
+            '"nul" is not one of them; write sync, psync, vsync, pvsync, pvsync2, libaio, '
             "io_uring, posixaio",
         ),
-        ("filename=a:b", "there is one disk; name one file"),
+        ("filename=/dev/sda:/dev/sdb", "names several disks, and here is one; name one of them"),
+        ("filename=:", "names no file; write one, or leave the line out"),
+        ("cgroup= a", 'fio misreads a blank after "="; write cgroup=a'),
+        ("iodeth=${DEPTH}", 'unknown key "iodeth"; the nearest known one is "iodepth"'),
         ("offset=100", f"100 bytes {SECTORS}"),
         ("offset_increment=100", f"100 bytes {SECTORS}"),
         ("zonesize=64k", "needs zonemode=strided; write that too"),
@@ -733,10 +756,16 @@ def test_bytes_come_back(value: int) -> None:
 @pytest.mark.parametrize(
     ("text", "both"),
     [
-        ("[r]\nsize=1m\nnumjobs=4\n", "clones of r all work at byte 0"),
-        ("[r]\nsize=1m\n[s]\nsize=2m\n", "r and s both work at byte 0"),
-        ("[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n", f"r and s both work at byte {M}"),
-        ("[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n", "r and s both work at byte 0"),
+        ("[r]\nsize=1m\nnumjobs=4\n", None),
+        ("[r]\nsize=1m\n[s]\nsize=2m\n", None),
+        ("[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n", None),
+        (
+            "[r]\nsize=2m\noffset=2m\n[s]\nsize=2m\noffset=1m\n",
+            f"s and r both work at byte {2 * M}",
+        ),
+        ("[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n", None),
+        # fio has to be told the file's name: there is one.
+        ("[r]\nnumjobs=4\n[s]\nsize=2m\n", None),
         ("[r]\nsize=1m\nnumjobs=4\nfilename=x\n", None),
         ("[r]\nsize=1m\nnumjobs=4\noffset_increment=1m\n", None),
         ("[r]\nsize=1m\n[s]\nsize=2m\noffset=1m\n", None),
@@ -769,6 +798,185 @@ def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
     jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
     assert len(notes) == bool(note)
     assert all(one.startswith(f"a.fio: {note}") and one.endswith(", as in fio") for one in notes)
+
+
+def places(text: str, **options: object) -> list[tuple[int, int]]:
+    """Offset and size of each process."""
+    return [(process.offset, process.size) for process in jobs(text, **options)]
+
+
+SIDE_BY_SIDE = [(0, M), (M, M), (2 * M, M), (3 * M, M)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # Each clone has a file of its own, with a directory and without.
+        ("[r]\nnumjobs=4\nsize=1m\n", SIDE_BY_SIDE),
+        ("[r]\nnumjobs=4\nsize=1m\ndirectory=/data\n", SIDE_BY_SIDE),
+        ("[r]\nnumjobs=4\nsize=1m\ndirectory=/data:/more\n", SIDE_BY_SIDE),
+        ("[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\n[t]\nsize=1m\n", SIDE_BY_SIDE),
+        ("[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\nnumjobs=2\ndirectory=d\n", SIDE_BY_SIDE),
+        # A name is one file, and so is a disk.
+        ("[r]\nnumjobs=4\nsize=1m\nfilename=x\n", [(0, M)] * 4),
+        ("[r]\nnumjobs=4\nsize=1m\nfilename=/dev/sdx\n", [(0, M)] * 4),
+        ("[/dev/sdx]\nnumjobs=4\nsize=1m\n", [(0, M)] * 4),
+        ("[/dev/sdx]\nnumjobs=2\noffset=1m\nsize=1m\n", [(M, M)] * 2),
+        ("[/dev/sdx]\noffset=99m\n[r]\nnumjobs=2\nsize=1m\n", [(99 * M, M), (0, M), (M, M)]),
+        (
+            "[r]\nsize=1m\nfilename=sdx\ndirectory=/dev\n[s]\nfilename=/dev/sdx\n",
+            [(0, M), (0, DISK)],
+        ),
+        ("[r]\nsize=1m\nfilename=d/x\n[s]\nsize=1m\nfilename=x\ndirectory=d\n", [(0, M)] * 2),
+        # Files end where the last job in them does, and begin with a page.
+        (
+            "[r]\nsize=5k\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=1m\noffset=1m\n"
+            "filename=x\n",
+            [(0, 8 * K), (2 * M, M), (M, M)],
+        ),
+        # A share is that of the file.
+        (
+            "[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=50%\noffset=50%\n"
+            "filename=x\n",
+            [(0, 2 * M), (2 * M, M), (M, M)],
+        ),
+        # Without a filename, offset says where on the disk the first of them begins.
+        ("[r]\nnumjobs=2\noffset=1m\nsize=5k\n", [(M, 8 * K), (M + 8 * K, 8 * K)]),
+        ("[r]\nnumjobs=2\noffset_increment=8m\nsize=1m\n", [(0, M), (8 * M, M)]),
+        # Others lie beside it.
+        (
+            "[r]\noffset=1m\nsize=1m\n[s]\nsize=1m\n[t]\nsize=2m\n",
+            [(M, M), (0, M), (2 * M, 2 * M)],
+        ),
+        # The names of files may be those of several jobs.
+        ("[r]\nnumjobs=2\nsize=1m\nfilename_format=x.$filenum\n", [(0, M)] * 2),
+        ("[r]\nnumjobs=2\nsize=1m\noffset=1m\nfilename_format=x\n", [(M, M)] * 2),
+        (
+            "[global]\nsize=1m\nnumjobs=2\nfilename_format=x.$jobnum\n[r]\n[s]\n",
+            [(0, M), (M, M)] * 2,
+        ),
+        ("[r]\nsize=1m\n[r]\nsize=1m\n[s]\nsize=1m\n", [(0, M), (0, M), (M, M)]),
+        # Several each.
+        ("[r]\nnumjobs=2\nnrfiles=2\nsize=2m\n", [(0, 2 * M), (2 * M, 2 * M)]),
+        (
+            "[r]\nfilename=x:y\nsize=2m\n[s]\nfilename=z\nsize=1m\n[t]\nfilename=x:y\nsize=4m\n",
+            [(0, 4 * M), (4 * M, M), (0, 4 * M)],
+        ),
+    ],
+)
+def test_where_files_lie(text: str, found: list[tuple[int, int]]) -> None:
+    notes: list[str] = []
+    assert places(text, notes=notes) == found
+    assert notes == []
+
+
+def test_zones_of_a_file_end_with_it() -> None:
+    text = "[r]\nnumjobs=2\nsize=1m\nzonemode=strided\nzonesize=64k\nzoneskip=64k\n"
+    assert places(text) == SIDE_BY_SIDE[:2]
+
+
+def test_a_variable_of_the_environment_may_name_the_disk() -> None:
+    text = "[r]\nsize=1m\nfilename=${A}\n[s]\nsize=1m\nfilename=${B}\n"
+    assert places(text) == [(0, M), (M, M)]
+    assert places(text, environ={"A": "/dev/sdx", "B": "/dev/sdx"}) == [(0, M), (0, M)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "[r]\nfilename=/dev/sdx\n[s]\nfilename=/dev/sdy\n",
+            "line 4: filename=/dev/sdy: another disk than /dev/sdx of job r, and here is one; "
+            "leave the jobs of all disks but one out",
+        ),
+        (
+            "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\n",
+            "line 4: job s: size: how long y is, is not known, and there are other files; write "
+            "bytes",
+        ),
+        (
+            "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\nsize=1m\noffset=10%\n",
+            "line 7: offset=10%: how long y is, is not known, and there are other files; write "
+            "bytes",
+        ),
+        (
+            "[r]\nnumjobs=2\nsize=60m\n",
+            f"line 1: job r: no room for its file of {60 * M} bytes; all files need {120 * M} of "
+            f"the disk's {DISK} bytes; make size smaller, or take a larger disk",
+        ),
+        (
+            "[r]\nfilename=/dev/sdx\n[s]\nsize=1m\ndirectory=/data\n",
+            f"line 3: job s: no room for its file of {M} bytes beside what other jobs use of the "
+            f"disk; all files need {M} of the disk's {DISK} bytes; make size smaller, or take a "
+            "larger disk",
+        ),
+        (
+            "[r]\nsize=2m\nfilename=x:y\n[s]\nsize=1m\nfilename=y\n",
+            "line 6: filename=y: job r has y as well, but not the same files; name the same ones "
+            "in both",
+        ),
+        (
+            "[r]\nsize=2m\nfilename=x:y\noffset=1m\n[s]\nsize=1m\n",
+            "line 4: offset=1m: fio skips it in each of several files; leave it out",
+        ),
+    ],
+)
+def test_files_that_cannot_be(text: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        jobs(text)
+    assert str(caught.value) == f"a.fio, {why}"
+
+
+@needs_fio
+def test_fio_has_the_same_files(tmp_path: Path) -> None:
+    """Clones and jobs that share one with fio do here, and no others."""
+    text = (
+        "[global]\nsize=64k\nrw=write\n[a]\nnumjobs=3\n[b]\nnumjobs=2\nfilename=x\n"
+        "[c]\nfilename= x\n[d]\nfilename_format=$jobname.$filenum\nnumjobs=2\n[a]\n"
+        "[e]\nname=f\ndirectory=one:two\nnumjobs=3\n"
+    )
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a.fio").write_text(text)
+    assert FIO
+    done = subprocess.run([FIO, "a.fio"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    theirs = [path for path in tmp_path.rglob("*") if path.stat().st_size == 64 * K]
+    assert len(theirs) == len(set(places(text))) == 8
+
+
+def test_a_name_is_of_one_job() -> None:
+    """As in fio, where that of [global] is no job's."""
+    found = jobs("[global]\nname= Size\nsize=1m\nfilename=x\n[a]\n[b]\nname= c\n")
+    assert [process.name for process in found] == ["a", " c"]
+
+
+def test_a_note_says_what_changes_nothing() -> None:
+    notes: list[str] = []
+    text = "write_bw_log=${LOG}\ndo_verify=1\nverify_backlog=x\niodepth_batch=8\nrate_min=1m\n"
+    found = jobs(f"[global]\n{text}[a]\nsize=1m\nwrite_bw_log=b\nthread\n", notes=notes)
+    assert found == jobs("[a]\nsize=1m\n")
+    assert notes == [
+        "a.fio: of no effect on what is simulated: write_bw_log, do_verify, verify_backlog, "
+        "iodepth_batch, rate_min"
+    ]
+
+
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_a_pipe_is_no_job_file(name: str, tmp_path: Path) -> None:
+    """Nobody may ever write to it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    with pytest.raises(UsageError, match="is a named pipe; name a file"):
+        load_jobs(tmp_path / name)
+
+
+def test_what_a_shell_writes_for_a_command_is_read() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"[a]\nsize=1m\n")
+    os.close(writer)
+    assert load_jobs(f"/dev/fd/{reader}")[0].size == M
+    os.close(reader)
 
 
 def test_several_files() -> None:
@@ -965,7 +1173,7 @@ def visits(process: Process) -> Iterator[tuple[int, int]]:
 )
 def test_fio_goes_where_we_go(lines: str, tmp_path: Path) -> None:
     text = lines if lines.startswith("[") else f"[a]\n{lines}"
-    processes = jobs(text + "\n")
+    processes = jobs(f"[global]\nfilename=x\n{text}\n")
     ran = run_fio(text + "\n", tmp_path / "disk")
     if text.count("[") > 1:  # sections, not clones
         ran = [ran[0], *reversed(ran[1:])]

@@ -8,7 +8,7 @@ import random
 import statistics
 
 import pytest
-from test_property_sim import (
+from workloads import (
     KIB,
     MECHANICAL,
     MIB,
@@ -63,7 +63,7 @@ class ArrayWorkload:
 
 
 def array_workload(seed: int) -> ArrayWorkload:
-    """A random one, of test_property_sim's processes spread over a random array."""
+    """A random one, of bench/workloads.py's processes spread over a random array."""
     dice = random.Random(seed)
     base = workload(seed)
     level, members = dice.choice(LEVELS), dice.choice(MEMBERS)

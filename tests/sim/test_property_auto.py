@@ -8,7 +8,7 @@ import math
 
 import pytest
 from rich.console import Console
-from test_property_sim import disk_of, workload
+from workloads import disk_of, workload
 
 from streamsched.auto.choose import Selection
 from streamsched.auto.profile_measure import measure

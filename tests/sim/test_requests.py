@@ -63,7 +63,7 @@ def ran(job: Path, *words: str | Path) -> dict[str, Any]:
         "--policy",
         ",".join(POLICIES),
         "--output",
-        "json+",
+        "json",
         *("--queue-depth", "4", "--owners", "process"),
         *([] if "--disk" in words else ["--disk", "wd5000aaks"]),
         *words,

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from rich.console import Console
 
+from streamsched.sim import simulate, tasks
 from streamsched.sim.compare import compare
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import WAKE_NS, Run, Setup, Simulation
+from streamsched.sim.tasks import _how_long
 from streamsched.work.jobfile import parse_jobs
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
@@ -237,3 +241,50 @@ def test_a_delay_counts_from_the_beginning_of_all(delay: int, at: int) -> None:
     )
     rows, _ = played(text)
     assert abs(sent(rows, 1)[0] - at * S) < 100 * MS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a]\nsize=60g\nruntime=100\n",
+        "[a]\nsize=60g\nruntime=50\n[b]\nstonewall\nsize=60g\nruntime=50\n",
+        "[a]\nsize=60g\nruntime=80\ntime_based\nramp_time=20\n",
+        "[a]\nsize=60m\n",
+    ],
+)
+def test_progress_is_that_of_the_time_where_it_ends_by_time(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate, "EVENTS_PER_CALL", 1000)
+    disk = load_disk("wd5000aaks")
+    work = parse_jobs(
+        f"[global]\nrw=randread\ndirect=1\n{text}", capacity_bytes=disk.capacity_sectors * 512
+    )
+    parts = [0.0]
+    simulate.run_jobs(Setup(disk, "noop"), work, progress=parts.append)
+    steps = [after - before for before, after in pairwise([*parts, 1.0])]
+    assert len(steps) > 10
+    assert min(steps) >= 0 and max(steps) < 0.1
+
+
+def test_what_takes_long_says_how_long() -> None:
+    assert _how_long(0.05, 30.4, bounded=True) == (
+        "5 % is done after 30 s, and all of it takes about 10 minutes"
+    )
+    assert _how_long(0.0001, 30, bounded=False) == (
+        "0.01 % is done after 30 s, and all of it takes about 3 days; with runtime= in the job "
+        "file it takes less"
+    )
+    assert _how_long(0, 30, bounded=True).endswith("takes more than 1000 days")
+    assert _how_long(1, 30, bounded=True).endswith("takes about 30 seconds")
+
+
+def test_the_note_comes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "NOTE_S", -1.0)
+    console = Console(file=io.StringIO(), width=20)
+    with tasks._bars(console, ["noop"], [0.5], True) as update:
+        update()
+        update()
+    assert isinstance(console.file, io.StringIO)
+    (line,) = console.file.getvalue().splitlines()
+    assert line.startswith("streamsched: note: 50 % is done after 0 s, and all of it takes about")

@@ -132,7 +132,7 @@ def test_what_is_popular_is_scattered_and_each_has_his_own() -> None:
     section = f"rw=randread\n{RANDOM}random_distribution=zipf:1.2"
 
     def hot(extra: str) -> list[list[int]]:
-        found = places(f"[a]\nnumjobs=2\n{section}{extra}\n")
+        found = places(f"[a]\nfilename=x\nnumjobs=2\n{section}{extra}\n")
         counts = [collections.Counter(b for b, _, job in found if job == n) for n in (0, 1)]
         return [[block for block, _ in count.most_common(5)] for count in counts]
 

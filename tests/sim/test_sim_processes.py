@@ -138,7 +138,7 @@ def test_read_again_comes_from_memory() -> None:
 
 
 def test_two_readers_of_one_file_share_its_pages() -> None:
-    rows, run = played("[r]\nrw=read\nbs=4k\nsize=1m\nnumjobs=2\n")
+    rows, run = played("[r]\nfilename=x\nrw=read\nbs=4k\nsize=1m\nnumjobs=2\n")
     assert run.bytes_read == 2 * MIB
     assert covered(rows) == list(range(MIB // SECTOR))
 

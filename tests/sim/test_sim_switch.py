@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 
 import pytest
-from test_property_sim import KIB, MIB, RANDOM, READ, WRITE, process
+from workloads import KIB, MIB, RANDOM, READ, WRITE, process
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError

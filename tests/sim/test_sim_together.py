@@ -151,7 +151,7 @@ GROUPS = {
     "norandommap": True,
     "io_bytes": 320 * KIB,
 }
-IN_GROUPS = "[p]\nrw=rand{rw}\nbs=4k\ndirect=1\nsize=2m\n"
+IN_GROUPS = "[p]\nfilename=x\nrw=rand{rw}\nbs=4k\ndirect=1\nsize=2m\n"
 PAGES = 256  # of a group
 
 

@@ -138,10 +138,16 @@ GOOD: dict[str, list[tuple[Any, ...]]] = {
         (10_003_000, 50_000_001, 9000, 1, "W", SYNC | META, 13, 13),
         (30_000_000, 50_000_000, 20000, 2048, "R", 0, 13, 19),
     ],
+    "ftrace": [
+        (0, 10_000_000, 1000, 8, "R", 0, 70, 4),
+        (100_000, 20_000_000, 5000, 16, "W", SYNC, 71, 5),
+        (300_123, 30_000_000, 3000, 1, "R", META, 73, 8),
+    ],
     "fio-v2": [
         (0, None, 8, 16, "W", 0, 0, 4),
-        (150_000, None, 1, 2, "R", 0, 0, 6),
-        (200_000, None, 0, 1, "R", 0, 0, 11),
+        # A wait that is not later than the one before has no effect.
+        (150_000_000, None, 1, 2, "R", 0, 0, 6),
+        (200_000_000, None, 0, 1, "R", 0, 0, 12),
     ],
     "msr": [
         (0, 4_128_600, 13700410, 48, "R", 0, 0, 1),
@@ -187,6 +193,11 @@ GOOD: dict[str, list[tuple[Any, ...]]] = {
         (0, None, 1152, 16, "W", 0, 0, 1),
         (500_000, None, 2304, 8, "R", 0, 0, 2),
         (12_345_678, None, 0, 1, "R", 0, 0, 3),
+    ],
+    "mqsim": [
+        (0, None, 1152, 16, "W", 0, 0, 1),
+        (500_000, None, 2304, 8, "R", 0, 0, 2),
+        (13_455_789_000, None, 0, 1, "R", 0, 0, 3),
     ],
 }
 
@@ -353,6 +364,15 @@ BAD: list[tuple[str, bytes, str]] = [
     ("blktrace", event(1, 1, 8, QUEUE | READ) + event(1, 1, 8, QUEUE | READ, device=SDA | 16), "record 2: the trace holds requests of several devices (8,0, now 8,16): choose one with --device"),
     ("blktrace", event(1, 1, 8, QUEUE | READ, cpu=123456), "record 1: no processor has the number 123456"),
     ("blktrace", event(1, 1, 0, QUEUE | READ), "the trace holds no requests"),
+    # The kernel's own text
+    ("ftrace", b" a-7 [000] 1.5: block_rq_issue: 8,0 R 4096 () 1 8 [a]\n", 'line 1, column 49: expected a plus sign, found "8"'),
+    ("ftrace", b" a-7 [000] 1.5: block_rq_issue: 8,0 R 4096 (28 1 + 8 [a]\n", "line 1, column 57: expected a closing parenthesis, found the end of the line"),
+    ("ftrace", b" a-7 1.5: block_rq_issue: 8,0 R 1 + 8 [a]\n", 'line 1, column 2: expected the processor in brackets, as [000], found "a-7"'),
+    ("ftrace", b" a [000] 1.5: block_rq_issue: 8,0 R 1 + 8 [a]\n", 'line 1, column 2: expected a process with its id, as fio-70, found "a"'),
+    ("ftrace", b" a-7 [000] 99999999999999999999.5: block_rq_issue: 8,0 R 1 + 8 [a]\n", 'line 1, column 12: the time in seconds is too large: "99999999999999999999.5"'),
+    ("ftrace", b" a-7 [000] 1.5: block_bio_queue: 8:0 R 1 + 8 [a]\n", 'line 1, column 34: expected the device as major,minor, found "8:0"'),
+    ("ftrace", b"CPU:1 [LOST 20 EVENTS]\n", 'line 1, column 1: expected no lost events (make buffer_size_kb larger), found "CPU:1"'),
+    ("ftrace", b"# a comment of nobody's\n", 'line 1, column 1: expected an event, as in 1.5: block_rq_issue: 8,0, found "#"'),
     # fio
     ("fio-v2", b"fio version 1 iolog\n", 'line 1, column 1: expected fio version 2 iolog, found "fio"'),
     ("fio-v2", FIO2 + b"/dev/a read x 1\n", 'line 2, column 13: expected the offset in bytes as a decimal number, found "x"'),
@@ -360,7 +380,7 @@ BAD: list[tuple[str, bytes, str]] = [
     ("fio-v2", FIO2 + b"/dev/a reed 0 512\n", 'line 2, column 8: expected an action such as read, write or wait, found "reed"'),
     ("fio-v2", FIO2 + b"/dev/a read 0 512 9\n", 'line 2, column 19: expected the end of the line, found "9"'),
     ("fio-v2", FIO2 + b"/dev/a read 0 512\n/dev/b read 0 512\n", "line 3: the trace holds requests of several devices (/dev/a, now /dev/b): choose one with --device"),
-    ("fio-v2", FIO2 + b"/dev/a wait 18446744073709551615 0\n", 'line 2, column 13: the sum of the waits is too large: "18446744073709551615"'),
+    ("fio-v2", FIO2 + b"/dev/a wait 18446744073709551615 0\n", 'line 2, column 13: the wait is too large: "18446744073709551615"'),
     ("fio-v2", FIO2 + b"/dev/a read 18446744073709551615 512\n", 'line 2, column 13: the position plus the length is too large: "18446744073709551615"'),
     ("fio-v3", FIO3 + b"1x /dev/a read 0 512\n", 'line 2, column 1: expected the time in microseconds as a decimal number, found "1x"'),
     ("fio-v3", FIO3 + b"1 /dev/a\n", "line 2, column 9: expected the action, found the end of the line"),
@@ -427,6 +447,10 @@ BAD: list[tuple[str, bytes, str]] = [
     ("disksim", b"1.0 0 1 8 1\n0.5 0 1 8 1\n", "line 2: time runs backwards, from 0.001000000 s to 0.000500000 s"),
     ("disksim", b"0.0 0 \x01\xff\x80 8 1\n", 'line 1, column 7: expected the block\'s number as a decimal number, found "\\x01\\xff\\x80"'),
     ("disksim", b"0.0 0 " + b"y" * 70 + b" 8 1\n", f'line 1, column 7: expected the block\'s number as a decimal number, found "{"y" * 40}..."'),
+    ("mqsim", b"0.5 0 1 8 1\n", 'line 1, column 1: expected the arrival in nanoseconds as a decimal number, found "0.5"'),
+    ("mqsim", b"5 0 1 8 2\n", 'line 1, column 9: expected 0 (write) or 1 (read), found "2"'),
+    ("mqsim", b"5 0 1 0 1\n", 'line 1, column 7: the number of sectors must be above zero, found "0"'),
+    ("mqsim", b"5 0 1 8 1 9\n", 'line 1, column 11: expected the end of the line, found "9"'),
     ("disksim", b"1" * 70000, "line 1 is longer than 65536 bytes"),
 ]  # fmt: skip
 
@@ -669,7 +693,7 @@ def test_detect(name: str) -> None:
     assert tracefile.detect(data[:4096]) == name
     if name in TEXT:
         lines = data.splitlines(keepends=True)
-        if name not in ("blkparse", "systor", "fio-v2", "fio-v3"):
+        if name not in ("blkparse", "systor", "fio-v2", "fio-v3", "mqsim", "ftrace"):
             for line in lines:
                 assert tracefile.detect(line) == name
                 assert tracefile.detect(line.strip()) == name
@@ -706,9 +730,34 @@ def test_detect_nothing(data: bytes) -> None:
     assert tracefile.detect(data) is None
 
 
+@pytest.mark.parametrize(
+    ("apart", "name"),
+    [
+        (0, "disksim"),
+        (5, "disksim"),
+        (999, "disksim"),
+        (1000, None),
+        (9999, None),
+        (10_001, "mqsim"),
+    ],
+)
+def test_whole_times_are_milliseconds_or_nanoseconds(apart: int, name: str | None) -> None:
+    """MQSim's columns are DiskSim's: told by the pace that each unit would mean, or not at all."""
+    lines = [b"%d 0 %d 8 1\n" % (7 + n * apart, n * 64) for n in range(100)]
+    assert tracefile.detect(b"".join(lines)) == name
+    assert tracefile.detect(lines[0]) is None
+    # A fraction, or a flag of DiskSim's own, decides.
+    assert tracefile.detect(b"".join(lines).replace(b" 1\n", b" 3\n")) == "disksim"
+    assert (
+        tracefile.detect(b"".join(b"%d.5 0 8 8 1\n" % (n * apart) for n in range(9))) == "disksim"
+    )
+
+
 @pytest.mark.parametrize("of", ALL)
 @pytest.mark.parametrize("taken_for", ALL)
 def test_no_format_reads_as_another(of: str, taken_for: str) -> None:
+    if (of, taken_for) == ("mqsim", "disksim"):
+        pytest.skip("the columns are the same: see the test above")
     result = parse(good(of), taken_for)
     assert (result.why is None) == (of == taken_for)
     if of != taken_for:
@@ -795,7 +844,7 @@ def test_broken_files(data: bytes, why: str, tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file or directory"):
         tracefile.open_trace(tmp_path / "none")
-    with pytest.raises(UsageError, match="Is a directory"):
+    with pytest.raises(UsageError, match="is a folder, and has no trace"):
         tracefile.open_trace(tmp_path)
     with pytest.raises(UsageError, match="did you mean 'blktrace'"):
         tracefile.open_trace(tmp_path, "blktrac")

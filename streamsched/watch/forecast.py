@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from streamsched.base.errors import StreamschedError
 from streamsched.sim.diskfile import Disk
@@ -19,14 +19,14 @@ from streamsched.work.blocktrace import Bio, p99
 from streamsched.work.model import NS, Sender, endless, senders
 
 # The kernel's schedulers as the core has them. What bfq does is not in the core, so it is not
-# foretold; where it was there, it waits for its readers as cfq does, or lets them mix as none does.
+# forecast; where it was there, it waits for its readers as cfq does, or lets them mix as none does.
 POLICIES = {
     "none": ("noop",),
     "mq-deadline": ("deadline",),
     "stream": ("stream:deadline",),
     "bfq": ("noop", "cfq"),
 }
-FORETOLD = ("none", "mq-deadline", "stream")
+FORECAST = ("none", "mq-deadline", "stream")
 # In the model; longer pieces are not played to their end.
 MODEL_NS = 15 * NS
 ALONE_NS = 3 * NS
@@ -36,6 +36,8 @@ LARGEST = 2560
 MOST_SENDERS = 16
 # Of a figure, whatever the model is found to be good for: throughput, 99th percentile.
 LEAST_RANGE = (0.05, 0.30)
+# Told which part of the work is done, 0 to 1.
+Passed = Callable[[float], None]
 # struct sim_log_row.
 ROW = struct.Struct("<7Q3IH2B")
 
@@ -66,7 +68,7 @@ class Range:
 
 
 @dataclasses.dataclass(frozen=True)
-class Prediction:
+class SchedulerForecast:
     """Under one scheduler."""
 
     scheduler: str
@@ -86,7 +88,7 @@ class Forecast:
     senders: tuple[Sender, ...]
     alone: dict[int, float]  # MB/s of each with the disk to itself, in the model
     model: Outcome  # of what was there
-    predictions: tuple[Prediction, ...]
+    forecasts: tuple[SchedulerForecast, ...]
 
     @property
     def error(self) -> float:
@@ -97,6 +99,10 @@ class Forecast:
     def p99_error(self) -> float:
         """The same of the 99th percentile."""
         return self.model.p99_ms / self.observed.p99_ms - 1
+
+
+def not_told(_part: float) -> None:
+    """Nobody wants to know."""
 
 
 def _p99_ms(times_ns: Iterable[int]) -> float:
@@ -180,18 +186,19 @@ def forecast(
     disk: Disk,
     scheduler: str,
     depth: int,
-    others: Sequence[str] = FORETOLD,
+    others: Sequence[str] = FORECAST,
     length_ns: int = MODEL_NS,
     wider: float = 0.0,
+    passed: Passed = not_told,
 ) -> Forecast:
     """What @others than @scheduler, under which @bios were recorded, would make of such work.
 
     @bios in order of arrival, @depth: commands in the disk at once; @wider: of the ranges, for a
-    description that is not the disk's own.
+    description that is not the disk's own; @passed: told which part is done.
     """
     if len(bios) < 2:
         raise StreamschedError(
-            f"{len(bios)} requests were recorded: there is nothing to foretell from so few; "
+            f"{len(bios)} requests were recorded: nothing can be forecast from so few; "
             "record while the disk has work"
         )
     those = senders(bios)
@@ -210,6 +217,8 @@ def forecast(
         key=lambda outcome: abs(outcome.mb_s - seen.mb_s),
     )
     most = sorted(those, key=lambda one: -len(one.bios))[:MOST_SENDERS]
+    apart = [other for other in others if other != scheduler]
+    steps = 1 + len(apart)  # the model of now and its senders alone, and each other scheduler
     alone = {
         one.number: play([one], disk, "noop", depth, ALONE_NS).mb_s
         for one in most
@@ -218,14 +227,13 @@ def forecast(
     error, p99_error = model.mb_s / seen.mb_s - 1, model.p99_ms / seen.p99_ms - 1
     least = [one + wider for one in LEAST_RANGE]
     found = []
-    for other in others:
-        if other == scheduler:
-            continue
+    for number, other in enumerate(apart, 1):
+        passed(number / steps)
         [policy] = POLICIES[other]
         whole = play(those, disk, policy, depth, length_ns)
         parts = [play(part, disk, policy, depth, length_ns // 2) for part in halves]
         found.append(
-            Prediction(
+            SchedulerForecast(
                 other,
                 whole,
                 _range(whole.mb_s, [part.mb_s for part in parts], error, least[0]),

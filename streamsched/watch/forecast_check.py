@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How good are `advise`'s forecasts? Recorded under one scheduler, foretold for another one, and
-done under that, on the real kernel in the rig. Writes docs/results/prediction.md.
+"""How good are `advise`'s forecasts? Recorded under one scheduler, forecast for another one, and
+done under that, on the real kernel in the rig. Writes docs/results/forecast.md.
 
-`make results WHAT=prediction` runs it.
+`make results WHAT=forecast` runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.base.progress import counted, nr_jobs
 from streamsched.hosts.kernelhost import FIO_WORK, boot, parse_policies
 from streamsched.sim.diskfile import load_disk
-from streamsched.watch.predict import Forecast, forecast, observed
+from streamsched.watch.forecast import Forecast, forecast, observed
 from streamsched.work.blocktrace import Bio, bios
 from streamsched.work.model import senders
 
@@ -102,16 +102,16 @@ class Row:
 
     @property
     def error(self) -> float:
-        return self.said.predictions[0].mb_s.value / self.mb_s - 1
+        return self.said.forecasts[0].mb_s.value / self.mb_s - 1
 
     @property
     def p99_error(self) -> float:
-        return self.said.predictions[0].p99_ms.value / self.p99_ms - 1
+        return self.said.forecasts[0].p99_ms.value / self.p99_ms - 1
 
     @property
     def holds(self) -> tuple[bool, bool]:
         """Is what came within the ranges that were given?"""
-        one = self.said.predictions[0]
+        one = self.said.forecasts[0]
         return (
             one.mb_s.low <= self.mb_s <= one.mb_s.high,
             one.p99_ms.low <= self.p99_ms <= one.p99_ms.high,
@@ -140,13 +140,13 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "<!-- SPDX-License-Identifier: GPL-2.0-only -->"
     yield "# Forecasts, and what came of them"
     yield ""
-    yield "<!-- Written by `make results WHAT=prediction`. -->"
+    yield "<!-- Written by `make results WHAT=forecast`. -->"
     yield ""
     yield (
         f"{len({row.seed for row in rows})} random fio jobs, seeds {rows[0].seed} to "
         f"{rows[-1].seed}, of {SECONDS} s on the real kernel in the rig, the disk {DISK} with "
         f"{DEPTH} commands at once, a fifth of them behind a loop device. Recorded under one "
-        "scheduler, foretold for another one by `advise`'s model, then done under that. p99: of a "
+        "scheduler, forecast for another one by `advise`'s model, then done under that. p99: of a "
         "request's time from when it is wanted until it is done. Holds: what came is within the "
         "range that the forecast gave."
     )
@@ -178,7 +178,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| job | from | to | said, MB/s | came | error | said, p99 ms | came | error |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for row in rows:
-        one = row.said.predictions[0]
+        one = row.said.forecasts[0]
         marks = ["" if held else " !" for held in row.holds]
         yield (
             f"| {row.seed} | {row.before} | {row.after} | {one.mb_s.value:.1f} ({one.mb_s.low:.1f} "
@@ -191,7 +191,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def write(arguments: Sequence[str]) -> None:
     """Measure, and write to --to FILE."""
     if len(arguments) != 2 or arguments[0] != "--to":
-        raise UsageError("write --to FILE, as in --to docs/results/prediction.md")
+        raise UsageError("write --to FILE, as in --to docs/results/forecast.md")
     to = Path(arguments[1])
     check_output(to, Kind.DOCUMENT)
     rows: list[Row] = []
@@ -204,8 +204,8 @@ def write(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """What `python -m streamsched.watch.prediction` does."""
-    return exit_code_of("prediction", lambda: write(arguments))
+    """What `python -m streamsched.watch.forecast_check` does."""
+    return exit_code_of("forecast_check", lambda: write(arguments))
 
 
 if __name__ == "__main__":
