@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define DEFAULT_DEPTH 32
+#define DEFAULT_METRICS_S 10
 
 /* One that cannot be written makes all of them read-only, and it is said. */
 static void find_readonly(void)
@@ -212,6 +213,11 @@ static int check_emulation(void)
 			"direct=yes: not with emulate=, which takes the model's time whatever the file does");
 		return -1;
 	}
+	if (config->uring > 0) {
+		nbdkit_error(
+			"io=uring: not with emulate=, where each request's own thread copies its bytes");
+		return -1;
+	}
 	if (config->size && config->nr_files) {
 		nbdkit_error(
 			"size: not together with file=; the file has the size it has");
@@ -266,6 +272,14 @@ static int check_outputs(void)
 {
 	struct config *config = &server.config;
 
+	if (config->metrics_s && !config->metrics.path) {
+		nbdkit_error(
+			"metrics-interval=%u: only with metrics=FILE, which it is about",
+			config->metrics_s);
+		return -1;
+	}
+	if (!config->metrics_s)
+		config->metrics_s = DEFAULT_METRICS_S;
 	return output_check(&config->log, is_served) ||
 			       output_check(&config->metrics, is_served) ||
 			       output_check(&config->stats, is_served) ||
@@ -372,6 +386,11 @@ int config_complete(void)
 		return -1;
 	}
 	server.rotational = find_rotational();
+	if (server.config.nr_curve && !server.rotational) {
+		nbdkit_error(
+			"curve: the disk has no head to move; leave out curve=, or give rotational=yes");
+		return -1;
+	}
 	if (array_check())
 		return -1;
 	for (i = 0; i < server.nr_members; i++) {

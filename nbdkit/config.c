@@ -49,7 +49,6 @@ static int set_output(const char *value, struct output *output)
 		nbdkit_error("%s=: a file's name is missing", output->key);
 		return -1;
 	}
-	free((void *)output->path); /* given before */
 	output->path = nbdkit_absolute_path(value);
 	return output->path ? 0 : -1;
 }
@@ -177,11 +176,7 @@ static int set_stats(const char *key, const char *value)
 
 	(void)key;
 	server.config.stats_wanted = true;
-	if (strcmp(value, "-"))
-		return set_output(value, output);
-	free((void *)output->path);
-	output->path = NULL;
-	return 0;
+	return strcmp(value, "-") ? set_output(value, output) : 0;
 }
 
 static int set_metrics(const char *key, const char *value)
@@ -232,6 +227,7 @@ static const struct {
 	{ "log", set_log },
 	{ "fault", set_fault },
 };
+static bool given[ARRAY_SIZE(parameters)];
 
 /* ---- names that do not exist ---- */
 
@@ -298,12 +294,21 @@ static int refuse_name(const char *key)
 int check_policy(void)
 {
 	char name[MAX_NAME + 1];
-	const char *at = server.config.policy, *nearest = NULL;
-	u32 least = U32_MAX, i;
+	const char *at = server.config.policy, *nearest;
+	u32 least, i;
 
+	if (strlen(at) > MAX_NAME) {
+		nbdkit_error(
+			"policy=%.*s...: must be names of policies with colons between, at most %d characters",
+			MAX_NAME, at, MAX_NAME);
+		return -1;
+	}
 	for (;;) {
 		size_t length = strcspn(at, ":");
 
+		/* What is further from all names was not meant to be one. */
+		least = (u32)length / 2 + 1;
+		nearest = NULL;
 		snprintf(name, sizeof(name), "%.*s", (int)length, at);
 		for (i = 0; i < ss_nr_policies; i++)
 			consider(name, ss_policies[i]->name, &nearest, &least);
@@ -312,10 +317,22 @@ int check_policy(void)
 		if (!at[length])
 			return 0;
 		at += length + 1;
-		least = U32_MAX;
 	}
-	nbdkit_error("policy=%s: there is no \"%s\"; did you mean \"%s\"?",
-		     server.config.policy, name, nearest);
+	if (nearest)
+		nbdkit_error(
+			"policy=%s: there is no \"%s\"; did you mean \"%s\"?",
+			server.config.policy, name, nearest);
+	else
+		nbdkit_error(
+			"policy=%s: there is no \"%s\"; nbdkit streamsched --dump-plugin lists the policies",
+			server.config.policy, name);
+	return -1;
+}
+
+int refuse_twice(const char *key, const char *value)
+{
+	nbdkit_error("%s=%s: %s= is given twice; give it once", key, value,
+		     key);
 	return -1;
 }
 
@@ -345,9 +362,15 @@ int config_set(const char *key, const char *value)
 			key);
 		return -1;
 	}
-	for (i = 0; i < ARRAY_SIZE(parameters); i++)
-		if (!strcmp(parameters[i].name, key))
-			return parameters[i].set(key, value);
+	for (i = 0; i < ARRAY_SIZE(parameters); i++) {
+		if (strcmp(parameters[i].name, key))
+			continue;
+		if (given[i] && parameters[i].set != set_file &&
+		    parameters[i].set != set_fault)
+			return refuse_twice(key, value);
+		given[i] = true;
+		return parameters[i].set(key, value);
+	}
 	for (i = 0; i < ss_nr_policies; i++)
 		for (t = 0; t < ss_policies[i]->nr_tunables; t++)
 			if (!strcmp(ss_policies[i]->tunables[t].name, key))

@@ -38,6 +38,7 @@ int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 
 /* ---- config.c ---- */
 
+int refuse_twice(const char *key, const char *value);
 /* Is server.config.policy made of names of policies? */
 int check_policy(void);
 

@@ -123,7 +123,17 @@ static int parse_line(struct hdd_params *params, bool *seen, char *line,
 			     word);
 		return -1;
 	}
+	if (seen[i]) {
+		nbdkit_error("%s:%u: %s is there twice", where, number,
+			     fields[i].name);
+		return -1;
+	}
 	seen[i] = true;
+	if (!rest && fields[i].most == 1) {
+		nbdkit_error("%s:%u: %s has no number", where, number,
+			     fields[i].name);
+		return -1;
+	}
 	while ((word = strsep(&rest, " ")))
 		if (!put(params, &fields[i], at++, word)) {
 			nbdkit_error(
@@ -158,6 +168,7 @@ static int load_file(const char *name, struct hdd_params *params)
 {
 	char *text = calloc(1, MAX_FILE_BYTES + 1);
 	FILE *stream = NULL;
+	size_t bytes = 0;
 	struct stat st;
 	int ret = -1;
 
@@ -166,7 +177,9 @@ static int load_file(const char *name, struct hdd_params *params)
 		nbdkit_error("emulate=%s: is no regular file", name);
 	else if (!text || !(stream = fopen(name, "re")))
 		nbdkit_error("emulate=%s: %s", name, strerror(errno));
-	else if (fread(text, 1, MAX_FILE_BYTES + 1, stream) > MAX_FILE_BYTES)
+	else if ((bytes = fread(text, 1, MAX_FILE_BYTES + 1, stream)) >
+			 MAX_FILE_BYTES ||
+		 memchr(text, 0, bytes))
 		nbdkit_error("emulate=%s: not the description of a disk", name);
 	else
 		ret = parse(params, text, name);

@@ -117,7 +117,7 @@ struct config {
 	bool stats_wanted; /* also at the end */
 	struct output metrics; /* for Prometheus */
 	struct output log; /* every request */
-	u32 metrics_s; /* how often it is written */
+	u32 metrics_s; /* how often it is written; 0: not given */
 	const char *size_text; /* of the emulated disk, as given, or NULL */
 	u64 size; /* the same in bytes; 0: the model's own */
 	u64 chunk;

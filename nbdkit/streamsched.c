@@ -23,7 +23,6 @@ struct server server = {
 		.chunk = 65536,
 		.coordinate = -1,
 		.max_request = 1 << 20,
-		.metrics_s = 10,
 		.direct = -1,
 		.uring = -1,
 		.rotational = -1,

@@ -23,7 +23,11 @@ int set_tunable(const struct ss_policy_ops *ops, const struct ss_tunable *row,
 {
 	char why[160];
 	u64 value;
+	u32 i;
 
+	for (i = 0; i < nr_tuned; i++)
+		if (tuned[i].row == row)
+			return refuse_twice(row->name, text);
 	if (ss_tunable_parse(row, text, &value, why, sizeof(why))) {
 		nbdkit_error("%s=%s: %s", row->name, text, why);
 		return -1;

@@ -46,6 +46,28 @@ REFUSED = {
     "chunk of one": (["{0}", "chunk=64k"], "chunk: only with several files"),
     "policy": (["{0}", "policy=steam:deadline"], 'no "steam"; did you mean "stream"?'),
     "inner policy": (["{0}", "policy=stream:dedline"], 'did you mean "deadline"?'),
+    "no policy's name": (["{0}", "policy=:"], 'there is no ""; nbdkit streamsched --dump-plugin'),
+    "far from all policies": (["{0}", "policy=fairness"], "--dump-plugin lists the policies"),
+    "policy too long": (
+        ["{0}", "policy=" + "stream:" * 40 + "deadline"],
+        "...: must be names of policies with colons between, at most 64 characters",
+    ),
+    "policy twice": (
+        ["{0}", "policy=noop", "policy=cfq"],
+        "policy=cfq: policy= is given twice; give it once",
+    ),
+    "output twice": (
+        ["{0}", "stats=-", "stats={folder}/new"],
+        "stats={folder}/new: stats= is given twice; give it once",
+    ),
+    "tunable twice": (
+        ["{0}", "wait_target=100ms", "wait_target=100ms"],
+        "wait_target=100ms: wait_target= is given twice; give it once",
+    ),
+    "interval of no metrics": (
+        ["{0}", "metrics-interval=5"],
+        "metrics-interval=5: only with metrics=FILE",
+    ),
     "wrapper alone": (["{0}", "policy=stream"], "name the inner policy after a colon"),
     "tunable": (["{0}", "stream_treshold=4"], 'did you mean "stream_threshold"?'),
     "parameter": (["{0}", "queue_depth=4"], 'did you mean "queue-depth"?'),
@@ -84,6 +106,14 @@ REFUSED = {
         " write size=500GB (powers of 1000), or leave out size= to have all of it",
     ),
     "direct and emulated": (["{0}", "emulate=ssd", "direct=yes"], "direct=yes: not with emulate="),
+    "io_uring and emulated": (
+        ["emulate=ssd", "size=1M", "io=uring"],
+        "io=uring: not with emulate=, where each request's own thread copies its bytes",
+    ),
+    "curve of no head": (
+        ["{0}", "curve=0:1000000", "rotational=no"],
+        "curve: the disk has no head to move; leave out curve=, or give rotational=yes",
+    ),
     "disk, a pipe": (["emulate={pipe}"], "emulate={pipe}: is no regular file"),
     "disk, a folder": (["emulate={folder}"], "emulate={folder}: is no regular file"),
     "disk": (["emulate=sdd"], "emulate=sdd: no such disk; there are"),

@@ -7,14 +7,12 @@ NBDKIT_LOAD_S=60, as in make test-all, is the long form: so long does each load 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import random
 import resource
-import shutil
 import signal
+import socket
 import struct
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 
 import pytest
 from nbd_server import LONG_FORM, Server, image, nbd, needs_plugin, wait_until
+from sanitized import SANITIZERS, found, sanitized_plugin, wrapper_of
 
 pytestmark = needs_plugin
 
@@ -30,39 +29,6 @@ CONNECTIONS = 64
 BLOCK = 16384  # several chunks
 BLOCKS = 16  # of each connection
 DEPTH = 4
-SANITIZERS = {
-    "address": (
-        "libasan.so",
-        # What is freed is kept for a while, by each of the many threads; small, so that it is
-        # full long before memory is looked at.
-        "ASAN_OPTIONS=abort_on_error=0:exitcode=99:detect_leaks=1:quarantine_size_mb=16"
-        ":thread_local_quarantine_size_kb=16",
-    ),
-    "thread": ("libtsan.so", "TSAN_OPTIONS=exitcode=99:history_size=4"),
-}
-
-
-def sanitized_plugin(root: Path, sanitizer: str) -> str:
-    """The plugin with a sanitizer in it, built once and again when sources change."""
-    folder = root / "build" / f"nbdkit-{sanitizer}"
-    folder.parent.mkdir(exist_ok=True)
-    plugin = "nbdkit/nbdkit-streamsched-plugin.so"
-    env = {**os.environ, "PATH": f"{root / '.venv/bin'}:{os.environ['PATH']}"}
-
-    def call(*command: str | Path) -> None:
-        done = subprocess.run(
-            command, cwd=root, env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-
-    # Tests run side by side; one builds.
-    with (root / "build" / f"nbdkit-{sanitizer}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "build.ninja").exists():
-            options = [f"-Db_sanitize={sanitizer}", "-Db_lundef=false", "-Doptimization=1"]
-            call("meson", "setup", folder, "-Dnbdkit=enabled", *options)
-        call("ninja", "-C", folder, plugin)
-    return str(folder / plugin)
 
 
 class Client(threading.Thread):
@@ -166,21 +132,10 @@ def wait_until_closed(server: Server, stats: Path) -> None:
         before, now = now, threads_of(server.pid)
 
 
-def wrapper_of(sanitizer: str) -> tuple[str, ...]:
-    library, setting = SANITIZERS[sanitizer]
-    found = subprocess.run(
-        ["cc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    if not Path(found).is_absolute() or not shutil.which("setarch"):
-        pytest.skip(f"{library} is not there")
-    # The sanitizers want their memory where they expect it (-R).
-    return ("setarch", "-R", "env", f"LD_PRELOAD={found}", setting)
-
-
 @pytest.mark.parametrize("io", ["uring", "threads"])
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: str) -> None:
-    wrapper = wrapper_of(sanitizer)
+    wrapper = wrapper_of(root, sanitizer)
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     plugin = sanitized_plugin(root, sanitizer)
     size = CONNECTIONS * BLOCKS * BLOCK // 4
@@ -212,7 +167,7 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
         status = server.stop()
     said = server.text()
     assert [client.problem for client in clients if client.problem] == []
-    assert "Sanitizer" not in said, said[:5000]
+    assert not found(said), said[:5000]
     assert status == 0
     assert sum(client.replies for client in clients) == sum(client.sent for client in clients)
     assert all(client.replies > 0 for client in clients)
@@ -224,7 +179,7 @@ def test_load_under_a_sanitizer(root: Path, tmp_path: Path, sanitizer: str, io: 
 
 def test_statistics_while_the_server_starts(root: Path, tmp_path: Path) -> None:
     """The thread sanitizer sees whether they are taken from an array that is being made."""
-    wrapper = wrapper_of("thread")
+    wrapper = wrapper_of(root, "thread")
     disks = [image(tmp_path / f"member{i}", 1 << 20) for i in range(4)]
     server = Server(
         tmp_path,
@@ -236,5 +191,22 @@ def test_statistics_while_the_server_starts(root: Path, tmp_path: Path) -> None:
     with server.signalled_from_the_beginning(disks[-1]):
         wait_until(lambda: (tmp_path / "stats").exists() or server.has_ended(), "statistics")
         status = server.stop()
-    assert "Sanitizer" not in server.text(), server.text()[:5000]
+    assert not found(server.text()), server.text()[:5000]
     assert status == 0
+
+
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_a_sanitized_server_ends_after_an_error(root: Path, tmp_path: Path, sanitizer: str) -> None:
+    """strerror() for a client that left must not make exit() wait for ever (sanitized.py)."""
+    server = Server(
+        tmp_path,
+        *("emulate=ssd", "size=1M"),
+        plugin=sanitized_plugin(root, sanitizer),
+        wrapper=wrapper_of(root, sanitizer),
+    )
+    with server:
+        # Until an answer could not be sent: to send may be quicker than to leave.
+        while "handshake: Broken pipe" not in server.text():
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(server.socket))
+        assert server.stop() == 0

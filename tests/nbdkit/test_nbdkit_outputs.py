@@ -133,6 +133,24 @@ def test_a_description_is_checked_before_its_size_is_used(tmp_path: Path) -> Non
         assert refused(f"emulate={file}", "size=1M") == why
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("kind 0\n", "kind 0\nkind 1\n", ":3: kind is there twice"),
+        ("kind 0\n", "kind\n", ":2: kind has no number"),
+        ("kind 0\n", "kind \n", ':2: kind takes at most 1 whole numbers of 32 bits, "" is not one'),
+        ("kind 0\n", "\0", ": not the description of a disk"),
+    ],
+)
+def test_a_description_has_each_number_once(tmp_path: Path, old: str, new: str, why: str) -> None:
+    disk = parse_disk((ROOT / "disks" / "wd5000aaks.toml").read_text(), "wd5000aaks")
+    file = tmp_path / "disk.txt"
+    text = disk.description_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    assert refused(f"emulate={file}").removeprefix("emulate=") == f"{file}{why}"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts")
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_no_file_can_be_made_nothing_is_served(tmp_path: Path, disk: Path, kind: str) -> None:
