@@ -26,26 +26,37 @@ SOURCES := meson.build pyproject.toml LICENSE $(wildcard README.md) \
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run      set up, the main comparison, the paper's Figure 3, one real trace (1 min)"
-	@echo "make test     all checks but the longest: lint, unit, property, golden, e2e, network server, stock kernel, packages, fuzz (25 min)"
-	@echo "make unit     the scheduling core's tests alone, for who changes core/ (1 min)"
-	@echo "make test-all the same, longer; what is measured in real time; a kernel with checks; three stock kernels (3 h)"
-	@echo "make fresh    make run and make test in bare Debian 12 and 13 roots, as root and as a user (long; tools/fresh.sh)"
-	@echo "make regenerate  what tests compare exactly, anew, after a change of a policy or a constant (3 min)"
-	@echo "make mutants  put bugs in, one at a time, and see that the tests notice (1 h)"
-	@echo "make lint     formatting, types, the project's own rules, sparse and checkpatch (1 min)"
-	@echo "make format   let clang-format and ruff rewrite the sources"
-	@echo "make bench    speed of the simulator and of each policy"
-	@echo "make site     the documents as web pages, in build/site/, with search and without the network (10 s)"
-	@echo "make results  lists the measured tables of docs/: their commands, and which are stale; WHAT=\"NAME ...\" measures"
-	@echo "make blktests BLKTESTS=DIR  the kernel's block layer tests under mq-deadline and stream, on a stock kernel (hours)"
-	@echo "make xfstests XFSTESTS=DIR  its file system tests, on emulated disks (hours)"
-	@echo "make deb      the Debian packages, for this machine's suite, in build/ (1 min)"
-	@echo "make deb-dkms only streamsched-dkms, which needs no compiler"
-	@echo "make repo     an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
-	@echo "make upstream a patch series for mainline Linux, in build/upstream/, and its checks (10 min; LINUX=DIR: against that source)"
-	@echo "make install  set up $(VENV) with streamsched in it, nothing else"
-	@echo "make clean    remove what make made"
+	@echo "make run        set up, the main comparison, the paper's Figure 3, a real trace"
+	@echo "                (the first time 1 min, 3 if machine or net are slow; then 10 s)"
+	@echo "make unit       the tests of the scheduling core alone, for who changes core/"
+	@echo "                (1 min with its set-up)"
+	@echo "make test       all checks but the longest: lint, unit, property, golden, e2e,"
+	@echo "                network server, stock kernel, packages, fuzz (30 min; the first"
+	@echo "                time it also builds a kernel and fetches Debian roots)"
+	@echo "make test-all   the same, longer; what is measured in real time; a kernel with"
+	@echo "                checks; three stock kernels (3 h)"
+	@echo "make fresh      make run and make test in bare Debian 12 and 13 roots, as root"
+	@echo "                and as a user (long; tools/fresh.sh)"
+	@echo "make regenerate what tests compare exactly, anew, after a change of a policy or"
+	@echo "                a constant (3 min)"
+	@echo "make mutants    put bugs in, one at a time, and see that tests notice (1 h)"
+	@echo "make lint       formatting, types, our own rules, sparse, checkpatch (1 min)"
+	@echo "make format     let clang-format and ruff rewrite the sources"
+	@echo "make bench      speed of the simulator and of each policy"
+	@echo "make site       the documents as web pages, in build/site/, with search and"
+	@echo "                without the network (10 s)"
+	@echo "make results    lists the measured tables of docs/: their commands, which are"
+	@echo "                stale; WHAT=\"NAME ...\" measures"
+	@echo "make blktests   BLKTESTS=DIR: the kernel's block layer tests under mq-deadline"
+	@echo "                and stream, on a stock kernel (hours)"
+	@echo "make xfstests   XFSTESTS=DIR: its file system tests, on emulated disks (hours)"
+	@echo "make deb        the Debian packages, for this machine's suite, in build/ (1 min)"
+	@echo "make deb-dkms   only streamsched-dkms, which needs no compiler"
+	@echo "make repo       an apt repository of them, in build/repo/; REPO_KEY=KEY signs it"
+	@echo "make upstream   a patch series for mainline Linux, in build/upstream/, and its"
+	@echo "                checks (10 min; LINUX=DIR: against that source)"
+	@echo "make install    set up $(VENV) with streamsched in it, nothing else"
+	@echo "make clean      remove what make made"
 
 # Prints a command of ours, and what that prints.
 show = echo; echo '$$ streamsched $(1)'; $(BIN)/streamsched $(1)
@@ -67,7 +78,7 @@ test-setup: $(STAMP)-dev
 	@tools/setup.sh stock
 
 # What depends on core/ alone, and needs no kernel, server or network.
-unit: $(STAMP)-dev
+unit: $(STAMP)-unit
 	@$(BIN)/pytest --quiet --numprocesses auto --dist worksteal tests/core
 
 test-all: $(STAMP)-dev
@@ -137,15 +148,12 @@ $(STAMP)-package: $(STAMP)-tools $(SOURCES)
 	@tools/setup.sh package
 	@touch $@
 
+$(STAMP)-unit: $(STAMP)-package
+	@tools/setup.sh unit
+	@touch $@
+
 $(STAMP)-dev: $(STAMP)-package
 	@tools/setup.sh dev
-	@tools/setup.sh plots
-	@tools/setup.sh pandas
-	@tools/setup.sh parquet
-	@tools/setup.sh report
-	@tools/setup.sh study
-	@tools/setup.sh top
-	@tools/setup.sh site
 	@tools/setup.sh fuzz
 	@touch $@
 

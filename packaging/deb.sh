@@ -9,6 +9,8 @@
 # --check, which fails if one is missing.
 set -eu
 cd "$(dirname "$(realpath "$0")")/.."
+# shellcheck source=tools/progress.sh
+. tools/progress.sh
 
 fail() {
 	printf 'deb.sh: %s\n' "$*" >&2
@@ -76,14 +78,15 @@ mkdir -p "$tree"
 tar -c --exclude=__pycache__ "${parts[@]}" | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"
 cp kernel/packaging/dkms/dkms.conf "$tree/debian/streamsched-dkms.dkms"
-(
-	cd "$tree"
+build() {
+	cd "$tree" || return
 	# A virtual environment's meson and Python are not the system's.
 	export PATH=/usr/sbin:/usr/bin:/sbin:/bin SUITE=$suite
 	# What is needed was looked for above; it also wants a C++ compiler.
 	dpkg-buildpackage --build="$build" --unsigned-changes \
 		--no-check-builddeps
-) >build/deb/log 2>&1 ||
+}
+(watched build/deb/log build) ||
 	fail "dpkg-buildpackage failed, build/deb/log says why:" \
 		"$(grep -m 1 -i -E '^depends.py|error:|unmet' build/deb/log)"
 for file in build/deb/*.deb; do

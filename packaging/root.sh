@@ -8,6 +8,9 @@
 #
 #   packaging/root.sh make SUITE ROOT [PACKAGE...]
 #       a root with nothing in it but these packages, and the user newcomer
+#   packaging/root.sh keep SUITE build|install
+#       the same with what packages are built with there, or what it takes to try
+#       them; kept in ~/.cache/streamsched/roots for a month: prints its path
 #   packaging/root.sh run [OPTION]... ROOT USER COMMAND
 #       a shell's command there; what it starts ends with it, and so do mounts
 #
@@ -17,8 +20,11 @@
 #
 #   UBUNTU_MIRROR=URL   where Ubuntu's suites come from
 set -eu -o pipefail
+here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/apt_sources.sh
-. "$(dirname "$(realpath "$0")")/../tools/apt_sources.sh"
+. "$here/../tools/apt_sources.sh"
+# shellcheck source=tools/progress.sh
+. "$here/../tools/progress.sh"
 
 user=newcomer
 
@@ -29,6 +35,7 @@ fail() {
 
 usage() {
 	fail "usage: root.sh make SUITE ROOT [PACKAGE...]," \
+		"root.sh keep SUITE build|install," \
 		"or root.sh run [--bind DIR:AT]... [--sys] [--throw-away] ROOT USER COMMAND"
 }
 
@@ -67,11 +74,11 @@ make_root() {
 	sources "$suite" >"$work/sources.list"
 	rm -rf --one-file-system "$root"
 	mkdir -p "$root"
-	mmdebstrap --mode=root --variant=minbase "${include[@]}" \
+	watched "$work/log" mmdebstrap --mode=root --variant=minbase "${include[@]}" \
 		--skip=cleanup/apt/lists --aptopt="$work/options" \
 		--aptopt='Apt::Install-Recommends "false"' \
 		--dpkgopt=force-unsafe-io \
-		"$suite" "$root" "$work/sources.list" >"$work/log" 2>&1 </dev/null || {
+		"$suite" "$root" "$work/sources.list" || {
 		rm -rf --one-file-system "$root"
 		fail "$suite: mmdebstrap failed: $(tail -n 3 "$work/log" | paste -s -d ' ')"
 	}
@@ -97,6 +104,46 @@ configure() {
 		cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/fresh.crt"
 	fi
 	chroot "$root" useradd --create-home --shell /bin/bash "$user"
+}
+
+# ---- keep ----
+
+kept_packages() {
+	case $1-$2 in
+	*-build)
+		"$here/deb.sh" --needs
+		echo apt-utils lintian make
+		;;
+	# DKMS builds for the kernel.
+	jammy-install | noble-install) echo linux-headers-generic linux-image-generic ;;
+	*) echo linux-headers-amd64 linux-image-amd64 ;;
+	esac
+	[ "$2" = build ] || echo bash-completion fish man-db zsh
+}
+
+keep_root() {
+	local suite=$1 packages roots root
+
+	packages=$(kept_packages "$@" | paste -s -d ' ')
+	roots=${XDG_CACHE_HOME:-$("$here/../tools/cache.sh")}/streamsched/roots
+	root=$roots/$suite-$2-$(echo "$packages" | sha256sum | cut -c 1-8)
+	mkdir -p "$roots"
+	exec 9>"$root.lock"
+	flock 9
+	# Debian mends its packages meanwhile, and removes the old ones.
+	if [ -z "$(find "$root" -maxdepth 0 -mtime -30 2>/dev/null)" ]; then
+		echo "==> $suite: fetching a root to $2 packages in (some 300 MB, once a month)" >&2
+		# Those of other packages go, too, when they are as old.
+		find "$roots" -mindepth 1 -maxdepth 1 -type d -name "$suite-$2-*" -mtime +30 \
+			-exec rm -rf --one-file-system {} +
+		rm -rf --one-file-system "$root"
+		# The words are packages. Nothing that it starts is to hold the lock.
+		# shellcheck disable=SC2086
+		INITRD=No "$0" make "$suite" "$root.new" $packages 9>&-
+		touch "$root.new"
+		mv "$root.new" "$root"
+	fi
+	echo "$root"
 }
 
 # ---- run: again in namespaces of its own, below the root directory ----
@@ -194,6 +241,13 @@ case ${1-} in
 make)
 	[ $# -ge 3 ] || usage
 	make_root "${@:2}"
+	;;
+keep)
+	[ $# = 3 ] || usage
+	case $3 in
+	build | install) keep_root "$2" "$3" ;;
+	*) usage ;;
+	esac
 	;;
 run) run "${@:2}" ;;
 *) usage ;;

@@ -17,8 +17,8 @@
 #   FRESH_AS="user root again"   who runs it
 #   FRESH_ONLY=setup             make run, the set-up of make test and one file
 #                                of each layer's tests
-#   FRESH_CACHE=1                with the kernels that this machine has built
-#                                or fetched (~/.cache/streamsched)
+#   FRESH_CACHE=1                with the kernels and roots that this machine has
+#                                built or fetched (~/.cache/streamsched)
 #   FRESH_DIR=DIR                where roots and logs are
 #                                (~/.cache/streamsched/fresh)
 #   FRESH_KEEP=1                 keep the roots; a root that is there is used
@@ -68,15 +68,17 @@ make_root() {
 
 # The last commit, as a person who has no git unpacks it.
 copy_tree() {
-	local root=$1 name=$2 home=$3
+	local root=$1 name=$2 home=$3 kept=rig part
 
 	mkdir -p "$root$home/streamsched"
 	git -C "$here/.." archive HEAD | tar -x -C "$root$home/streamsched"
 	if [ "${FRESH_CACHE-}" = 1 ]; then
 		mkdir -p "$root$home/.cache/streamsched"
-		cp -a "$cache/rig" "$root$home/.cache/streamsched/"
-		[ "$name" != root ] ||
-			cp -a "$cache/stock" "$root$home/.cache/streamsched/"
+		[ "$name" != root ] || kept="rig stock roots"
+		for part in $kept; do
+			[ ! -d "$cache/$part" ] ||
+				cp -a "$cache/$part" "$root$home/.cache/streamsched/"
+		done
 	fi
 	[ "$name" = root ] || chroot "$root" chown -R "$name:" "$home"
 }

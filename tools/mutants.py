@@ -21,6 +21,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from check_style import project_files
+
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tools" / "mutants.toml"
 SCRATCH = ROOT / "build" / "mutants"
@@ -106,9 +108,7 @@ def build(step: str | None) -> str | None:
 def copy_tree() -> None:
     """Files of the tree that are not in the copy as they are; what is gone goes."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    names = {str(path.relative_to(ROOT)) for path in project_files()}
     copied = SCRATCH / "copied"
     before = set(copied.read_text().splitlines()) if copied.exists() else set()
     for name in sorted(before - names):
@@ -126,7 +126,7 @@ def copy_tree() -> None:
 def set_up() -> None:
     """The copy, built, with what tests it."""
     copy_tree()
-    for step in ("tools", "package", "dev", "top", "nbdkit"):
+    for step in ("tools", "package", "dev", "nbdkit"):
         print(f"==> setting up the copy: {step}", flush=True)
         wrong = build(step)
         if wrong:

@@ -137,9 +137,9 @@ ROWS = (
         made_of="applications",
     ),
     Row(
-        "prediction",
-        "results/prediction.md",
-        f"{_RIG}.watch.prediction --to docs/results/prediction.md",
+        "forecast",
+        "results/forecast.md",
+        f"{_RIG}.watch.forecast_check --to docs/results/forecast.md",
         30,
         ("core", "disk model", "kernel"),
         RIG,

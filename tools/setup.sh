@@ -6,15 +6,11 @@
 #
 #   tools/setup.sh tools    a virtual environment with the build's tools in it
 #   tools/setup.sh package  streamsched itself, compiled, in that environment
-#   tools/setup.sh dev      test and lint tools in it
+#   tools/setup.sh unit     what the tests of core/ need in it
+#   tools/setup.sh dev      test and lint tools in it, and all of streamsched's extras
 #   tools/setup.sh plots    matplotlib in it
-#   tools/setup.sh pandas   pandas in it
-#   tools/setup.sh parquet  pyarrow in it
-#   tools/setup.sh report   plotly in it
-#   tools/setup.sh study    dask.distributed in it
-#   tools/setup.sh chromium the browser that tests of reports open pages in
-#   tools/setup.sh top      Textual in it
 #   tools/setup.sh site     mkdocs-material in it
+#   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh upstream what compiles and checks a part of a kernel
@@ -26,12 +22,14 @@
 #   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=tools/progress.sh
+. tools/progress.sh
 
 python=${PYTHON:-python3}
 venv=${VENV:-.venv}
 
 say() {
-	printf '==> %s\n' "$*"
+	printf '==> %s\n' "$*" | fold -s -w 80
 }
 
 fail() {
@@ -45,12 +43,12 @@ apt_install() {
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
 	say "installing the Debian packages $*"
 	export DEBIAN_FRONTEND=noninteractive
-	{
-		# Another installation may be at work: wait for it.
-		apt-get install -qq -y -o DPkg::Lock::Timeout=600 "$@" ||
-			{ apt-get update -qq && apt-get install -qq -y \
-				-o DPkg::Lock::Timeout=600 "$@"; }
-	} </dev/null >build/apt.log 2>&1
+	# Another installation may be at work: wait for it.
+	watched build/apt.log apt-get install -qq -y -o DPkg::Lock::Timeout=600 "$@" || {
+		watched build/apt.log apt-get update -qq &&
+			watched build/apt.log apt-get install -qq -y \
+				-o DPkg::Lock::Timeout=600 "$@"
+	}
 }
 
 # The requirements of these kinds, once for each text they have had.
@@ -63,8 +61,8 @@ install_requirements() {
 		return
 	fi
 	say "installing $(sed 's/[<>=].*//' "$new" | sort -u | paste -s -d ' ')"
-	if ! "$venv/bin/python" -m pip install --quiet --retries 2 \
-		--disable-pip-version-check -r "$new" 2>build/pip.log; then
+	if ! watched build/pip.log "$venv/bin/python" -m pip install --quiet \
+		--retries 2 --disable-pip-version-check -r "$new"; then
 		grep -v 'Retrying' build/pip.log | tail -n 3 >&2
 		fail "pip could not install these (its last words are above);" \
 			"it needs the network, or a configured package index"
@@ -107,12 +105,17 @@ setup_package() {
 	# meson refuses options that came after it was first set up here.
 	grep -qs '"nbdkit"' build/python/meson-info/intro-buildoptions.json ||
 		rm -rf build/python
-	say "compiling and installing streamsched (about 10 s, less when little changed)"
-	PATH="$(realpath "$venv")/bin:$PATH" "$venv/bin/python" -m pip install --quiet \
+	say "compiling and installing streamsched (10 s to 1 min, later less)"
+	# pip shows what ninja prints only with --verbose.
+	PATH="$(realpath "$venv")/bin:$PATH" watched build/package.log \
+		"$venv/bin/python" -m pip install --verbose \
 		--disable-pip-version-check --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-dir=build/python \
-		--config-settings=setup-args=-Dwerror=true . ||
-		fail "the package could not be built (the messages are above)"
+		--config-settings=setup-args=-Dwerror=true . || {
+		sed -n '/FAILED: \|ERROR: \|error: /,$p' build/package.log | head -n 40 >&2
+		fail "the package could not be built (the first messages are above," \
+			"all are in build/package.log)"
+	}
 	(cd "$venv" && bin/python -c 'import streamsched._core') ||
 		fail "the extension module does not load (Python's message is above)"
 }
@@ -137,7 +140,8 @@ setup_fuzz() {
 setup_lint() {
 	command -v sparse >/dev/null || apt_install sparse || true
 	"$venv/bin/python" tools/check_kernel.py --find >/dev/null ||
-		kernel/qemu/fetch.sh checkpatch >/dev/null || true
+		kernel/qemu/fetch.sh checkpatch >/dev/null ||
+		say "without checkpatch, its line of make lint is skipped"
 }
 
 # What cannot be had is said by the check that needs it.
@@ -185,7 +189,7 @@ setup_nbdkit() {
 				"the installation for the whole system is skipped"
 	fi
 	say "compiling and installing the nbdkit plugin"
-	build_nbdkit >build/nbdkit.log 2>&1 ||
+	watched build/nbdkit.log build_nbdkit ||
 		fail "the nbdkit plugin could not be built; build/nbdkit.log says why"
 }
 
@@ -233,7 +237,7 @@ setup_applications() {
 
 # Tests of packages are skipped where their program is missing.
 setup_packages() {
-	local program missing=
+	local program suite missing=
 
 	packaging/deb.sh --check 2>/dev/null || missing+=" packages to build with"
 	for program in lintian apt-ftparchive rpmbuild rpmlint makepkg bsdtar mmdebstrap; do
@@ -244,6 +248,12 @@ setup_packages() {
 	[ -z "$missing" ] || apt_install $(packaging/deb.sh --needs) lintian apt-utils \
 		gnupg rpm rpmlint makepkg libarchive-tools mmdebstrap ||
 		say "some tests of packages are skipped: missing are$missing"
+	[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null || return 0
+	for suite in bookworm trixie; do
+		{ packaging/root.sh keep "$suite" build &&
+			packaging/root.sh keep "$suite" install; } >/dev/null ||
+			say "the test of packages in $suite is skipped"
+	done
 }
 
 # Outside the tree, once. Its tests are skipped where this cannot be had.
@@ -309,7 +319,7 @@ fi
 case ${1-} in
 tools) setup_tools ;;
 package) setup_package ;;
-dev | plots | pandas | parquet | report | study | top | site) install_requirements "$1" ;;
+unit | dev | plots | site) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
@@ -320,5 +330,5 @@ applications) setup_applications ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|dev|plots|pandas|parquet|report|study|top|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
 esac

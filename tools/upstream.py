@@ -209,6 +209,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments not in ([], ["--quick"]):
             raise UsageError("usage: python tools/upstream.py [--quick]")
+        if not shutil.which("git"):
+            raise UsageError("git, which makes patches, is missing: install the Debian package git")
         tree = upstream_tree.find(os.environ.get("LINUX", ""))
         assert tree
         patches = generate(tree, OUTPUT)

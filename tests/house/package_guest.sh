@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The packages' life in a bare root (packaging/root.sh), as root there: what
-# tests/house/test_packages.py runs in each suite. /packages has the older packages in
-# old/ and the repository in repo/.
+# The packages' life in a bare root (packaging/root.sh keep SUITE install), as root
+# there: what tests/house/test_packages.py runs in each suite. /packages has the older
+# packages in old/ and the repository in repo/.
 #
 #   package_guest.sh VERSION "LINE OF A SOURCES.LIST"
 set -eu -o pipefail
@@ -78,10 +78,10 @@ works() {
 	step "completion in bash, zsh and fish"
 	# shellcheck disable=SC2016 # for the other shells
 	{
-		expect "replay reproduce" as_user bash -c '
+		expect "replay report reproduce" as_user bash -c '
 			. /usr/share/bash-completion/bash_completion
 			_comp_load streamsched 2>/dev/null || __load_completion streamsched
-			COMP_WORDS=(streamsched re) COMP_CWORD=1
+			COMP_LINE="streamsched re" COMP_POINT=14
 			_streamsched
 			echo ${COMPREPLY[@]}'
 		expect "_streamsched" as_user zsh -fc \
@@ -107,13 +107,16 @@ works() {
 }
 
 step "what the packages need"
-quietly apt-get update -qq
-# The kernel is there so that DKMS can build for it.
-add bash-completion fish linux-headers-amd64 linux-image-amd64 man-db zsh
-for package in /packages/repo/pool/*.deb; do
-	quietly apt-get satisfy -y -qq --no-install-recommends \
-		"$(dpkg-deb -f "$package" Depends)"
-done
+depends=$(for package in /packages/repo/pool/*.deb; do
+	dpkg-deb -f "$package" Depends
+done | paste -s -d ,)
+# The lists may be old.
+apt-get satisfy -y -qq --no-install-recommends "$depends" >/tmp/quiet 2>&1 || {
+	quietly apt-get update -qq
+	quietly apt-get satisfy -y -qq --no-install-recommends "$depends"
+}
+# From here on there is one repository, and an upgrade is of its packages alone.
+rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
 mkdir -p /etc/udev/rules.d
 files >/tmp/before
 

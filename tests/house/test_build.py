@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.resources
 import os
@@ -10,6 +11,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +270,63 @@ def test_every_mutant_fits_the_tree(root: Path) -> None:
     done = subprocess.run(tool, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) >= 30
+
+
+def test_the_core_needs_no_more_than_a_compiler_and_what_runs_tests(root: Path) -> None:
+    """make unit: no linter, no plotting, no Debian package; and its tests import nothing else."""
+    command = ["make", "--dry-run", "--what-if=pyproject.toml", "unit"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    steps = re.findall(r"^tools/setup\.sh (\w+)$", done.stdout, re.MULTILINE)
+    assert steps == ["tools", "package", "unit"]
+    tool = [sys.executable, root / "tools" / "requirements.py", "unit"]
+    said = subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^[\w-]+", said, re.MULTILINE) == ["pytest", "pytest-xdist", "hypothesis"]
+    drawn = root / "bench" / "workloads.py"
+    files = [root / "tests" / "conftest.py", drawn, *(root / "tests" / "core").glob("*.py")]
+    ours = {path.stem for path in [drawn, *(root / "tests").rglob("*.py")]}
+    trees = [ast.parse(path.read_text()) for path in files]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    imported = {name.partition(".")[0] for name in names}
+    needed = {"cffi", "hypothesis", "pytest", "streamsched"}
+    assert imported - ours - sys.stdlib_module_names == needed
+
+
+def test_all_extras_are_one_command(root: Path) -> None:
+    """README names those that a user may want, and `all` has them."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    developers = {"applications", "dev", "site", "unit"}
+    named = set(extras) - developers - {"all"}
+    assert extras["all"] == [f"streamsched[{','.join(sorted(named))}]"]
+    text = (root / "README.md").read_text()
+    table = text.partition("| extra | for |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == named
+    assert "pip install 'streamsched[all]'" in text
+
+
+def test_makes_help_fits_a_terminal(root: Path) -> None:
+    done = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_what_takes_long_says_that_it_goes_on(root: Path, tmp_path: Path) -> None:
+    """Seconds, and ninja's steps; what it ends with is the command's, and nothing stays behind."""
+    script = (
+        '. "$0/tools/progress.sh"; watched "$1" sh -c '
+        "'echo \"  [3/9] Compiling C object\"; echo wrong >&2; sleep 1.5; exit 7'"
+    )
+    log = tmp_path / "log"
+    done = subprocess.run(
+        ["bash", "-c", script, root, log],
+        env={**os.environ, "EVERY_S": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (7, "")
+    assert re.fullmatch(r"    \d s, step 3 of 9\n", done.stderr)
+    assert log.read_text() == "  [3/9] Compiling C object\nwrong\n"
 
 
 def test_make_run_does_the_main_job(root: Path) -> None:
