@@ -2,7 +2,7 @@
 """How good is `advise` on a disk that no description is of? python bench/advise_learning.py
 
 Each shipped mechanical disk in turn is the disk; its own description and those with the same
-mechanics are hidden. A random job is recorded in the simulator under one scheduler, foretold for
+mechanics are hidden. A random job is recorded in the simulator under one scheduler, forecast for
 another one, and done under that.
 """
 
@@ -21,7 +21,7 @@ from streamsched.hosts.kernelsuites import positive
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Setup, run_jobs
 from streamsched.watch import advise, learn
-from streamsched.watch.predict import (
+from streamsched.watch.forecast import (
     LARGEST,
     LEAST_RANGE,
     MODEL_NS,

@@ -307,7 +307,7 @@ def main() -> None:
     parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(KINDS)}")
     parser.add_argument("--array", type=parse_array, help="as run --array has it")
     parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
-    parser.add_argument("--jobs", type=int, default=2, help="simulations at once")
+    parser.add_argument("--parallel", type=int, default=2, help="simulations at once")
     arguments = parser.parse_args()
     (kinds,) = named(arguments.kind, ("kind", KINDS))
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
@@ -319,7 +319,7 @@ def main() -> None:
     for number in range(arguments.mixes):
         mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)], arguments.array)
         bounds = bounds_of(mix)
-        lines = measure(mix, arguments.beginnings, arguments.jobs, Console(stderr=True))
+        lines = measure(mix, arguments.beginnings, arguments.parallel, Console(stderr=True))
         show(mix, bounds, lines)
         for at, one in enumerate((not mix.rate, not mix.rate, mix.rate)):
             totals[at] += bool(one)
