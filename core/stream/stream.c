@@ -93,7 +93,7 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_party *party;
-	struct ss_stream *s = NULL, *place;
+	struct ss_stream *s = NULL;
 	bool established, goes_on = false;
 
 	rq->stream = NULL;
@@ -107,11 +107,8 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 		ss_streams_ends_at(&all->streams, s, ss_request_end(rq));
 		ss_streams_used(&all->streams, s);
 		s->size += s->size < U32_MAX;
-		place = ss_streams_at_place(&all->streams,
-					    &policy->sched->curve, s, now_ns);
-		if (ss_party_of_stream(all, place)->weight ==
-		    ss_party_weight(rq))
-			s = place;
+		s = ss_streams_at_place(&all->streams, &policy->sched->curve, s,
+					now_ns);
 		if (!s->nr_open)
 			ss_wait_ends(policy, ss_party_of_stream(all, s),
 				     now_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Whose turn it is. See turn.h. */
 #include "turn.h"
+#include "../sorted.h"
 #include "answer.h"
 #include "credit.h"
 #include "wait.h"
@@ -160,11 +161,17 @@ static void turn_moves(struct ss_policy *policy, struct ss_party *party,
 	turn_is_of(all, party, party == turn->back ? NULL : turn->back);
 }
 
-/* The turn of @before is over, or interrupted: its next one is to be due. */
+/*
+ * The turn of @before is over, or @interrupted: its next one is to be due. Who
+ * is interrupted has not had all of a turn, and goes on waiting.
+ */
 static void turn_ends(struct ss_policy *policy, struct ss_party *before,
-		      u64 now_ns)
+		      bool interrupted, u64 now_ns)
 {
-	before->due_ns = turn_next_ns(policy, before, now_ns);
+	const struct ss_request *rq = ss_sorted_first(&before->sorted);
+	u64 since_ns = interrupted && rq ? rq->arrival_ns : now_ns;
+
+	before->due_ns = turn_next_ns(policy, before, since_ns);
 	before->had_turn = true;
 	policy->sched->counters.slices_ended++;
 	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
@@ -217,13 +224,9 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 		turn->began_ns = now_ns;
 	} else {
 		turn->began_ns = now_ns;
-		if (turn->back && turn->back->nr_pending)
-			ss_party_is_due(
-				all, turn->back,
-				now_ns + policy->value[STREAM_WAIT_TARGET]);
 	}
 	if (before)
-		turn_ends(policy, before, now_ns);
+		turn_ends(policy, before, back, now_ns);
 	turn_is_of(all, party, back);
 	turn->first = rq;
 }
