@@ -58,7 +58,7 @@ static struct ss_stream *streams_new(struct ss_streams *streams,
 /* What going on from @s with a request at @sector costs, waiting included. */
 static u64 streams_child_ns(const struct ss_curve *curve,
 			    const struct ss_stream *s, u64 end_sector,
-			    u64 sector, u64 now_ns)
+			    u64 sector, u64 instead_ns, u64 now_ns)
 {
 	u64 cost_ns;
 
@@ -69,7 +69,7 @@ static u64 streams_child_ns(const struct ss_curve *curve,
 	if (cost_ns > curve->mean_random_ns / NEAR_PART)
 		return SS_FOREVER;
 	cost_ns += s->nr_open ? 0 : now_ns - s->reader.idle_since_ns;
-	return cost_ns < curve->mean_random_ns ? cost_ns : SS_FOREVER;
+	return cost_ns < instead_ns ? cost_ns : SS_FOREVER;
 }
 
 /* Of the streams that end at @sector one that takes turns, if any does. */
@@ -128,7 +128,7 @@ struct ss_stream *ss_streams_at_place(struct ss_streams *streams,
 /* The stream that a request at @sector goes on from at the least cost. */
 static struct ss_stream *streams_nearest(struct ss_streams *streams,
 					 const struct ss_curve *curve,
-					 u64 sector, u64 now_ns)
+					 u64 sector, u64 instead_ns, u64 now_ns)
 {
 	u64 least_ns = SS_FOREVER, reach = streams_reach(curve);
 	struct ss_stream *best = NULL;
@@ -143,7 +143,7 @@ static struct ss_stream *streams_nearest(struct ss_streams *streams,
 		if (sector - end + reach > 2 * reach)
 			continue;
 		child_ns = streams_child_ns(curve, &streams->stream[i], end,
-					    sector, now_ns);
+					    sector, instead_ns, now_ns);
 		if (child_ns < least_ns ||
 		    (best && child_ns == least_ns && !best->established)) {
 			least_ns = child_ns;
@@ -172,13 +172,17 @@ static struct ss_stream *streams_pending(struct ss_streams *streams,
 
 struct ss_stream *ss_streams_find(struct ss_streams *streams,
 				  const struct ss_policy *policy,
-				  const struct ss_request *rq, u64 now_ns)
+				  const struct ss_request *rq, u64 together_ns,
+				  u64 now_ns)
 {
+	const struct ss_curve *curve = &policy->sched->curve;
+	u64 instead_ns = min_t(u64, curve->mean_random_ns,
+			       together_ns ?: SS_FOREVER);
 	struct ss_stream *s = streams_at(streams, rq->sector);
 
 	if (s)
 		return s;
-	s = streams_nearest(streams, &policy->sched->curve, rq->sector, now_ns);
+	s = streams_nearest(streams, curve, rq->sector, instead_ns, now_ns);
 	return streams_pending(streams, policy, rq) ?: s;
 }
 

@@ -50,10 +50,14 @@ struct ss_streams {
 
 void ss_streams_init(struct ss_streams *streams);
 
-/* The stream that sync @rq, which has just arrived, goes on from, or NULL. */
+/*
+ * The stream that sync @rq, which has just arrived, goes on from, or NULL.
+ * @together_ns: what a request takes where several are in the drive, or 0.
+ */
 struct ss_stream *ss_streams_find(struct ss_streams *streams,
 				  const struct ss_policy *policy,
-				  const struct ss_request *rq, u64 now_ns);
+				  const struct ss_request *rq, u64 together_ns,
+				  u64 now_ns);
 
 /*
  * How many sectors a place is wide: what the disk moves in the time of a switch
