@@ -95,15 +95,13 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	struct ss_party *party;
 	struct ss_stream *s = NULL;
 	bool established, goes_on = false;
-	/* Of parts each has its own order. */
-	u64 together_ns = all->takes_turns ? 0 : all->answer.together_ns;
 
 	rq->stream = NULL;
 	if (ss_is_flat(policy))
 		return ss_party_rest(all);
 	if (ss_request_is_awaited(rq))
-		s = ss_streams_find(&all->streams, policy, rq, together_ns,
-				    now_ns);
+		s = ss_streams_find(&all->streams, policy, rq,
+				    all->answer.together_ns, now_ns);
 	if (s) {
 		goes_on = ss_answer_expected(all,
 					     ss_streams_end(&all->streams, s));

@@ -25,7 +25,7 @@ from pyarrow import dataset
 
 BIN = Path(sys.executable).parent
 TRACE = Path(__file__).parents[1] / "data/traces/loop.blktrace"
-JOB = "[r]\nrw=randread\nbs=4k\nsize=4g\nio_size=192m\nnumjobs=2\noffset_increment=40g\n"
+JOB = "[r]\nrw=randread\nbs=4k\nsize=4g\nio_size=256m\nnumjobs=2\noffset_increment=40g\n"
 STUDY = f"""\
 policies = ["noop", "stream:deadline"]
 jobs = ["job.fio"]
