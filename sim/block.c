@@ -325,9 +325,11 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 							 decision.rq);
 		ss_sched_dispatched(sim_block_sched(disk, decision.rq->sector),
 				    decision.rq, decision.why, sim->now_ns);
-		sim->dispatched_by[decision.why]++;
-		sim->waited_ns_by[decision.why] += sim->now_ns -
-						   sim_block_wanted_ns(request);
+		if (!(request->rq.flags & SS_PLACING)) {
+			sim->dispatched_by[decision.why]++;
+			sim->waited_ns_by[decision.why] +=
+				sim->now_ns - sim_block_wanted_ns(request);
+		}
 		request->cmd.sector = request->rq.sector;
 		request->cmd.nr_sectors = request->rq.nr_sectors;
 		request->cmd.op = request->rq.direction == SS_READ ? HDD_READ :

@@ -48,8 +48,8 @@ static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 }
 
 /* Has the inner policy served @party, which still asks, clearly less? */
-static bool trial_has_lost(struct ss_parties *all,
-			   const struct ss_party *party, u64 now_ns)
+static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
+			   u64 now_ns)
 {
 	const struct ss_trial *trial = &all->trial;
 	const struct ss_stream *s = ss_party_stream(all, party);

@@ -25,6 +25,7 @@ size=2m
 offset_increment=20g
 [scan]
 rw=read
+size=8m
 numjobs=2
 [direct]
 rw=randrw
