@@ -81,6 +81,13 @@ class FioJob:
         self.names = [name.strip() for name in names_of(values.words.get("filename", ""))]
         # As in fio: whoever names files has those.
         self.files = len(self.names) if "filename" in values.words else self.number("nrfiles")
+        # As in fio.
+        self.no_runtime = bool(self.number("time_based") and not self.number("runtime"))
+        if self.no_runtime:
+            values.numbers["time_based"] = 0
+        self.synced = values.words["sync"] not in ("none", "0") and bool(self.bits & RW_WRITE)
+        if self.synced:
+            values.numbers.update(fsync=1, fdatasync=0)
         self._check()
         self._check_pace()
         self._check_files()
@@ -128,8 +135,6 @@ class FioJob:
     def _check(self) -> None:
         """What does not go together."""
         number = self.number
-        if number("time_based") and not number("runtime"):
-            raise self.fail("time_based", "there is no runtime; write runtime=30s, say")
         if number("fsync") and number("fdatasync") and number("fsync") != number("fdatasync"):
             raise self.fail("fdatasync", "fsync is set to another number; write one of the two")
         if not self.strided:
@@ -242,6 +247,8 @@ class FioJob:
     def notes(self) -> Iterator[str]:
         """What is of no effect, though it is no error to fio."""
         number = self.number
+        if self.no_runtime:
+            yield f"time_based of {self.name} is of no effect without a runtime"
         if self.names and number("nrfiles") > 1:
             yield f"nrfiles={number('nrfiles')} of {self.name} is of no effect beside a filename"
         depth = number("iodepth")

@@ -369,7 +369,9 @@ OPTIONS: tuple[Option, ...] = (
         "Stop then at the latest, counted from the end of ramp_time; 0: no limit.",
         aliases=("timeout",),
     ),
-    Option("time_based", Kind.FLAG, "0", "Begin again until runtime is over."),
+    Option(
+        "time_based", Kind.FLAG, "0", "Begin again until runtime is over; of no effect without one."
+    ),
     Option(
         "ramp_time",
         Kind.SECONDS,
@@ -440,7 +442,13 @@ OPTIONS: tuple[Option, ...] = (
         "the window in order, and for none at random.",
         choices=("0", "1"),
     ),
-    Option("sync", Kind.CHOICE, "none", "No O_SYNC; write fsync=1.", choices=("none", "0")),
+    Option(
+        "sync",
+        Kind.CHOICE,
+        "none",
+        "Each write is safe before the next: simulated as fsync=1.",
+        choices=("none", "0", "1", "sync", "dsync"),
+    ),
     Option(
         "bs_unaligned",
         Kind.CHOICE,

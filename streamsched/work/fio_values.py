@@ -130,6 +130,9 @@ class Values:
             case Kind.CHOICE:
                 self.words[key] = _choice(option, text)
             case Kind.TEXT:
+                # As in fio: each line, also of [global], names more files.
+                if key == "filename" and text and self.words.get(key):
+                    text = f"{self.words[key]}:{text}"
                 self.words[key] = text
             case _:
                 self.numbers[key] = _number(option, text, self.kb_base)
@@ -306,7 +309,7 @@ def _choice(option: Option, text: str) -> str:
             raise UsageError(f"it {why}; write ioengine=psync or libaio")
     if text in option.choices:
         return text
-    if len(option.choices) == 1 or option.key in ("sync", "verify"):
+    if len(option.choices) == 1 or option.key == "verify":
         raise UsageError(f"only {option.choices[0]} is supported; {_lower(option.help)}")
     raise UsageError(f'"{text}" is not one of them; write {", ".join(option.choices)}')
 

@@ -230,6 +230,11 @@ def parse_job_file(
         if noted := [key for key in keys if key in NOTED]:
             notes.append(f"{source}: of no effect on what is simulated: {', '.join(noted)}")
         notes.extend(f"{source}: {note}, as in fio" for read in reads for note in read.job.notes())
+        notes.extend(
+            f"{source}: sync={job.values.words['sync']} of {job.name} is simulated as fsync=1"
+            for job in (read.job for read in reads)
+            if job.synced
+        )
     written: list[Section] = []
     processes: list[Process] = []
     files: list[tuple[File, Process]] = []

@@ -513,7 +513,6 @@ NINES = "9" * 5000  # int() refuses more than 4300 digits
         ),
         ("direct=yes", '"yes" is neither on nor off; write 1 or 0'),
         ("direct", "needs a value; write direct=0"),
-        ("time_based", "there is no runtime; write runtime=30s, say"),
         ("runtime=5x", '"x" is not a unit of time; write us, ms, s, m, h or d'),
         ("runtime=5ns", '"ns" is not a unit of time; write us, ms, s, m, h or d'),
         ("thinktime=fast", '"fast" is not a number; write a time with us, ms, s, m, h or d'),
@@ -570,7 +569,7 @@ NINES = "9" * 5000  # int() refuses more than 4300 digits
             "file_service_type=random:0",
             '"0" is not a number of blocks; write random:8, say',
         ),
-        ("sync=1", "only none is supported; no O_SYNC; write fsync=1"),
+        ("sync=2", '"2" is not one of them; write none, 0, 1, sync, dsync'),
         ("ioengine=null", "it reads and writes nothing; write ioengine=psync or libaio"),
         (
             "ioengine=sg",
@@ -791,6 +790,7 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
         ("iodepth=8\nioengine=libaio\ndirect=1", ""),
         ("iodepth=8\ndirect=1\nio_submit_mode=offload\nrate=1m", ""),
         ("nrfiles=4\nfilename=x", "nrfiles=4 of a is of no effect beside a filename"),
+        ("time_based", "time_based of a is of no effect without a runtime"),
     ],
 )
 def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
@@ -798,6 +798,21 @@ def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
     jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
     assert len(notes) == bool(note)
     assert all(one.startswith(f"a.fio: {note}") and one.endswith(", as in fio") for one in notes)
+
+
+@pytest.mark.parametrize(
+    "text", ["[a]\nfilename=x\nfilename=y\n", "[global]\nfilename=x\n[a]\nfilename=y\n"]
+)
+def test_each_filename_names_more_files(text: str) -> None:
+    assert jobs(f"{text}size=1m\n") == jobs("[a]\nfilename=x:y\nsize=1m\n")
+
+
+@pytest.mark.parametrize("word", ["1", "sync", "dsync"])
+def test_synchronous_writes_are_synced_each(word: str) -> None:
+    notes: list[str] = []
+    text = "[a]\nrw=write\nsize=1m\n"
+    assert jobs(f"{text}sync={word}\n", notes=notes) == jobs(f"{text}fsync=1\n")
+    assert notes == [f"a.fio: sync={word} of a is simulated as fsync=1"]
 
 
 def places(text: str, **options: object) -> list[tuple[int, int]]:
