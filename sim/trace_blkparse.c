@@ -94,12 +94,16 @@ bool trace_scan_rwbs(struct trace_line *line, struct trace_event *event,
 	*data = word[i] == 'R' || word[i] == 'W';
 	if (!memchr("RWDNF", word[i], 5))
 		return line_bad(line, begin, FORM_WORD, noun);
+	if (word[i] == 'W' && i + 1 < nr && word[i + 1] == 'Z') {
+		*data = false;
+		i++;
+	}
 	for (i++; i < nr; i++) {
 		if (word[i] == 'S')
 			event->flags |= SS_SYNC;
 		else if (word[i] == 'M')
 			event->flags |= SS_META;
-		else if (!memchr("FAEB", word[i], 4))
+		else if (!memchr("FAEBU", word[i], 5))
 			return line_bad(line, begin, FORM_WORD, noun);
 	}
 	return true;

@@ -128,8 +128,9 @@ void trace_text_close(struct trace_reader *reader);
 /* Of lines that blkparse or the kernel prints: "8,0" and the blanks behind. */
 bool trace_scan_device(struct trace_line *line, u64 *device);
 /*
- * An F for a flush before it; R, W, D (discard) or N (none); then F (forced
- * to the medium), A (ahead), S (sync), M (metadata). @data: it moves data.
+ * An F for a flush before it; R, W, WZ (zeroes), D (discard) or N (none); then
+ * F (forced to the medium), A (ahead), S (sync), M (metadata), U (not torn).
+ * @data: it moves data.
  */
 bool trace_scan_rwbs(struct trace_line *line, struct trace_event *event,
 		     bool *data);

@@ -243,6 +243,8 @@ def test_blktrace_and_blkparse_of_the_same_events_agree() -> None:
         ("WFS", "W", SYNC),
         ("FW", "W", 0),
         ("FWFSM", "W", SYNC | META),
+        ("WSU", "W", SYNC),
+        ("WZS", None, 0),
         ("D", None, 0),
         ("N", None, 0),
         ("F", None, 0),
