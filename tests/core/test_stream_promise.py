@@ -144,6 +144,22 @@ def test_nobody_waits_for_who_comes_behind_him_without_end(size: str) -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 0.6e9
 
 
+@pytest.mark.parametrize("size", ["1g", "100g"])
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
+def test_one_who_reads_at_random_keeps_what_the_drive_can_order(disk: str, size: str) -> None:
+    """Some of many outstanding come near each other by chance; nobody goes on there."""
+    job = SMALL.format(size=size)
+    found, inner = run(job, disk, 32), run(job, disk, 32, "deadline")
+    assert found.bytes / found.duration_ns >= 0.95 * inner.bytes / inner.duration_ns
+
+
+def test_one_who_reads_at_random_in_the_cache_has_no_turns() -> None:
+    """Its requests go on from each other by chance, and the drive's cache has them all."""
+    job = SMALL.format(size="4m").replace("iodepth=32", "iodepth=1").replace("bs=4k", "bs=8k")
+    found, inner = run(job, "exos-x18", 16, "stream:sptf"), run(job, "exos-x18", 16, "sptf")
+    assert found.bytes / found.duration_ns >= 0.6 * inner.bytes / inner.duration_ns
+
+
 DEEP = """
 [global]
 direct=1
