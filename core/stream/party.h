@@ -132,7 +132,6 @@ struct ss_parties {
 	struct ss_turn turn;
 	struct ss_answer answer;
 	struct ss_trial trial;
-	struct ss_think young; /* all whose stream is new, together */
 	struct ss_party party[NR_PARTIES];
 	struct ss_reader reader[NR_PARTIES - NR_STREAMS]; /* behind streams */
 	struct ss_senders senders; /* of the rest */

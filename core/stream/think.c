@@ -54,7 +54,7 @@ void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)
 	think->nr += think->nr < THINK_FEW;
 }
 
-void ss_think_book(struct ss_think *think, s64 won_ns, u64 switch_ns)
+static void think_book(struct ss_think *think, s64 won_ns, u64 switch_ns)
 {
 	s64 most_us = think_us(LEDGER_SWITCHES * switch_ns);
 	s64 ledger_us = think->ledger_us + div_s64(won_ns, 1000);
@@ -71,7 +71,7 @@ bool ss_think_tell(struct ss_think *think, u64 think_ns, s64 saves_ns,
 
 	if (think_ns <= limit_ns)
 		won_ns = saves_ns - (s64)think_ns;
-	ss_think_book(think, won_ns, switch_ns);
+	think_book(think, won_ns, switch_ns);
 	ss_think_note(think, think_ns, switch_ns);
 	return won_ns > 0;
 }

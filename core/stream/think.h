@@ -34,9 +34,6 @@ u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns);
 /* A request came after @think_ns. */
 void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns);
 
-/* A wait has won @won_ns, or lost as much if that is negative. */
-void ss_think_book(struct ss_think *think, s64 won_ns, u64 switch_ns);
-
 /*
  * A request came after @think_ns, and serving it then saves @saves_ns: notes
  * that, and books what waiting won or would have. True if it won.

@@ -207,7 +207,6 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 	if (turn->holding) {
 		policy->sched->counters.timeouts++;
 		turn_tell(policy, SS_EVENT_TIMEOUT, before);
-		ss_wait_was_vain(policy, before);
 		turn->holding = false;
 	}
 	if (rq == all->answer.rq) {
@@ -312,7 +311,9 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	service_ns = 1000ULL * party->service_us;
 	turn_mean(&service_ns, took_ns);
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
-	if (party == ss_party_rest(all) && party->nr_in_flight)
+	/* Parts work at the same time. */
+	if (party == ss_party_rest(all) && party->nr_in_flight &&
+	    !all->takes_turns)
 		turn_mean(&all->answer.together_ns, took_ns);
 	ss_credit_charge(policy, party, took_ns, now_ns);
 	all->trial.busy_ns += took_ns;

@@ -3,21 +3,11 @@
 #include "wait.h"
 #include "../sorted.h"
 
-/* Is the stream of @party so new that its own think times say little? */
-static bool wait_is_young(const struct ss_policy *policy,
-			  const struct ss_party *party)
-{
-	const struct ss_stream *s = ss_party_stream(policy->state, party);
-
-	return s && s->size < 2 * policy->value[STREAM_THRESHOLD];
-}
-
 void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 		  u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_reader *reader = ss_party_reader(all, party);
-	const struct ss_stream *s = ss_party_stream(all, party);
 	u64 think_ns = now_ns - reader->idle_since_ns;
 	bool contended = reader->contended ||
 			 ss_party_others_work(policy, party);
@@ -26,23 +16,8 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 		ss_think_note(&reader->think, think_ns, all->switch_ns);
 		return;
 	}
-	if (wait_is_young(policy, party) && s->established &&
-	    think_ns <= ss_think_limit_ns(&reader->think, all->switch_ns))
-		ss_think_book(&all->young, (s64)(all->switch_ns - think_ns),
-			      all->switch_ns);
 	ss_think_tell(&reader->think, think_ns, (s64)all->switch_ns,
 		      all->switch_ns);
-}
-
-void ss_wait_was_vain(struct ss_policy *policy, const struct ss_party *party)
-{
-	struct ss_parties *all = policy->state;
-	const struct ss_think *think = &ss_party_reader(all, party)->think;
-
-	if (wait_is_young(policy, party))
-		ss_think_book(&all->young,
-			      -(s64)ss_think_limit_ns(think, all->switch_ns),
-			      all->switch_ns);
 }
 
 /*
@@ -70,9 +45,9 @@ u64 ss_wait_until_ns(const struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	const struct ss_reader *reader = ss_party_reader(all, party);
 
+	/* A new stream's first requests tell whether waiting would have paid. */
 	if (!reader->idle_since_ns || ss_party_is_async(all, party) ||
-	    !ss_think_pays(&reader->think) ||
-	    (wait_is_young(policy, party) && !ss_think_pays(&all->young)))
+	    reader->think.ledger_us <= 0)
 		return 0;
 	/* The paper's inequality: it would be here after the alternative. */
 	if (party == all->turn.party &&

@@ -25,9 +25,6 @@ static inline void ss_wait_begins(struct ss_parties *all,
 void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 		  u64 now_ns);
 
-/* The head has waited for @party in vain. Its next request may never come. */
-void ss_wait_was_vain(struct ss_policy *policy, const struct ss_party *party);
-
 /* Until when the head waits for the idle @party; 0: it does not. */
 u64 ss_wait_until_ns(const struct ss_policy *policy,
 		     const struct ss_party *party);
