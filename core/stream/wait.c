@@ -45,7 +45,7 @@ u64 ss_wait_until_ns(const struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	const struct ss_reader *reader = ss_party_reader(all, party);
 
-	/* The first requests of a new stream tell whether it would have paid. */
+	/* A new stream's first requests tell whether it would have paid. */
 	if (!reader->idle_since_ns || ss_party_is_async(all, party) ||
 	    reader->think.ledger_us <= 0)
 		return 0;
