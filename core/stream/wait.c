@@ -44,10 +44,12 @@ u64 ss_wait_until_ns(const struct ss_policy *policy,
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_reader *reader = ss_party_reader(all, party);
+	const struct ss_stream *s = ss_party_stream(all, party);
+	bool is_new = s && s->size < 2 * policy->value[STREAM_THRESHOLD];
 
-	/* A new stream's first requests tell whether it would have paid. */
+	/* For a new stream the head waits once waiting would have paid. */
 	if (!reader->idle_since_ns || ss_party_is_async(all, party) ||
-	    reader->think.ledger_us <= 0)
+	    reader->think.ledger_us < is_new)
 		return 0;
 	/* The paper's inequality: it would be here after the alternative. */
 	if (party == all->turn.party &&

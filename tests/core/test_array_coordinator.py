@@ -420,7 +420,7 @@ def test_two_streams_have_turns_one_after_the_other(core: Core) -> None:
 
 def test_who_has_something_released_by_anothers_event_is_kicked(pair: ArrayDriver) -> None:
     """The rest's is done on one member, and the stream's on the other may go."""
-    chunk = stream(pair)
+    chunk = pair.follow(stream(pair), 8)  # long enough to be waited for
     first, second = pair.members
     rq = second.send(0, FAR)
     second.wait().dispatch(rq)
