@@ -22,7 +22,7 @@ QUEUE = "/sys/block/hdd0/queue"
 
 
 READERS = (
-    f"{FIO} --runtime=8 --name=r --rw=read --bs=256k --size=90g --numjobs=4"
+    f"{FIO} --runtime=8 --name=r --rw=read --bs=128k --size=90g --numjobs=4"
     " --offset_increment=100g --name=x --runtime=8 --time_based --rw=randread --bs=4k --size=400g"
     " --norandommap --thinktime=100ms >/dev/null &\n"
 )
