@@ -497,7 +497,7 @@ static bool gap_fits(const struct trace_ops *ops, u64 span_ns, u64 gaps)
  * counting as one, times two; and one if their times fit. A line that the
  * beginning cuts off does not count, unless it is the only one.
  */
-static u32 good_lines(u32 format, const u8 *bytes, u64 nr)
+u32 trace_likeness(u32 format, const u8 *bytes, u64 nr)
 {
 	struct trace_reader *reader;
 	struct trace_record record;
@@ -518,6 +518,8 @@ static u32 good_lines(u32 format, const u8 *bytes, u64 nr)
 	while (lines < DETECT_LINES &&
 	       trace_next_line(reader, &line) == TRACE_REQUEST) {
 		lines++;
+		if (reader->ops->comments && *line.at == '#')
+			continue;
 		memset(&record, 0, sizeof(record));
 		if (reader->line == 1 && trace_is_header(reader->ops, &line))
 			step = TRACE_SKIP;
@@ -553,7 +555,7 @@ const char *trace_detect(const u8 *bytes, u64 nr)
 	for (i = 0; i < trace_nr_formats; i++) {
 		if (trace_formats[i].binary)
 			continue;
-		good = good_lines(i, bytes, nr);
+		good = trace_likeness(i, bytes, nr);
 		if (good > best)
 			found = trace_formats[i].name;
 		else if (good == best)

@@ -58,6 +58,12 @@ u64 trace_to_magic(const u8 *bytes, u64 nr);
 
 /* The name of the format of a file that begins with @bytes, NULL if none. */
 const char *trace_detect(const u8 *bytes, u64 nr);
+/*
+ * How well a file that begins with @bytes fits trace_formats[@format], one of
+ * text: twice its good lines, and one more if their times fit. Of the best
+ * two that are alike neither is the file's.
+ */
+u32 trace_likeness(u32 format, const u8 *bytes, u64 nr);
 
 /* NULL if @format is not known or memory is short. */
 struct trace_reader *trace_open(const char *format, bool skip_bad);

@@ -29,7 +29,9 @@ static enum trace_step parse_other(struct trace_text *state,
 		if (begins(line, summary[i]))
 			state->aside = true;
 	}
-	if (state->aside || begins(line, "Input file "))
+	/* What people write above it. */
+	if (state->aside || begins(line, "Input file ") ||
+	    (!state->begun && *line->at == '#'))
 		return TRACE_SKIP;
 	line_bad(line, line->at, FORM_WORD, "the device as major,minor");
 	return TRACE_BAD;
@@ -114,13 +116,31 @@ static bool at_byte(const struct trace_line *line, u8 byte)
 	return line->at < line->end && *line->at == byte;
 }
 
+bool trace_scan_sectors(struct trace_line *line, const u8 *begin, u64 sector,
+			struct trace_event *event)
+{
+	struct trace_record record;
+	u64 nr;
+
+	if (!at_byte(line, '+'))
+		return line_bad(line, line->at, FORM_WORD, "a plus sign");
+	line->at++;
+	if (!scan_gap(line) || !scan_u64(line, &nr, "the number of sectors"))
+		return false;
+	if (!trace_set_sectors(&record, sector, nr))
+		return line_bad(line, begin, FORM_LARGE,
+				"the position plus the length");
+	event->sector = sector;
+	event->nr_sectors = nr;
+	return true;
+}
+
 /* Behind RWBS: "SECTOR + NR [PROCESS]", with more where blkparse adds it. */
 static enum trace_step parse_range(struct trace_line *line,
 				   struct trace_event *event)
 {
 	const u8 *begin = line->at;
-	struct trace_record record;
-	u64 sector, nr;
+	u64 sector;
 
 	/* A flush or a command: "[PROCESS]", "SECTOR [", "NR (BYTES) [". */
 	if (at_byte(line, '['))
@@ -129,13 +149,7 @@ static enum trace_step parse_range(struct trace_line *line,
 		return TRACE_BAD;
 	if (at_byte(line, '[') || at_byte(line, '('))
 		return TRACE_SKIP;
-	if (!at_byte(line, '+')) {
-		line_bad(line, line->at, FORM_WORD, "a plus sign");
-		return TRACE_BAD;
-	}
-	line->at++;
-	if (!scan_gap(line) || !scan_u64(line, &nr, "the number of sectors") ||
-	    !scan_gap(line))
+	if (!trace_scan_sectors(line, begin, sector, event) || !scan_gap(line))
 		return TRACE_BAD;
 	if ((!at_byte(line, '[') && !at_byte(line, '('))) {
 		line_bad(line, line->at, FORM_WORD, "the process in brackets");
@@ -147,14 +161,7 @@ static enum trace_step parse_range(struct trace_line *line,
 		line_bad(line, line->end, FORM_WORD, "a closing bracket");
 		return TRACE_BAD;
 	}
-	if (!trace_set_sectors(&record, sector, nr)) {
-		line_bad(line, begin, FORM_LARGE,
-			 "the position plus the length");
-		return TRACE_BAD;
-	}
-	event->sector = sector;
-	event->nr_sectors = nr;
-	return nr ? TRACE_REQUEST : TRACE_SKIP;
+	return event->nr_sectors ? TRACE_REQUEST : TRACE_SKIP;
 }
 
 /* The event comes to stand in the state, the device in the record. */
@@ -169,6 +176,7 @@ static enum trace_step parse(struct trace_reader *reader,
 
 	if (!is_digit(*line->at))
 		return parse_other(state, line);
+	state->begun = true;
 	if (state->aside) {
 		line_bad(line, line->at, FORM_WORD,
 			 "no more events after the summary");
@@ -237,6 +245,7 @@ void trace_text_close(struct trace_reader *reader)
 }
 
 const struct trace_ops trace_blkparse_ops = {
+	.comments = true,
 	.state_size = sizeof(struct trace_text),
 	.parse_device = trace_parse_major_minor,
 	.print_device = trace_print_major_minor,

@@ -12,11 +12,6 @@
 
 #define MD5_DIGITS 32
 
-static bool is_hex(u8 byte)
-{
-	return is_digit(byte) || (u8)((byte | 0x20) - 'a') < 6;
-}
-
 /* Whether the next token is a number and nothing else. */
 static bool number_follows(const struct trace_line *line)
 {

@@ -458,6 +458,16 @@ static enum trace_step take_event(struct trace_reader *reader,
 	return TRACE_REQUEST;
 }
 
+static enum trace_step at_end(struct trace_reader *reader,
+			      const struct trace_events *events)
+{
+	if (events->seen == 1U << EVENT_COMPLETE)
+		return trace_fail_always(
+			reader,
+			"the trace holds completions (C) alone; record requests queued (Q) or issued (D), too");
+	return TRACE_MORE;
+}
+
 enum trace_step trace_events_next(struct trace_reader *reader,
 				  struct trace_events *events, bool flush,
 				  struct trace_request *rq)
@@ -470,7 +480,9 @@ enum trace_step trace_events_next(struct trace_reader *reader,
 			open_take(reader, events, rq);
 			return TRACE_REQUEST;
 		}
-		if (!trace_events_due(events) && !(flush && events->nr_events))
+		if (flush && !events->nr_events)
+			return at_end(reader, events);
+		if (!flush && !trace_events_due(events))
 			return TRACE_MORE;
 		event = lane_head(&events->lanes[events->earliest]);
 		events->released_ns = event->time_ns;

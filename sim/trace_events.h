@@ -118,6 +118,7 @@ struct trace_text {
 	struct trace_event event; /* of the line that was parsed last */
 	u32 cpu;
 	bool aside; /* lines that are no events may follow */
+	bool begun; /* there was an event */
 };
 
 /* next() and close() of such a format: its parse() fills in the state. */
@@ -127,6 +128,9 @@ void trace_text_close(struct trace_reader *reader);
 
 /* Of lines that blkparse or the kernel prints: "8,0" and the blanks behind. */
 bool trace_scan_device(struct trace_line *line, u64 *device);
+/* "+ NR" behind the sector, which was read from @begin. */
+bool trace_scan_sectors(struct trace_line *line, const u8 *begin, u64 sector,
+			struct trace_event *event);
 /*
  * An F for a flush before it; R, W, WZ (zeroes), D (discard) or N (none); then
  * F (forced to the medium), A (ahead), S (sync), M (metadata), U (not torn).

@@ -145,9 +145,8 @@ static bool at_byte(const struct trace_line *line, u8 byte)
 static enum trace_step scan_range(struct trace_line *line,
 				  struct trace_event *event, u64 *device)
 {
-	struct trace_record record;
-	u64 sector, nr;
 	const u8 *begin;
+	u64 sector;
 	bool data;
 
 	if (!trace_scan_device(line, device) ||
@@ -168,21 +167,33 @@ static enum trace_step scan_range(struct trace_line *line,
 		if (!scan_u64(line, &sector, "the sector") || !scan_gap(line))
 			return TRACE_BAD;
 	}
-	if (!at_byte(line, '+')) {
-		line_bad(line, line->at, FORM_WORD, "a plus sign");
+	if (!trace_scan_sectors(line, begin, sector, event))
 		return TRACE_BAD;
-	}
-	line->at++;
-	if (!scan_gap(line) || !scan_u64(line, &nr, "the number of sectors"))
-		return TRACE_BAD;
-	if (!trace_set_sectors(&record, sector, nr)) {
-		line_bad(line, begin, FORM_LARGE,
-			 "the position plus the length");
-		return TRACE_BAD;
-	}
-	event->sector = sector;
-	event->nr_sectors = nr;
-	return nr ? TRACE_REQUEST : TRACE_SKIP;
+	return event->nr_sectors ? TRACE_REQUEST : TRACE_SKIP;
+}
+
+static bool ends(const u8 *at, const u8 *end, const char *with)
+{
+	u64 nr = strlen(with);
+
+	return (u64)(end - at) >= nr && !memcmp(end - nr, with, nr);
+}
+
+/*
+ * A call stack behind an event: "fio-70 [000] d..1. 12.345678: <stack trace>"
+ * and " => submit_bio" of tracefs, "	ffffffff8139ab12 submit_bio+0x1 ([k])" of
+ * perf script.
+ */
+static bool is_stack(const struct trace_line *line)
+{
+	const u8 *at = line->at, *end = line->end;
+
+	if (begins(at, end, "=> ") || ends(at, end, "stack trace>"))
+		return true;
+	while (at < end && is_hex(*at))
+		at++;
+	return at > line->at && at < end && is_blank(*at) && end[-1] == ')' &&
+	       line->at > line->start;
 }
 
 /* A line without an event: what these programs print about themselves. */
@@ -191,6 +202,8 @@ static enum trace_step parse_other(struct trace_text *state,
 {
 	const u8 *at = line->at, *end = line->end;
 
+	if (state->begun && is_stack(line))
+		return TRACE_SKIP;
 	if (begins(at, end, "# tracer:") || begins(at, end, "# ====") ||
 	    begins(at, end, "cpus=") || begins(at, end, "version = "))
 		state->aside = true;
@@ -216,6 +229,7 @@ static enum trace_step parse(struct trace_reader *reader,
 
 	if (!find_event(line, &name, &time))
 		return parse_other(state, line);
+	state->begun = true;
 	for (end = name; *end != ':';)
 		end++;
 	event->action = EVENT_OTHER;

@@ -71,6 +71,8 @@ struct trace_record {
 struct trace_ops {
 	/* The first line of the file, if the format may have one; CSV only. */
 	const char *header;
+	/* Lines that begin with # are nobody's: they tell no format. */
+	bool comments;
 	/*
 	 * Of formats whose columns look alike: so far apart the first requests
 	 * are on average, or the times are in another one's unit; 0: any.
@@ -240,6 +242,11 @@ static inline bool line_bad(struct trace_line *line, const u8 *at,
 static inline bool is_digit(u8 byte)
 {
 	return (u8)(byte - '0') < 10;
+}
+
+static inline bool is_hex(u8 byte)
+{
+	return is_digit(byte) || (u8)((byte | 0x20) - 'a') < 6;
 }
 
 static inline bool is_blank(u8 byte)

@@ -105,6 +105,17 @@ def detect(head: bytes) -> str | None:
     return None if name == ffi.NULL else ffi.string(name).decode()
 
 
+def _alike(head: bytes) -> list[str]:
+    """The formats that fit the beginning of a trace best, if any does."""
+    found = {
+        name: lib.trace_likeness(index, head, len(head))
+        for index, (name, _) in enumerate(formats())
+        if not lib.trace_formats[index].binary
+    }
+    best = max(found.values())
+    return [name for name, likeness in found.items() if likeness == best] if best else []
+
+
 def _plain(source: _Source, most: int) -> Iterator[bytes]:
     while chunk := source.read(most):
         yield chunk
@@ -270,7 +281,8 @@ def _detected(path: str, head: bytes) -> str:
             then = ", with --skip-bad if the beginning is destroyed"
         else:
             names = [*text, *binary]
-            seen = f"{begin} fits no format, or several alike"
+            alike = _alike(head)
+            seen = f"{begin} fits {', '.join(alike)} alike" if alike else f"{begin} fits no format"
             then = ""
         raise UsageError(
             f"{shown(path)}: its format cannot be told from its content: {seen}; "

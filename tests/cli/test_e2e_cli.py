@@ -943,7 +943,12 @@ BAD_TRACES = {
     "no format": (
         b"hello world\n",
         "its format cannot be told from its content: its beginning (12 bytes) fits no "
-        "format, or several alike; force one with --format (blkparse, ",
+        "format; force one with --format (blkparse, ",
+    ),
+    "two formats": (
+        b"0 0 8 8 1\n5000 0 16 8 1\n",
+        "its format cannot be told from its content: its beginning (24 bytes) fits "
+        "disksim, mqsim alike; force one with --format (blkparse, ",
     ),
     "several devices": (
         EVENT + b"8,16 1 2 0.6 697 Q R 2000 + 8 [x]\n",

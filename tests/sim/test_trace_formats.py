@@ -366,6 +366,9 @@ BAD: list[tuple[str, bytes, str]] = [
     ("blktrace", event(1, 1, 8, QUEUE | READ) + event(1, 1, 8, QUEUE | READ, device=SDA | 16), "record 2: the trace holds requests of several devices (8,0, now 8,16): choose one with --device"),
     ("blktrace", event(1, 1, 8, QUEUE | READ, cpu=123456), "record 1: no processor has the number 123456"),
     ("blktrace", event(1, 1, 0, QUEUE | READ), "the trace holds no requests"),
+    ("blkparse", b"8,0 1 1 0.5 697 C R 1 + 8 [0]\n", "the trace holds completions (C) alone; record requests queued (Q) or issued (D), too"),
+    ("blkparse", BLK + b"# below\n", 'line 2, column 1: expected the device as major,minor, found "#"'),
+    ("ftrace", b" => submit_bio\n", 'line 1, column 2: expected an event, as in 1.5: block_rq_issue: 8,0, found "=>"'),
     # The kernel's own text
     ("ftrace", b" a-7 [000] 1.5: block_rq_issue: 8,0 R 4096 () 1 8 [a]\n", 'line 1, column 49: expected a plus sign, found "8"'),
     ("ftrace", b" a-7 [000] 1.5: block_rq_issue: 8,0 R 4096 (28 1 + 8 [a]\n", "line 1, column 57: expected a closing parenthesis, found the end of the line"),
@@ -474,7 +477,9 @@ def test_empty(name: str) -> None:
 SKIPPED = [
     row
     for row in BAD
-    if not any(w in row[2] for w in ("no requests", "several devices", "longer than"))
+    if not any(
+        w in row[2] for w in ("no requests", "completions (C)", "several devices", "longer than")
+    )
 ]
 
 
@@ -546,6 +551,26 @@ def test_device_that_cannot_be() -> None:
 
 
 # Completions, and the order of events.
+
+
+STACKS = [
+    b" a-7 [000] d..1. 1.6: <stack trace>\n => submit_bio\n => __x64_sys_io_submit\n",
+    b"\tffffffff8139ab12 submit_bio+0x1 ([kernel.kallsyms])\n\t  7f00 [unknown] (/a b)\n\n",
+]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_call_stack_behind_an_event_is_passed_over(stack: bytes) -> None:
+    line = b" a-7 [000] 1.5: block_rq_issue: 8,0 R 4096 () %d + 8 [a]\n"
+    result = parse(b"".join(line % sector + stack for sector in (0, 8)), "ftrace")
+    assert (result.why, [rq.sector for rq in result.requests]) == (None, [0, 8])
+    assert tracefile.detect(line % 0 + stack) == "ftrace"
+
+
+def test_comments_above_what_blkparse_printed() -> None:
+    result = parse(b"# of a disk\n#\n" + BLK, "blkparse")
+    assert result.why is None and len(result.requests) == 1
+    assert tracefile.detect(b"# of a disk\n" + BLK) == "blkparse"
 
 
 def test_without_queue_events_an_issue_is_the_arrival() -> None:
