@@ -91,6 +91,7 @@ NOT_SIMULATED = {
     "--array": "only with --on sim",
     "--owners": "not {here}, where senders are what they are",
     "--curve": "not {here}, where the curve is always learned",
+    "--runtime": "not {here}; write runtime= into the job file",
     "--seed": "not {here}; write randseed= into the job file",
     "--weight": "not with {here}",
     "--profile": "only with --on sim",

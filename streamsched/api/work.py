@@ -49,10 +49,12 @@ class Job:
 
     @source: the path of a job file, the name of one that is shipped, as `par-read`, or a name that
     `streamsched list workloads` lists; with @text that is the job file, and @source its name.
+    @runtime_ns: each process ends after so long at most, as if its runtime were that; 0: as it is.
     """
 
     source: str | os.PathLike[str]
     text: str | None = None
+    runtime_ns: int = 0
 
     @staticmethod
     def names() -> list[str]:
@@ -67,6 +69,17 @@ class Job:
 
     def load(self, capacity_bytes: int, seed: int, notes: list[str]) -> JobFile:
         """Its processes on a disk of this size; UsageError with file and line if it is wrong."""
+        file = self._load(capacity_bytes, seed, notes)
+        if not self.runtime_ns:
+            return file
+        most = self.runtime_ns
+        shorter = [
+            dataclasses.replace(one, runtime_ns=min(one.runtime_ns or most, most))
+            for one in file.processes
+        ]
+        return dataclasses.replace(file, processes=tuple(shorter))
+
+    def _load(self, capacity_bytes: int, seed: int, notes: list[str]) -> JobFile:
         name = os.fspath(self.source)
         if workload := WORKLOADS.get(self.workload):
             text = workload.text(capacity_bytes)
@@ -208,6 +221,8 @@ def job_work(
     name = Path(os.fspath(job.source)).name
     title = _title(setups, storage, f"{name}: {nr_processes(file.processes)}", seed)
     origin = origin_of(storage, seed, file.sha256)
+    if job.runtime_ns:
+        origin["runtime_s"] = job.runtime_ns / 1e9
     return Work(name, title, setups, origin, file.processes, notes=notes)
 
 

@@ -12,6 +12,7 @@ import typer
 from streamsched.api.place import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
+from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
 from streamsched.sim.policies import AUTO
 
@@ -64,6 +65,19 @@ def policy_option(tells: str, **more: Any) -> Any:
         help=tells,
         **more,
     )
+
+
+def runtime_ns(text: str | None) -> int:
+    """What --runtime says, a time of fio's; 0 if it is not given."""
+    if text is None:
+        return 0
+    try:
+        time_ns = fio_time_ns(text, "s")
+    except UsageError as error:
+        raise UsageError(f"--runtime: {error}") from None
+    if not time_ns:
+        raise UsageError(f"--runtime {text}: nothing is done in no time; write one such as 30s")
+    return time_ns
 
 
 class Owners(enum.StrEnum):
@@ -175,6 +189,14 @@ DepthOption = Annotated[
         help="Commands in the disk at once, up to its queue_depth; "
         "with 1 the scheduler alone decides the order.",
         show_default="the disk's; 1 with a workload's own disk",
+    ),
+]
+RuntimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--runtime",
+        metavar="TIME",
+        help="Each process ends after so long of its own at most, as in 30s or 5m.",
     ),
 ]
 SetOption = Annotated[

@@ -46,6 +46,7 @@ from streamsched.cli.options import (
     ProfileOption,
     RequestsOption,
     RuleOption,
+    RuntimeOption,
     SeedsOption,
     SetOption,
     SkipBadOption,
@@ -55,6 +56,7 @@ from streamsched.cli.options import (
     given_options,
     policy_option,
     reveal,
+    runtime_ns,
 )
 from streamsched.cli.output import show
 from streamsched.cli.work import (
@@ -99,6 +101,7 @@ def run(
     ] = None,
     owners: OwnersOption = None,
     queue_depth: DepthOption = None,
+    runtime: RuntimeOption = None,
     set_: SetOption = None,
     weight: WeightOption = None,
     curve: CurveOption = Curve.measured,
@@ -148,7 +151,8 @@ def run(
     ] = "base",
 ) -> None:
     """Run a fio job file on a simulated disk, under several schedulers."""
-    named = [Job(one if one in WORKLOADS else job_of(one)) for one in job]
+    most_ns = runtime_ns(runtime)
+    named = [Job(one if one in WORKLOADS else job_of(one), runtime_ns=most_ns) for one in job]
     read = [str(one.source) for one in named if not one.workload]
     outputs = {"--requests": requests, "--plot": plot}
     check_several(len(named) * len(disk or [""]) * len(seed or [0]), output, outputs)

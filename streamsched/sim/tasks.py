@@ -153,7 +153,7 @@ def _how_long(part: float, seconds: float, bounded: bool) -> str:
         if whole <= length * most:
             long = f"about {whole / length:.0f} {unit}"
             break
-    shorter = "" if bounded else "; with runtime= in the job file it takes less"
+    shorter = "" if bounded else "; with `run --runtime` or runtime= in the job it takes less"
     return f"{100 * part:.2g} % is done after {seconds:.0f} s, and all of it takes {long}{shorter}"
 
 

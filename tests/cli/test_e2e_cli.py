@@ -373,6 +373,34 @@ def test_seed_out_of_range(to: Path) -> None:
     assert why == f"--seed {2**64}: must be within 0 to 2^64-1"
 
 
+RUNTIMES = {
+    "0": "--runtime 0: nothing is done in no time; write one such as 30s",
+    "soon": '--runtime: "soon" is not a number; write a time with us, ms, s, m, h or d',
+    "": '--runtime: "" is not a number; write a time with us, ms, s, m, h or d',
+    "3kg": '--runtime: "kg" is not a unit of time; write us, ms, s, m, h or d',
+}
+
+
+@pytest.mark.parametrize("text", RUNTIMES)
+def test_runtimes_that_are_none(text: str, to: Path) -> None:
+    assert why_refused("run", JOB, "--runtime", text, to=to).startswith(RUNTIMES[text])
+
+
+def test_runtime_is_the_most_of_each_process(tmp_path: Path, to: Path) -> None:
+    job = tmp_path / "long.fio"
+    job.write_text(
+        "[global]\nfilename=/dev/sdx\nrw=read\nsize=300g\n[a]\n[b]\nruntime=500ms\noffset=300g\n"
+        "[c]\nruntime=5m\nstonewall\n"
+    )
+    form = ("--policy", "noop", "--output", "json", "--to", to)
+    done = streamsched("run", job, "--runtime", "1500ms", *form)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(to.read_text())
+    (run,) = document["runs"]
+    assert [round(row["duration_s"], 1) for row in run["jobs"]] == [1.5, 0.5, 1.5]
+    assert document["runtime_s"] == 1.5
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -442,6 +470,10 @@ def test_empty_name(arguments: list[object], why: str) -> None:
         (
             ["--on", "kernel", "--seed", "7"],
             "--seed 7: not --on kernel; write randseed= into the job file",
+        ),
+        (
+            ["--on", "nbd", "--runtime", "30s"],
+            "--runtime 30s: not --on nbd; write runtime= into the job file",
         ),
         (
             ["--on", "kernel", "--policy", ""],

@@ -272,8 +272,8 @@ def test_what_takes_long_says_how_long() -> None:
         "5 % is done after 30 s, and all of it takes about 10 minutes"
     )
     assert _how_long(0.0001, 30, bounded=False) == (
-        "0.01 % is done after 30 s, and all of it takes about 3 days; with runtime= in the job "
-        "file it takes less"
+        "0.01 % is done after 30 s, and all of it takes about 3 days; with `run --runtime` or "
+        "runtime= in the job it takes less"
     )
     assert _how_long(0, 30, bounded=True).endswith("takes more than 1000 days")
     assert _how_long(1, 30, bounded=True).endswith("takes about 30 seconds")
