@@ -211,6 +211,19 @@ def _pool(nr_tasks: int, workers: int) -> tuple[Any, ProcessPoolExecutor]:
     return parts, pool
 
 
+def _end_workers(pool: ProcessPoolExecutor) -> None:
+    """Whatever they are at."""
+    workers = list((getattr(pool, "_processes", None) or {}).values())
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join()
+    # One may have sent a part of its result, whose rest the pool's thread would wait for.
+    results = getattr(pool, "_result_queue", None)
+    if results is not None:
+        results._writer.close()
+
+
 def _submitted(pool: ProcessPoolExecutor, index: int, task: Task) -> Future[Run]:
     try:
         return pool.submit(_work, index, task)
@@ -292,8 +305,7 @@ def run_tasks(
             for future in futures
         ]
         if interrupted or not all(future.done() for future in futures):
-            for worker in list((getattr(pool, "_processes", None) or {}).values()):
-                worker.terminate()
+            _end_workers(pool)
         # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
         pool.shutdown(wait=True, cancel_futures=True)
     return finished + [None] * (len(tasks) - len(finished)), interrupted

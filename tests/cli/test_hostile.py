@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -311,6 +311,30 @@ def test_a_call_that_cannot_end_well_is_one_sentence(calls: object, there: Path)
     assert not wrong, "\n".join(map(str, wrong))
 
 
+def _heeds_signals(pid: int) -> bool:
+    """Whether a process has come to where it says what SIGTERM does."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@contextlib.contextmanager
+def begun(words: Sequence[str | Path], there: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The command, from where it heeds signals; it does not outlive the test."""
+    with subprocess.Popen(
+        [Path(sys.executable).parent / "streamsched", *words],
+        cwd=there,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        try:
+            while running.poll() is None and not _heeds_signals(running.pid):
+                time.sleep(0.05)
+            yield running
+        finally:
+            running.kill()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     "words",
@@ -334,15 +358,25 @@ def test_what_is_interrupted_leaves_nothing(
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
             words = (*words[:2], f"127.0.0.1:{one.getsockname()[1]}")
-    with subprocess.Popen(
-        [Path(sys.executable).parent / "streamsched", *words],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as running:
-        time.sleep(2)
+    with begun(words, tmp_path) as running:
+        if words[0] == "exporter":  # it says when it is there
+            assert running.stdout and running.stdout.readline()
+        time.sleep(1)
         running.send_signal(number)
         _, err = running.communicate(timeout=SECONDS)
     assert running.returncode in ((0,) if words[0] == "exporter" else (130, 143))
     assert b"Traceback" not in err and err.count(b"\n") <= 2, err
     assert seen(tmp_path) == before
+
+
+def test_interrupted_while_workers_send_results(tmp_path: Path) -> None:
+    """Whenever that is: of a result whose worker was ended the rest never comes."""
+    for part in range(12):
+        with begun(("profile", "exos-x18", "--to", "o.json"), tmp_path) as running:
+            time.sleep(0.4 + part / 15)
+            running.send_signal(signal.SIGINT)
+            assert running.wait(timeout=SECONDS) in (0, 130)
+        made = list(tmp_path.iterdir())
+        assert not made or running.returncode == 0
+        for path in made:
+            path.unlink()
