@@ -143,6 +143,18 @@ static bool is_present(struct sim_cache *cache, u64 page)
 	return chunk && (chunk->present & bit_of(page));
 }
 
+static void remove_chunk(struct sim_cache *cache, struct chunk *chunk)
+{
+	struct chunk **link = bucket_of(cache, chunk->number);
+
+	while (*link != chunk)
+		link = &(*link)->hash_next;
+	*link = chunk->hash_next;
+	list_del_init(&chunk->lru);
+	cache->nr_pages -= (u64)__builtin_popcountll(chunk->present);
+	free(chunk);
+}
+
 /*
  * Drop the least recently used chunk that nothing is going on in. False: none
  * was found.
@@ -153,23 +165,53 @@ static bool evict(struct sim_cache *cache)
 	u32 tries = EVICT_TRIES;
 
 	list_for_each_entry(chunk, &cache->lru, lru) {
-		struct chunk **link;
-
 		if (!tries--)
 			return false;
 		if (chunk->dirty || chunk->writing ||
 		    chunk->present != chunk->ready)
 			continue;
-		link = bucket_of(cache, chunk->number);
-		while (*link != chunk)
-			link = &(*link)->hash_next;
-		*link = chunk->hash_next;
-		list_del_init(&chunk->lru);
-		cache->nr_pages -= (u64)__builtin_popcountll(chunk->present);
-		free(chunk);
+		remove_chunk(cache, chunk);
 		return true;
 	}
 	return false;
+}
+
+/* The bits of those pages of @chunk that are within a range. */
+static u64 bits_within(const struct chunk *chunk, u64 first_page, u64 end_page)
+{
+	u64 begin = chunk->number * CHUNK_PAGES, bits = ~0ULL;
+
+	if (end_page <= begin || first_page >= begin + CHUNK_PAGES)
+		return 0;
+	if (first_page > begin)
+		bits <<= first_page - begin;
+	if (end_page < begin + CHUNK_PAGES)
+		bits &= bit_of(end_page) - 1;
+	return bits;
+}
+
+void sim_cache_drop(struct sim *sim, u64 first_page, u64 end_page)
+{
+	struct sim_cache *cache = sim->cache;
+	struct list_head *at = cache->lru.next, *next;
+
+	for (; at != &cache->lru; at = next) {
+		struct chunk *chunk = list_entry(at, struct chunk, lru);
+		u64 clean = chunk->ready & ~chunk->dirty & ~chunk->writing;
+
+		next = at->next;
+		clean &= bits_within(chunk, first_page, end_page);
+		if (!clean)
+			continue;
+		if (clean == chunk->present) {
+			remove_chunk(cache, chunk);
+			continue;
+		}
+		chunk->present &= ~clean;
+		chunk->ready &= ~clean;
+		chunk->marked &= ~clean;
+		cache->nr_pages -= (u64)__builtin_popcountll(clean);
+	}
 }
 
 static struct chunk *get(struct sim_cache *cache, u64 page)

@@ -233,6 +233,8 @@ enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
  * called when it no longer is.
  */
 bool sim_cache_write(struct sim *sim, u32 job, u64 page);
+/* The pages of a range that are read in and clean leave the cache. */
+void sim_cache_drop(struct sim *sim, u64 first_page, u64 end_page);
 /*
  * Write out [first, end); sim_process_synced() when all is on the disk. With
  * SS_SYNC in @flags the writes are waited for by @job (fsync), without they

@@ -452,12 +452,27 @@ static bool must_stop(const struct sim *sim, struct sim_process *p)
 
 static void begin_pass(const struct sim *sim, struct sim_process *p)
 {
+	/* At random the blocks that were used say when that is. */
+	if (!(p->job.rw & SIM_RW_RANDOM))
+		p->begins_pass = true;
 	p->issued = 0;
 	p->position[0] = p->position[1] = p->job.offset;
 	p->zone_start = p->job.offset;
 	p->zone_bytes = 0;
 	if (p->job.nr_files > 1)
 		process_begin_files(p, sim);
+}
+
+/* As fio does where a pass over a file begins. */
+static void drop_pages(struct sim *sim, struct sim_process *p)
+{
+	p->begins_pass = false;
+	if (!p->job.drops_pages)
+		return;
+	sim_cache_drop(sim, p->job.offset / PAGE_BYTES,
+		       (region_end(p) + PAGE_BYTES - 1) / PAGE_BYTES);
+	if (p->job.nr_files <= 1)
+		process_open_file(p, sim);
 }
 
 /* Begin the next block. False: nothing to run now. */
@@ -507,6 +522,8 @@ static bool step_next(struct sim *sim, struct sim_process *p)
 		return false;
 	position = p->job.nr_file_splits ? process_next_in_file(p) :
 					   process_next_block(p, sim);
+	if (p->begins_pass)
+		drop_pages(sim, p);
 	process_pace_sent(p);
 	take_thread(sim, p);
 	if (p->job.direct) {
@@ -717,6 +734,7 @@ void sim_process_start(struct sim *sim, struct sim_process *p)
 	process_pace_from(p, p->begin_ns);
 	process_ramp(sim, p);
 	begin_pass(sim, p);
+	p->begins_pass = true;
 	begin_turns(sim, p);
 	process_run_at(sim, p, p->begin_ns);
 }

@@ -61,6 +61,7 @@ struct sim_process {
 
 	/* Where it is in its region. */
 	u64 issued; /* bytes of this pass */
+	bool begins_pass; /* with the next block */
 	u64 position[2]; /* next sequential block, by direction */
 	u64 zone_start, zone_bytes;
 	u64 *map; /* random blocks already used */

@@ -53,6 +53,7 @@ static u64 random_unit(struct sim_process *p, u64 units)
 	if (p->map_used >= p->map_units) {
 		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
 		p->map_used = 0;
+		p->begins_pass = true;
 	}
 	for (;;) {
 		word = ~p->map[unit / 64] & (~0ULL << unit % 64);
@@ -241,12 +242,13 @@ static u64 goes_on_at(const struct sim_process *p, u8 dir)
 }
 
 /* In order: the next position, or where to begin again. */
-static u64 in_order(const struct sim_process *p, u8 dir, u64 start, u64 end)
+static u64 in_order(struct sim_process *p, u8 dir, u64 start, u64 end)
 {
 	u64 position = p->position[dir], back = (u64)-p->job.seq_skip;
 
 	if (position >= start && position < end)
 		return position;
+	p->begins_pass = true;
 	if (p->job.seq_skip < 0 && back <= end - start)
 		return end - back;
 	return start;

@@ -81,6 +81,7 @@ void process_begin_files(struct sim_process *p, const struct sim *sim)
 			       (p->map_units + 63) / 64 * sizeof(u64));
 	}
 	p->files_open = p->files_done = 0;
+	p->begins_pass = true;
 	take_up(p, 0);
 }
 

@@ -81,6 +81,7 @@ struct sim_job {
 	s64 seq_skip; /* bytes skipped after each sequential block */
 	bool direct;
 	bool norandommap;
+	bool drops_pages; /* of its region, before each pass over it */
 	u32 iodepth; /* requests kept in flight; 1 for buffered jobs */
 	u64 thinktime_ns;
 	u32 thinktime_blocks; /* think after this many blocks, at least 1 */

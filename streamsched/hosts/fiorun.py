@@ -148,6 +148,7 @@ def fio_run(
                 waits.get(number, 0),
                 _times_of(job.histogram),
                 job.histogram,
+                processes[number].stage,
             )
             for number, job in enumerate(jobs)
         ),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -67,10 +68,18 @@ class Comparison:
         return run.jobs[number].rate / alone if alone else None
 
     def least_share(self, run: Run) -> float | None:
-        """The smallest share times the number of processes: 1.0 is an equal part for each."""
+        """The smallest share times the number of processes: 1.0 is an equal part for each.
+
+        Of a job file in stages that is the number of those in the same one.
+        """
+        together = Counter(job.stage for job in run.jobs)
         shares = [self.share(run, number) for number in range(len(run.jobs))]
-        known = [share for share in shares if share is not None]
-        return min(known) * len(known) if known and len(known) == len(shares) else None
+        parts = [
+            share * together[job.stage]
+            for share, job in zip(shares, run.jobs, strict=True)
+            if share is not None
+        ]
+        return min(parts) if parts and len(parts) == len(shares) else None
 
 
 def stand_in(number: int, nr: int) -> int:

@@ -118,6 +118,7 @@ class JobRun:
     longest_wait_ns: int
     response: Times  # as the process sees it, reads and writes together
     histogram: Buckets = ()  # of the same
+    stage: int = 0  # those of one stage run together
 
     @property
     def bytes(self) -> int:
@@ -484,17 +485,17 @@ class Simulation:
         nr = function(self.sim, which, buckets)
         return tuple((buckets[i].ns, buckets[i].count) for i in range(nr))
 
-    def result(self, names: list[str]) -> Run:
+    def result(self, processes: Sequence[Process]) -> Run:
         """What has come of it so far."""
         raw = ffi.new("struct sim_result *")
         lib.sim_result(self.sim, raw)
         job = ffi.new("struct sim_job_result *")
         jobs = []
-        for index, name in enumerate(names):
+        for index, process in enumerate(processes):
             lib.sim_job_result(self.sim, index, job)
             jobs.append(
                 JobRun(
-                    name,
+                    process.name,
                     job.bytes[0],
                     job.bytes[1],
                     (job.blocks[0], job.blocks[1]),
@@ -503,6 +504,7 @@ class Simulation:
                     job.wait.max_ns,
                     _times(job.response),
                     self._buckets(lib.sim_job_histogram, index),
+                    process.stage,
                 )
             )
         return Run(
@@ -575,7 +577,7 @@ def run_jobs(
                 requests(simulation.take_log())
         if requests:
             requests(simulation.take_log())
-        return simulation.result([process.name for process in processes])
+        return simulation.result(processes)
 
 
 def trace_requests(

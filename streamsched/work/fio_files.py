@@ -19,6 +19,7 @@ from streamsched.work.fio_region import FILE_ALIGN, CloneRegion, Regions
 DISK_UNDER_TEST = "${STREAMSCHED_DISK}"
 DEVICES = ("/dev/", "\\\\.\\")  # of Linux, and of Windows
 NO_DEVICES = "/dev/shm/"
+NO_DISKS = ("/dev/zero", "/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 # Without filename_format.
 FORMAT = "$jobname.$jobnum.$filenum"
 
@@ -121,6 +122,9 @@ class Files:
 
     def _check_disk(self, job: FioJob, names: Sequence[str]) -> None:
         """There is one."""
+        for name in names:
+            if name in NO_DISKS:
+                raise job.fail("filename", f"{name} is no disk; name a file or a disk")
         if len(names) > 1:
             raise job.fail("filename", "names several disks, and here is one; name one of them")
         if self.disk is None:

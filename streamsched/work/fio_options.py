@@ -278,6 +278,13 @@ OPTIONS: tuple[Option, ...] = (
         "1: past the page cache; 0: through it, with readahead and write-back.",
     ),
     Option(
+        "invalidate",
+        Kind.BOOL,
+        "1",
+        "1: what the page cache has of a region, but for what is yet to be written, goes before "
+        "each pass over it.",
+    ),
+    Option(
         "buffered",
         Kind.BOOL,
         "1",
@@ -487,7 +494,7 @@ OPTIONS: tuple[Option, ...] = (
 # Accepted with any value: none of these changes what the disk is asked, or when.
 IGNORED: tuple[str, ...] = (
     *("description", "comm", "group_reporting", "unified_rw_reporting", "stats", "disk_util"),
-    *("unit_base", "thread", "threads", "thinktime_spin", "invalidate", "random_generator"),
+    *("unit_base", "thread", "threads", "thinktime_spin", "random_generator"),
     *("log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_max_value", "log_max"),
     *("log_offset", "log_prio", "log_compression", "log_compression_cpus", "log_store_compressed"),
     *("log_unix_epoch", "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_entries"),

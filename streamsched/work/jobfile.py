@@ -178,6 +178,7 @@ def _processes(
             rate_poisson=any(rate) and job.values.words["rate_process"] == "poisson",
             rate_forgives=any(rate) and bool(number("rate_ignore_thinktime")),
             offload=offload,
+            drops_pages=bool(number("invalidate")),
             ramp_ns=number("ramp_time"),
             wait_for=job.values.words.get("wait_for", ""),
             nr_files=job.files,

@@ -103,6 +103,7 @@ class Pace:
     rate_poisson: bool = False
     rate_forgives: bool = False
     offload: bool = False
+    drops_pages: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

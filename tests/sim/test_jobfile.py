@@ -106,8 +106,8 @@ def test_defaults() -> None:
         name="a", section=0, group=0, rw=1, read_pct=100, offset=0, size=M, io_bytes=M,
         nr_splits=(1, 1), split_bytes=((4096,), (4096,)), split_pct=((100,), (100,)),
         range_min=(0, 0), range_max=(0, 0), align_bytes=4096, seq_skip=0, direct=False,
-        norandommap=False, iodepth=1, thinktime_ns=0, thinktime_blocks=1, startdelay_ns=0,
-        runtime_ns=0, time_based=False, fsync_blocks=0, end_fsync=False,
+        norandommap=False, drops_pages=True, iodepth=1, thinktime_ns=0, thinktime_blocks=1,
+        startdelay_ns=0, runtime_ns=0, time_based=False, fsync_blocks=0, end_fsync=False,
         seed=job().seed, stage=0, zone_size=0, zone_range=0, zone_skip=0,
     )  # fmt: skip
 
@@ -903,6 +903,10 @@ def test_a_variable_of_the_environment_may_name_the_disk() -> None:
             "[r]\nfilename=/dev/sdx\n[s]\nfilename=/dev/sdy\n",
             "line 4: filename=/dev/sdy: another disk than /dev/sdx of job r, and here is one; "
             "leave the jobs of all disks but one out",
+        ),
+        (
+            "[r]\nsize=1m\nfilename=/dev/null\n",
+            "line 3: filename=/dev/null: /dev/null is no disk; name a file or a disk",
         ),
         (
             "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\n",

@@ -142,7 +142,7 @@ def simulate(job: str, setup: Setup, tmp_path: Path) -> tuple[Result, bytes]:
         simulation.log(0)
         for _ in simulation.steps():
             pass
-        return simulation.result([p.name for p in processes]), simulation.take_log()
+        return simulation.result(processes), simulation.take_log()
 
 
 @pytest.mark.property

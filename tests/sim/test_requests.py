@@ -223,6 +223,13 @@ def test_a_process_alone_has_all(tmp_path: Path) -> None:
     assert run["least_share"] == run["jobs"][0]["share"] == 1.0
 
 
+def test_behind_a_stonewall_a_process_has_all_again(tmp_path: Path) -> None:
+    path = tmp_path / "two.fio"
+    path.write_text("[global]\nrw=read\nsize=8m\nfilename=disk\n[one]\n[two]\nstonewall\n")
+    run = json.loads(streamsched("run", path, "--policy", "noop", "--output", "json"))["runs"][0]
+    assert run["least_share"] == pytest.approx(1, abs=0.1)
+
+
 def test_the_table_by_process(job: Path) -> None:
     text = streamsched("run", job, "--policy", "noop", "--by", "process")
     assert text.count(" scan ") == 2 and text.count(" direct ") == 1

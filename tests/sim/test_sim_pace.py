@@ -39,7 +39,7 @@ def played(text: str, **setup: object) -> tuple[list[Row], Run]:
         simulation.log(1_000_000)
         for _ in simulation.steps():
             pass
-        return simulation.log_rows(), simulation.result([p.name for p in processes])
+        return simulation.log_rows(), simulation.result(processes)
 
 
 def sent(rows: Sequence[Row], job: int = 0) -> list[int]:
@@ -195,7 +195,7 @@ def test_what_is_under_way_at_the_ramps_end_counts_in_part(monkeypatch: pytest.M
     (process,) = parse_jobs(text, capacity_bytes=S, environ={})
     with Simulation(Setup(disk=PAPERS, policy="noop")) as simulation:
         simulation.add(process)
-        busy = [simulation.result(["a"]).busy_ns for _ in simulation.steps()]
+        busy = [simulation.result([process]).busy_ns for _ in simulation.steps()]
     assert max(busy) <= S + 10 * MS
 
 

@@ -71,7 +71,7 @@ def played(
         for _ in simulation.steps():
             pass
         rows = [Row(*row) for row in simulation.log_rows()]
-        return rows, simulation.result([process.name for process in processes])
+        return rows, simulation.result(processes)
 
 
 def one_read_ns(nr_bytes: int, disk: Any = SSD) -> int:
@@ -104,6 +104,55 @@ def test_readahead_windows_are_those_of_linux() -> None:
     assert all(a.end == b.sector for a, b in pairwise(rows))
 
 
+PASSES = {
+    "in order": "rw=read\nloops=3",
+    "at random": "rw=randread\nloops=3",
+    "by io_size": "rw=read\nio_size=3m",
+    "files": "rw=read\nloops=3\nnrfiles=4",
+    "files at random": "rw=randread\nloops=3\nnrfiles=4",
+}
+
+
+@pytest.mark.parametrize("how", PASSES)
+def test_each_pass_reads_from_the_disk(how: str) -> None:
+    """As fio, which lets go of a file's pages before it; with invalidate=0 the first alone."""
+    text = f"[r]\nfilename=/dev/sda\nbs=4k\noffset=1m\nsize=1m\n{PASSES[how]}\n"
+    if "files" in how:
+        text = text.replace("filename=/dev/sda\n", "").replace("offset=1m\n", "")
+    rows, run = played(text)
+    once, again = played(f"{text}invalidate=0\n")
+    assert run.bytes_read == again.bytes_read == 3 * MIB
+    assert len(covered(rows)) == 3 * MIB // SECTOR
+    assert len(covered(once)) == MIB // SECTOR
+
+
+def test_a_pass_ends_with_the_time_too() -> None:
+    text = "[r]\nrw=read\nbs=64k\nsize=1m\ntime_based\nruntime=100ms\n"
+    rows, run = played(text)
+    assert len(covered(rows)) * SECTOR >= run.bytes_read > 3 * MIB
+
+
+@pytest.mark.parametrize("others", ["", "offset=512k\n", "offset=4m\n"])
+def test_who_begins_lets_go_of_its_own_region_alone(others: str) -> None:
+    """The second job reads what of its region the first one had read, too."""
+    text = (
+        f"[g]\nfilename=/dev/sda\nrw=read\nbs=4k\nsize=1m\n[h]\nstonewall\n{others}invalidate=0\n"
+    )
+    text = text.replace("[g]", "[global]").replace("[h]", "[a]\n[b]")
+    fresh = text.replace("invalidate=0\n", "")
+    kept = {"": 1 * MIB, "offset=512k\n": 3 * MIB // 2, "offset=4m\n": 2 * MIB}[others]
+    assert len(covered(played(text)[0])) * SECTOR == kept
+    assert len(covered(played(fresh)[0])) == 2 * MIB // SECTOR
+
+
+def test_what_is_yet_to_be_written_stays_in_memory() -> None:
+    text = "[global]\nfilename=/dev/sda\nbs=4k\nsize=1m\n[w]\nrw=write\n[r]\nstonewall\nrw=read\n"
+    rows, _ = played(text)
+    assert not rows or not {row.job for row in rows} & {1}
+    synced, _ = played(text.replace("rw=write", "rw=write\nend_fsync=1"))
+    assert sum(row.nr_sectors for row in synced if row.job == 1) == MIB // SECTOR
+
+
 @pytest.mark.parametrize(
     ("pages", "windows"),
     [
@@ -132,7 +181,7 @@ def test_random_buffered_reads_have_no_readahead() -> None:
 
 
 def test_read_again_comes_from_memory() -> None:
-    rows, run = played("[r]\nrw=read\nbs=64k\nsize=1m\nio_size=4m\n")
+    rows, run = played("[r]\nrw=read\nbs=64k\nsize=1m\nio_size=4m\ninvalidate=0\n")
     assert run.bytes_read == 4 * MIB
     assert covered(rows) == list(range(MIB // SECTOR))
 
@@ -592,7 +641,7 @@ def test_how_much_may_be_dirty(percent: int) -> None:
 
 def test_memory_holds_as_many_pages_as_there_is_room() -> None:
     """However they lie: here each is in a chunk of its own."""
-    text = "[r]\nrw=read:252k\nbs=4k\nsize=64m\nio_size={}k\nloops=1\n"
+    text = "[r]\nrw=read:252k\nbs=4k\nsize=64m\nio_size={}k\ninvalidate=0\n"
     text = text.format(2 * 256 * 4)  # 256 pages, twice
     rows, _ = played(text, cache_bytes=1 * MIB, readahead_pages=0)
     assert len(rows) == 256

@@ -49,7 +49,7 @@ def run(
             pass
         lib.sim_observe(simulation.sim, raw)
         done.append(raw.switches)
-        return simulation.result([one.name for one in work]), simulation.log_rows(), done
+        return simulation.result(work), simulation.log_rows(), done
 
 
 def test_nothing_is_lost_and_all_is_counted() -> None:
@@ -103,7 +103,7 @@ def test_pausing_alone_changes_nothing() -> None:
         for _ in simulation.steps():
             pass
         assert simulation.log_rows() == rows
-        assert simulation.result([one.name for one in WORK]) == plain
+        assert simulation.result(WORK) == plain
 
 
 def test_the_new_one_decides() -> None:

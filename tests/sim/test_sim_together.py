@@ -94,7 +94,7 @@ def played(work: list[Process], policy: str = "noop", **setup: Any) -> Played:
         for _ in simulation.steps():
             pass
         log = {field: simulation.log_column(field) for field in FIELDS}
-        return Played(simulation.result([process.name for process in work]), log)
+        return Played(simulation.result(work), log)
 
 
 FILES = {"nr_file_splits": 1, "file_bytes": (12 * KIB,), "file_pct": (100,)}
