@@ -2,9 +2,9 @@
 /*
  * Waiting: how long the head stays for a party that has nothing to do.
  *
- * Each party has an estimator of its think time (think.h). Streams that are
- * new share a ledger, for their own think times say little: one that formed
- * by chance never sends another request.
+ * Each party has an estimator of its think time (think.h). That of a stream
+ * which is new says little: one that formed by chance never sends another
+ * request. So the head waits for it once waiting would have paid.
  */
 #ifndef SS_WAIT_H
 #define SS_WAIT_H
