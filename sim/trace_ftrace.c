@@ -180,9 +180,9 @@ static bool ends(const u8 *at, const u8 *end, const char *with)
 }
 
 /*
- * A call stack behind an event: "fio-70 [000] d..1. 12.345678: <stack trace>"
- * and " => submit_bio" of tracefs, "	ffffffff8139ab12 submit_bio+0x1 ([k])" of
- * perf script.
+ * A call stack behind an event. tracefs writes a line that ends in "<stack
+ * trace>" and then " => submit_bio"; perf script "	ffffffff8139ab12
+ * submit_bio+0x1 ([kernel.kallsyms])".
  */
 static bool is_stack(const struct trace_line *line)
 {

@@ -294,7 +294,7 @@ def test_a_placing_read_may_outlive_its_scheduler(variant: str) -> None:
 DIRECT = "rw=read bs=64k ioengine=psync size=512m"
 
 
-@pytest.mark.parametrize("level", ["0", "5"])
+@pytest.mark.parametrize("level", [pytest.param("0", marks=pytest.mark.long), "5"])
 def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
     """Four readers of 64 KiB at a time: hardly less than without, and many times what others do.
 
@@ -329,7 +329,7 @@ def test_two_mirrors_serve_two_readers() -> None:
     assert four >= max(1.2 * one, 3 * run("mq-deadline", 4))
 
 
-@pytest.mark.parametrize("layout", ["f2", "o2"])
+@pytest.mark.parametrize("layout", ["f2", pytest.param("o2", marks=pytest.mark.long)])
 def test_raid10_readers_gain_from_coordination(layout: str) -> None:
     job = "rw=read bs=64k ioengine=psync size=256m"
     together, apart = (

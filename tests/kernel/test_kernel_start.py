@@ -44,7 +44,9 @@ EQUAL_PART = pytest.mark.xfail(
 )
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "start", [STARTS[0], *(pytest.param(one, marks=pytest.mark.long) for one in STARTS[1:])]
+)
 @pytest.mark.parametrize("path", [pytest.param("direct", marks=EQUAL_PART), "loop"])
 def test_at_most_twice_as_late_as_under_bfq(path: str, start: tuple[int, str, str]) -> None:
     """bfq favours who has just begun to read, where it sees who that is."""

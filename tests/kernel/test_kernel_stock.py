@@ -450,6 +450,7 @@ def test_a_wrong_layout_does_not_compile(shared: Path, tmp_path: Path) -> None:
 # ---- DKMS, and docs/INSTALL.md ----
 
 
+@pytest.mark.long
 def test_dkms_refuses_older_kernels(package: Path, shared: Path) -> None:
     layer = installed("bookworm", package, shared)
     done = run(
