@@ -161,8 +161,7 @@ static enum trace_step mqsim_parse(struct trace_reader *reader,
 				   struct trace_record *record)
 {
 	struct trace_extent extent;
-	const u8 *begin;
-	u64 type;
+	bool reads;
 
 	(void)reader;
 	NEED(scan_u64(line, &record->time_ns, "the arrival in nanoseconds"));
@@ -173,12 +172,9 @@ static enum trace_step mqsim_parse(struct trace_reader *reader,
 	NEED(scan_gap(line));
 	NEED(scan_length(line, &extent, "the number of sectors"));
 	NEED(scan_gap(line));
-	begin = line->at;
-	NEED(scan_u64(line, &type, "0 (write) or 1 (read)"));
-	if (type > 1)
-		NEED(line_bad(line, begin, FORM_WORD, "0 (write) or 1 (read)"));
+	NEED(scan_bit(line, &reads, "0 (write) or 1 (read)"));
 	NEED(scan_end(line));
-	record->direction = type ? SS_READ : SS_WRITE;
+	record->direction = reads ? SS_READ : SS_WRITE;
 	NEED(extent_to_record(line, &extent, false, false, record));
 	return TRACE_REQUEST;
 }

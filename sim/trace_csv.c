@@ -149,8 +149,7 @@ static enum trace_step tencent_parse(struct trace_reader *reader,
 				     struct trace_record *record)
 {
 	struct trace_extent extent;
-	const u8 *begin;
-	u64 type;
+	bool writes;
 
 	(void)reader;
 	NEED(scan_time(line, NS_PER_S, &record->time_ns,
@@ -160,11 +159,8 @@ static enum trace_step tencent_parse(struct trace_reader *reader,
 	NEED(scan_comma(line));
 	NEED(scan_length(line, &extent, "the size in sectors"));
 	NEED(scan_comma(line));
-	begin = line->at;
-	NEED(scan_u64(line, &type, "0 (read) or 1 (write)"));
-	if (type > 1)
-		NEED(line_bad(line, begin, FORM_WORD, "0 (read) or 1 (write)"));
-	record->direction = type ? SS_WRITE : SS_READ;
+	NEED(scan_bit(line, &writes, "0 (read) or 1 (write)"));
+	record->direction = writes ? SS_WRITE : SS_READ;
 	NEED(scan_comma(line));
 	NEED(scan_u64(line, &record->device, "the volume's number"));
 	NEED(scan_end(line));

@@ -399,6 +399,19 @@ static inline bool scan_gap(struct trace_line *line)
 	return true;
 }
 
+/* 0 or 1. */
+static inline bool scan_bit(struct trace_line *line, bool *bit,
+			    const char *noun)
+{
+	const u8 *begin = line->at;
+	u64 value;
+
+	if (!scan_u64(line, &value, noun))
+		return false;
+	*bit = value;
+	return value <= 1 || line_bad(line, begin, FORM_WORD, noun);
+}
+
 static inline bool scan_end(struct trace_line *line)
 {
 	skip_blanks(line);

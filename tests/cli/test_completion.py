@@ -23,7 +23,9 @@ BIN = Path(sys.executable).parent
 
 # Values of no list: files, numbers, and what only this machine knows.
 FILES = "files the study trace inputs the --to --profile --plot --requests --trace --out what"
-NUMBERS = "--queue-depth --seed --parallel --minutes --seconds --memory --timeout --interval"
+NUMBERS = (
+    "--queue-depth --seed --parallel --minutes --seconds --runtime --memory --timeout --interval"
+)
 OWN = (
     "--array --set --weight --device --trace-device --scheduler --between --listen --cluster "
     "--variant --kernel command device disk disks"

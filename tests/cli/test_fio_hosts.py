@@ -76,6 +76,7 @@ def test_a_process_alone_is_the_same_process(lines: str, tmp_path: Path) -> None
 
 # Of each option a value that is not its default; and what it needs beside it.
 VALUES = {
+    "invalidate": "invalidate=0",
     "rw": "rw=write:8k",
     "rwmixread": "rw=rw\nrwmixread=30",
     "rwmixwrite": "rw=rw\nrwmixwrite=30",
