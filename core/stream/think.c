@@ -6,8 +6,6 @@
 #include <linux/limits.h>
 #include <linux/math64.h>
 
-/* Means of about so many. Half: noisy; double: follows changes late. */
-#define THINK_MEMORY 8
 /* Below so many samples a wait is as long as a switch. */
 #define THINK_FEW 4
 /* So many deviations beyond the mean nearly all requests have come. */
@@ -22,7 +20,7 @@ static u32 think_us(u64 ns)
 
 static u32 think_towards(u32 mean, u32 value)
 {
-	return (u32)((s32)mean + ((s32)value - (s32)mean) / THINK_MEMORY);
+	return (u32)((s32)mean + ((s32)value - (s32)mean) / SS_MEAN_OF);
 }
 
 u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns)

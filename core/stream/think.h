@@ -15,6 +15,9 @@
 
 #include <linux/types.h>
 
+/* Means are of about so many. Half: noisy; double: follow changes late. */
+#define SS_MEAN_OF 8
+
 struct ss_think {
 	u32 mean_us;
 	u32 deviation_us;

@@ -8,14 +8,12 @@
 
 /* A slice is at least so many switches, or the disk only switches. */
 #define LEAST_SWITCHES 2
-/* Means of about so many requests. */
-#define MEMORY 8
 
 static void turn_mean(u64 *mean, u64 value)
 {
 	if (!*mean)
 		*mean = value;
-	*mean += div_s64((s64)(value - *mean), MEMORY);
+	*mean += div_s64((s64)(value - *mean), SS_MEAN_OF);
 }
 
 /* ---- how long it lasts ---- */
@@ -304,11 +302,10 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
 	u64 took_ns = now_ns - max_t(u64, turn->charged_ns, rq->dispatch_ns);
-	u64 service_ns;
+	u64 service_ns = 1000ULL * party->service_us;
 
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
 		turn->nr_stuck--;
-	service_ns = 1000ULL * party->service_us;
 	turn_mean(&service_ns, took_ns);
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
 	/* Parts work at the same time. */
