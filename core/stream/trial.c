@@ -12,8 +12,6 @@
 #define TRIAL_PART_NS (125 * SS_MSEC)
 /* The way to a request is dear from this part of a switch on. */
 #define TRIAL_DEAR 4
-/* Below this part of a switch a request has no way: a cache has it. */
-#define TRIAL_CHEAP 32
 /* A gain below this part may be chance. */
 #define TRIAL_GAIN 8
 /* A party that has lost this part has clearly less. */
@@ -156,9 +154,8 @@ void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
 
 /*
  * Turns spare the ways between requests. They may spare nothing where the head
- * waits for most of the time, where the way to a request takes about as long
- * as a switch all the same, or where there is none, but the disk moves data
- * for less than half of the time. The inner policy knows no weights.
+ * waits for most of the time, or where the way to a request takes about as
+ * long as a switch all the same. The inner policy knows no weights.
  */
 static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 {
@@ -168,16 +165,15 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	u64 moving_ns = div_u64(trial_sectors(all, OWN) *
 					policy->sched->curve.transfer_ps,
 				1000);
-	/* Of the time in which it worked: an idle disk has no ways at all. */
-	u64 ways_ns = trial->busy_ns - min_t(u64, trial->busy_ns, moving_ns);
-	u64 still_ns = ways_ns + trial->held_ns;
 
 	if (all->has_weights || !done)
 		return false;
-	return 4 * trial->held_ns > 3 * lasted_ns ||
-	       TRIAL_DEAR * ways_ns >= done * all->switch_ns ||
-	       (still_ns > moving_ns &&
-		TRIAL_CHEAP * still_ns < done * all->switch_ns);
+	if (4 * trial->held_ns > 3 * lasted_ns)
+		return true;
+	/* Of the time in which it worked: an idle disk has no ways at all. */
+	return TRIAL_DEAR * (trial->busy_ns -
+			     min_t(u64, trial->busy_ns, moving_ns)) >=
+	       done * all->switch_ns;
 }
 
 void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)

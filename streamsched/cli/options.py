@@ -72,7 +72,7 @@ def runtime_ns(text: str | None) -> int:
     if text is None:
         return 0
     try:
-        time_ns = fio_time_ns(text, "s")
+        time_ns = 0 if text.startswith("-") else fio_time_ns(text, "s")
     except UsageError as error:
         raise UsageError(f"--runtime: {error}") from None
     if not time_ns:

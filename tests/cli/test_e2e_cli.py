@@ -375,6 +375,7 @@ def test_seed_out_of_range(to: Path) -> None:
 
 RUNTIMES = {
     "0": "--runtime 0: nothing is done in no time; write one such as 30s",
+    "-5s": "--runtime -5s: nothing is done in no time; write one such as 30s",
     "soon": '--runtime: "soon" is not a number; write a time with us, ms, s, m, h or d',
     "": '--runtime: "" is not a number; write a time with us, ms, s, m, h or d',
     "3kg": '--runtime: "kg" is not a unit of time; write us, ms, s, m, h or d',

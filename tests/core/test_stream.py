@@ -407,30 +407,6 @@ def test_where_the_drive_takes_all_writes_nobody_is_waited_for() -> None:
     assert inner.duration_ns / stream.duration_ns > 0.5
 
 
-@pytest.mark.parametrize(
-    ("model", "lines", "policy", "depth"),
-    [
-        ("exos-x18", "rw=write\nbs=4k\n", "deadline", 32),
-        ("exos-x18", "rw=write\nbs=16k\nthinktime=169us\n", "deadline", 32),
-        ("st2000dm006", "rw=read\nbs=4k\nthinktime=100us\n", "cscan", 1),
-    ],
-)
-def test_whom_the_drives_cache_answers_have_it_together(
-    model: str, lines: str, policy: str, depth: int
-) -> None:
-    """A request takes a tenth of a millisecond, and most of that is neither a way nor data."""
-    disk = load_disk(model)
-    text = f"[r]\n{lines}direct=1\nsize=2g\nnumjobs=4\noffset_increment=2g\nruntime=20\n"
-    jobs = parse_jobs(text, capacity_bytes=disk.capacity_sectors * 512)
-    inner, stream = (
-        run_jobs(Setup(disk, one, owners="none", queue_depth=depth), jobs).jobs
-        for one in (policy, f"stream:{policy}")
-    )
-    total = sum(job.bytes for job in stream)
-    assert total > 0.7 * sum(job.bytes for job in inner)
-    assert min(job.bytes for job in stream) > 0.9 * total / 4
-
-
 def test_the_inner_policy_does_not_keep_all_for_what_it_won_before() -> None:
     """Writers that the drive's cache takes, for 9 s; then thinkers whom turns serve far better."""
     disk = load_disk("st2000dm006")
