@@ -205,6 +205,7 @@ def test_a_sanitized_server_ends_after_an_error(root: Path, tmp_path: Path, sani
         wrapper=wrapper_of(root, sanitizer),
     )
     with server:
+        idle = threads_of(server.pid)
         # Until an answer could not be sent: to send may be quicker than to leave.
         while "handshake: Broken pipe" not in server.text():
             with socket.socket(socket.AF_UNIX) as client:

@@ -354,19 +354,26 @@ def fio_output(job: str, where: Path) -> str:
 @pytest.mark.skipif(FIO is None, reason="fio is not installed")
 @pytest.mark.parametrize("what", ["group", "stonewall", "all"])
 def test_exitall_is_as_in_fio(what: str, tmp_path: Path) -> None:
-    """Who begins at all: how long they do something depends on how busy this machine is."""
+    """Who begins at all: how long they do something depends on how busy this machine is.
+
+    In fio everyone that exitall ends tells all others to end once more; who begins just then,
+    as the one that waits, may end before it does anything. So it has several tries.
+    """
     text = EXITS.format(what=what)
     _, run = played(text)
     # Ten times as long, and without a disk.
     slow = re.sub(r"=(\d+)ms", r"=\g<1>0ms", text).replace("size=4g", "size=4g\nioengine=null")
     (tmp_path / "a.fio").write_text(slow.replace("direct=1", "rate=1m"))
-    output = fio_output("a.fio", tmp_path)
-    found = json.loads(output[output.index("{") :])["jobs"]
-    begun = [job["job_runtime"] > 0 for job in found]
-    if what == "group":
-        # fio 3.33 counts those that never begin each time it looks, and so ends too early.
-        begun[6:] = [True, True]
-    assert begun == [job.duration_ns > 0 for job in run.jobs]
+    ours = [job.duration_ns > 0 for job in run.jobs]
+    tries = []
+    while ours not in tries and len(tries) < 5:
+        output = fio_output("a.fio", tmp_path)
+        found = json.loads(output[output.index("{") :])["jobs"]
+        tries.append([job["job_runtime"] > 0 for job in found])
+        if what == "group":
+            # fio 3.33 counts those that never begin each time it looks, and so ends too early.
+            tries[-1][6:] = [True, True]
+    assert ours in tries
 
 
 def test_exitall_lets_what_is_under_way_come_to_its_end() -> None:
