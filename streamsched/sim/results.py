@@ -355,6 +355,11 @@ def print_tables(
     if processes:
         console.print("\nthe processes, response times in ms:")
         console.print(processes)
+    if any(run.bytes_written and not run.disk_requests for run in comparison.runs):
+        console.print(
+            "\nwhat was written stayed in the page cache, so this is how fast memory is:\n"
+            "with end_fsync=1 a job ends when its data is on the disk"
+        )
     skipped = {run.skipped for run in comparison.runs if run.skipped}
     if skipped:
         nr = max(skipped)

@@ -402,6 +402,14 @@ def test_runtime_is_the_most_of_each_process(tmp_path: Path, to: Path) -> None:
     assert document["runtime_s"] == 1.5
 
 
+def test_data_that_never_reaches_the_disk_is_said_to(tmp_path: Path) -> None:
+    job = tmp_path / "copy.fio"
+    for lines, words in (("", 1), ("end_fsync=1\n", 0), ("direct=1\n", 0)):
+        job.write_text(f"[copy]\nrw=write\nsize=1m\n{lines}")
+        table = streamsched("run", job, "--policy", "noop").stdout
+        assert table.count("what was written stayed in the page cache") == words, lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
