@@ -126,6 +126,11 @@ def wait_until_closed(server: Server, stats: Path) -> None:
         return server.has_ended() or "connection " not in stats.read_text()
 
     wait_until(closed, "all connections are closed")
+    wait_until_threads_stay(server)
+
+
+def wait_until_threads_stay(server: Server) -> None:
+    """Those of connections have ended."""
     before, now = 0, threads_of(server.pid)
     while now != before:
         time.sleep(0.5)
@@ -205,12 +210,11 @@ def test_a_sanitized_server_ends_after_an_error(root: Path, tmp_path: Path, sani
         wrapper=wrapper_of(root, sanitizer),
     )
     with server:
-        idle = threads_of(server.pid)
         # Until an answer could not be sent: to send may be quicker than to leave.
         while "handshake: Broken pipe" not in server.text():
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(server.socket))
         # nbdkit waits for no connection's thread at its end, and frees the list of filters and
         # plugins that such a thread's last lines go through.
-        wait_until(lambda: threads_of(server.pid) <= idle, "the connections' threads have ended")
+        wait_until_threads_stay(server)
         assert server.stop() == 0
