@@ -61,8 +61,10 @@ install_requirements() {
 		return
 	fi
 	say "installing $(sed 's/[<>=].*//' "$new" | sort -u | paste -s -d ' ')"
+	# Python compiles a module when it is first used; all of them would
+	# take as long again as the rest.
 	if ! watched build/pip.log "$venv/bin/python" -m pip install --quiet \
-		--retries 2 --disable-pip-version-check -r "$new"; then
+		--no-compile --retries 2 --disable-pip-version-check -r "$new"; then
 		grep -v 'Retrying' build/pip.log | tail -n 3 >&2
 		fail "pip could not install these (its last words are above);" \
 			"it needs the network, or a configured package index"
