@@ -254,7 +254,7 @@ def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
         os.kill(done.pid, signal.SIGTERM)
         os.killpg(done.pid, signal.SIGTERM)
         try:
-            _, said = done.communicate(timeout=20)
+            _, said = done.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             os.killpg(done.pid, signal.SIGKILL)
             raise

@@ -86,7 +86,7 @@ def results_so_far(folder: Path) -> int:
 
 
 def wait_for(folder: Path, nr: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while results_so_far(folder) < nr:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -170,7 +170,7 @@ def test_killed_interrupted_and_resumed(folder: Path, whole: list[dict[str, Any]
         workers = workers_of(process)
         process.kill()  # and with no time to say anything
         process.wait()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while any(at_work(one) for one in workers):
         assert time.monotonic() < until
         time.sleep(0.1)

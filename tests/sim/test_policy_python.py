@@ -384,7 +384,7 @@ def test_a_call_that_loops_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     began = time.monotonic()
     with pytest.raises(PolicyError, match=r"Loops.arrived\(\) was not done after 2 s; a call must"):
         run_class(Loops, tmp_path)
-    assert 1.9 < time.monotonic() - began < 20
+    assert 1.9 < time.monotonic() - began < 60
 
 
 def test_an_interrupt_in_a_call_is_one(tmp_path: Path) -> None:
