@@ -86,6 +86,13 @@ ROWS = (
         SIMULATED,
     ),
     Row(
+        "scrub-beside-vms",
+        "results/scrub-beside-vms.md",
+        "python -P bench/scrub_beside_vms.py --to docs/results/scrub-beside-vms.md",
+        1,
+        SIMULATED,
+    ),
+    Row(
         "frontier",
         "frontier.svg",
         "tools/setup.sh plots && streamsched frontier --plot docs/frontier.svg",

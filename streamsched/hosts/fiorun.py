@@ -149,6 +149,7 @@ def fio_run(
                 _times_of(job.histogram),
                 job.histogram,
                 processes[number].stage,
+                processes[number].section,
             )
             for number, job in enumerate(jobs)
         ),

@@ -24,7 +24,7 @@ from streamsched.base.errors import StreamschedError, UsageError, unknown
 from streamsched.base.progress import counted
 from streamsched.hosts import hddemu, rig
 from streamsched.hosts.fiorun import fio_jobs, fio_run, ramp_of_all
-from streamsched.sim.compare import MAX_ALONE, Comparison, stand_in
+from streamsched.sim.compare import Comparison, stand_ins
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import names_in, refuse_twice
 from streamsched.sim.simulate import COUNTERS, NR_REQUESTS, Run, Setup
@@ -259,7 +259,7 @@ def compare_on_kernel(
         raise StreamschedError("fio is missing: install the Debian package fio")
     setup = Setup(disk, "none", queue_depth=queue_depth, curve="learned", path=path)
     processes = file.processes
-    numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
+    numbers = sorted(set(stand_ins([process.section for process in processes])))
     alone = [(processes[n], min(processes[n].io_bytes, ALONE_BYTES)) for n in numbers]
     text, lonely = job_text(file, Place()), alone_text(alone, Place(), ALONE_S)
     rig.build(variant)
@@ -315,7 +315,6 @@ def compare_on_kernel(
 
 __all__ = [
     "DEFAULT_POLICIES",
-    "MAX_ALONE",
     "PATHS",
     "SCHEDULERS",
     "KernelPolicy",

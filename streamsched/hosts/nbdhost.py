@@ -27,7 +27,7 @@ from rich.console import Console
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.progress import counted
 from streamsched.hosts.fiorun import fio_jobs, fio_run, ramp_of_all
-from streamsched.sim.compare import ALONE_POLICY, Comparison, stand_in
+from streamsched.sim.compare import ALONE_POLICY, Comparison, stand_ins
 from streamsched.sim.policies import check_spec
 from streamsched.sim.simulate import COUNTERS, Run, Setup
 from streamsched.work.blocktrace import BlockTrace, parse
@@ -179,7 +179,7 @@ def compare_on_nbd(
     """Run @file under each setup over NBD, and each process alone; one after the other."""
     console = console or Console(stderr=True)
     processes = file.processes
-    numbers = sorted({stand_in(n, len(processes)) for n in range(len(processes))})
+    numbers = sorted(set(stand_ins([process.section for process in processes])))
     each = [(processes[n], min(processes[n].io_bytes, ALONE_BYTES)) for n in numbers]
     place = Place(URI)
     lonely = dataclasses.replace(setups[0], policy=ALONE_POLICY, tunables=())

@@ -28,7 +28,7 @@ from streamsched.work.process import Process
 
 # The policy that a process has the disk to itself under; any would do.
 ALONE_POLICY = "noop"
-# More processes than this: their alone rates are those of as many of them.
+# More processes than this: clones of one job share the alone rates of as many of them.
 MAX_ALONE = 32
 # Given a file of rows (struct sim_log_row) of each run, which is gone afterwards.
 Look = Callable[[Sequence[Path]], object]
@@ -51,8 +51,9 @@ class Comparison:
         if not run.jobs:
             return None if self.alone_s is None else self.alone_s / run.seconds
         needed = 0.0
-        for number, job in enumerate(run.jobs):
-            rate = self.alone.get(stand_in(number, len(run.jobs)))
+        standing = stand_ins([job.section for job in run.jobs])
+        for number, job in zip(standing, run.jobs, strict=True):
+            rate = self.alone.get(number)
             if not rate:
                 return None
             needed += job.bytes / rate
@@ -60,7 +61,8 @@ class Comparison:
 
     def alone_rate(self, run: Run, number: int) -> float | None:
         """Bytes a second of process @number of @run with the disk to itself; None: not known."""
-        return self.alone.get(stand_in(number, len(run.jobs))) or None
+        standing = stand_ins([job.section for job in run.jobs])
+        return self.alone.get(standing[number]) or None
 
     def share(self, run: Run, number: int) -> float | None:
         """The rate of process @number, as a part of its rate alone; None: not known."""
@@ -82,11 +84,23 @@ class Comparison:
         return min(parts) if parts and len(parts) == len(shares) else None
 
 
-def stand_in(number: int, nr: int) -> int:
-    """The process whose alone rate stands for that of process @number of @nr."""
-    if nr <= MAX_ALONE:
-        return number
-    return number * MAX_ALONE // nr * nr // MAX_ALONE
+def stand_ins(sections: Sequence[int]) -> list[int]:
+    """Of processes of these sections the numbers of those whose alone rates stand for theirs.
+
+    A process stands for clones of the same job, for its neighbours there, and each job has one.
+    """
+    if len(sections) <= MAX_ALONE:
+        return list(range(len(sections)))
+    of_section: dict[int, list[int]] = {}
+    for number, section in enumerate(sections):
+        of_section.setdefault(section, []).append(number)
+    standing = list(range(len(sections)))
+    for clones in of_section.values():
+        nr = len(clones)
+        kept = max(1, MAX_ALONE * nr // len(sections))
+        for i, number in enumerate(clones):
+            standing[number] = clones[-(-(i * kept // nr) * nr // kept)]
+    return standing
 
 
 def _alone(process: Process) -> Process:
@@ -106,7 +120,7 @@ def _alone(process: Process) -> Process:
 
 def alone_tasks(processes: Sequence[Process], setup: Setup) -> dict[int, Task]:
     """What measures the alone rates, by process number."""
-    numbers = {stand_in(number, len(processes)) for number in range(len(processes))}
+    numbers = set(stand_ins([process.section for process in processes]))
     setup = dataclasses.replace(setup, policy=ALONE_POLICY, tunables=(), selection=None)
     return {
         number: Task(

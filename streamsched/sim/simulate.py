@@ -119,6 +119,7 @@ class JobRun:
     response: Times  # as the process sees it, reads and writes together
     histogram: Buckets = ()  # of the same
     stage: int = 0  # those of one stage run together
+    section: int = 0  # clones of one job are alike
 
     @property
     def bytes(self) -> int:
@@ -505,6 +506,7 @@ class Simulation:
                     _times(job.response),
                     self._buckets(lib.sim_job_histogram, index),
                     process.stage,
+                    process.section,
                 )
             )
         return Run(

@@ -347,6 +347,38 @@ def test_alone_the_background_does_what_it_has_to_once() -> None:
     assert run_task(tasks[0]).bytes == 40 * KIB
 
 
+@pytest.mark.parametrize(
+    "clones",
+    [
+        (3, 2),
+        # One that reads in order beside the many: it is measured, and stands for none of them.
+        (1, 64),
+        (64,),
+        (1,) * 40,
+    ],
+)
+def test_who_stands_for_whom_has_the_same_job(clones: tuple[int, ...]) -> None:
+    sections = [section for section, nr in enumerate(clones) for _ in range(nr)]
+    standing = compare.stand_ins(sections)
+    assert all(sections[one] == section for one, section in zip(standing, sections, strict=True))
+    measured = set(standing)
+    assert {sections[one] for one in measured} == set(sections)
+    assert len(measured) <= max(compare.MAX_ALONE, len(clones))
+    assert all(standing[one] == one for one in measured)
+
+
+def test_unlike_processes_have_their_own_rates_alone() -> None:
+    text = (
+        "[scan]\nrw=read\nbs=1m\ndirect=1\nsize=64m\n"
+        "[many]\nrw=randread\nbs=4k\ndirect=1\nsize=1g\nio_size=256k\noffset=1g\nnumjobs=40\n"
+    )
+    disk = load_disk("exos-x18")
+    work = parse_jobs(text, "many", capacity_bytes=disk.capacity_sectors * 512)
+    found = compare.compare([Setup(disk, "deadline")], work)
+    rates = [found.alone_rate(found.runs[0], number) or 0.0 for number in range(len(work))]
+    assert rates[0] > 100e6 and all(0 < rate < 10e6 for rate in rates[1:])
+
+
 def test_readahead_is_a_process_s_own() -> None:
     text = "[p]\nrw=read\nbs=4k\nsize=1m\n"
     widths = {
