@@ -42,25 +42,27 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 
 /*
  * A request of the queue of @party, which has one pending. At one place the
- * request that is farthest behind is next, so that its readers stay together;
- * but whoever has waited longest of all, and for the target, is not passed by.
+ * request that is farthest behind is next, so that its readers stay together.
+ * Whoever has waited longest of all, and for the target, is not passed by.
  */
 static struct ss_request *choose_own(const struct ss_policy *policy,
 				     const struct ss_party *party, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_request *rq, *behind, *oldest;
+	bool at_place;
 
 	rq = ss_sorted_round(&party->sorted, policy->sched->head_sector, NULL);
 	behind = ss_sorted_first(&party->sorted);
-	if (ss_distance(behind->sector, rq->sector) >
-	    ss_streams_place_sectors(&policy->sched->curve))
+	if (behind == rq)
 		return rq;
 	oldest = list_first_entry(&all->age_own, struct ss_request, age_node);
-	if (behind == rq || ss_party_of(all, oldest) != party ||
-	    now_ns < oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
-		return behind;
-	return oldest;
+	if (ss_party_of(all, oldest) == party &&
+	    now_ns >= oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+		return oldest;
+	at_place = ss_distance(behind->sector, rq->sector) <=
+		   ss_streams_place_sectors(&policy->sched->curve);
+	return at_place ? behind : rq;
 }
 
 /* A request of @party, which has one pending, with nothing of others inside. */

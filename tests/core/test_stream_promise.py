@@ -144,6 +144,29 @@ def test_nobody_waits_for_who_comes_behind_him_without_end(size: str) -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 0.6e9
 
 
+STRIDED = """
+[reader]
+filename=/dev/sdx
+rw=read:64k
+bssplit=32k/34:64k/33:256k/33
+direct=1
+ioengine=libaio
+iodepth=32
+numjobs=2
+size=100g
+runtime=20
+time_based
+"""
+
+
+@pytest.mark.parametrize("disk", ["wd5000aaks", "st2000dm006", "exos-x18"])
+def test_nobody_waits_for_who_has_run_ahead_of_him(disk: str) -> None:
+    """Two begin at one place. Who has left it has requests where the head is, all the time."""
+    found = run(STRIDED, disk, 1)
+    assert max(job.longest_wait_ns for job in found.jobs) < 2e9
+    assert least_of_equal(found) >= 0.8
+
+
 @pytest.mark.parametrize("size", ["1g", "100g"])
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
 def test_one_who_reads_at_random_keeps_what_the_drive_can_order(disk: str, size: str) -> None:
