@@ -43,26 +43,25 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 /*
  * A request of the queue of @party, which has one pending. At one place the
  * request that is farthest behind is next, so that its readers stay together.
- * Whoever has waited longest of all, and for the target, is not passed by.
+ * But no request passes by the oldest of all that came the target after it.
  */
 static struct ss_request *choose_own(const struct ss_policy *policy,
-				     const struct ss_party *party, u64 now_ns)
+				     const struct ss_party *party)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_request *rq, *behind, *oldest;
-	bool at_place;
 
 	rq = ss_sorted_round(&party->sorted, policy->sched->head_sector, NULL);
 	behind = ss_sorted_first(&party->sorted);
-	if (behind == rq)
-		return rq;
+	if (ss_distance(behind->sector, rq->sector) <=
+	    ss_streams_place_sectors(&policy->sched->curve))
+		rq = behind;
 	oldest = list_first_entry(&all->age_own, struct ss_request, age_node);
 	if (ss_party_of(all, oldest) == party &&
-	    now_ns >= oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+	    rq->arrival_ns >
+		    oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
 		return oldest;
-	at_place = ss_distance(behind->sector, rq->sector) <=
-		   ss_streams_place_sectors(&policy->sched->curve);
-	return at_place ? behind : rq;
+	return rq;
 }
 
 /* A request of @party, which has one pending, with nothing of others inside. */
@@ -77,8 +76,7 @@ static struct ss_decision choose_of(const struct ss_policy *policy,
 		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
 	if (party == &all->party[PARTY_REST])
 		return choose_of_rest(policy, now_ns);
-	return ss_because(ss_dispatch(choose_own(policy, party, now_ns)),
-			  SS_WHY_OWN);
+	return ss_because(ss_dispatch(choose_own(policy, party)), SS_WHY_OWN);
 }
 
 /* The same where its turn begins; also why it does. */

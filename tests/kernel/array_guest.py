@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import subprocess
 import threading
 import time
@@ -199,10 +200,10 @@ RULES = Path(__file__).resolve().parents[2] / "kernel/packaging/udev/61-stream-a
 
 
 def ruled(name: str, action: str) -> list[str]:
-    """What udev would run for the block device @name."""
+    """What udev would run for the block device @name, as systemd 255 says it, or 257."""
     said = command("udevadm", "test", f"--action={action}", f"/sys/block/{name}")
-    lines = (said.stdout + said.stderr).splitlines()
-    return [line.partition("run: ")[2].strip("'") for line in lines if line.startswith("run: ")]
+    found = re.finditer(r"(?m)^(?:run: '(.*)'|  RUN\{program\} : (.*))$", said.stdout + said.stderr)
+    return [run[1] or run[2] for run in found]
 
 
 def udev() -> dict[str, list[str]]:
@@ -214,6 +215,10 @@ def udev() -> dict[str, list[str]]:
     must("mount", "-t", "tmpfs", "none", "/usr/local/bin")
     with array("0", 4):
         runs["no command"] = ruled("md0", "change")
+        said = command("udevadm", "test", "--action=change", "/sys/block/md0")
+        runs["PROGRAM is skipped"] = re.findall(
+            "skipping execution of .*", said.stdout + said.stderr
+        )
     stand_in = Path("/usr/local/bin/streamsched")
     stand_in.touch(0o755)
     for level in ("0", "1", "5", "10", "4"):

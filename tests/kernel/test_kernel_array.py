@@ -79,11 +79,11 @@ def test_the_udev_rule() -> None:
     runs = in_rig(array_guest.udev)
 
     def shell(command: str) -> list[str]:
-        # Without the last quotation mark, as without all outer ones.
-        return [f"/bin/sh -c '{command}"]
+        return [f"/bin/sh -c '{command}'"]
 
     attach = "exec streamsched array attach --update /dev/"
-    assert {what: run for what, run in runs.items() if run} == {
+    skipped = runs.pop("PROGRAM is skipped")
+    expected = {
         "no command": shell(
             "echo streamsched: md0: its members are not coordinated: udev finds no command "
             "streamsched >/dev/kmsg"
@@ -93,6 +93,11 @@ def test_the_udev_rule() -> None:
         "striped": shell(f"{attach}dm-0"),
         "volume gone": shell("exec streamsched array detach dm-0"),
     }
+    if skipped:
+        # As udevadm of systemd 257 does when it tests. So it finds a command and no stripes.
+        expected["no command"] = expected["raid0"]
+        del expected["striped"]
+    assert {what: run for what, run in runs.items() if run} == expected
     assert {"raid4", "linear", "d0"} <= runs.keys()
 
 
