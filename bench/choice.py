@@ -31,15 +31,15 @@ from streamsched.sim.workloads import WORKLOADS, job_path
 from streamsched.work.jobfile import load_jobs
 from streamsched.work.process import Process
 
-JOB = "many-readers"
-WORKS = (JOB, *(name for name, workload in WORKLOADS.items() if not workload.array))
+JOBS = ("many-readers", "scrub-beside-vms")
+WORKS = (*JOBS, *(name for name, workload in WORKLOADS.items() if not workload.array))
 # Who takes longer, in virtual time, has starved somebody.
 LIMIT_NS = 3600 * 10**9
 
 
 def setup_of(work: str) -> tuple[Setup, list[Process]]:
     """What it runs on, and its processes."""
-    if work == JOB:
+    if work in JOBS:
         setup = Setup(load_disk("wd5000aaks"), "noop", owners="process")
         path = job_path(f"{work}.fio")
         return setup, load_jobs(path, capacity_bytes=setup.capacity_bytes)
