@@ -54,7 +54,7 @@ def test_at_most_twice_as_late_as_under_bfq(path: str, start: tuple[int, str, st
     assert took["stream"] < 2 * took["bfq"], took
 
 
-@pytest.mark.parametrize("path", ["direct", "loop"])
+@pytest.mark.parametrize("path", [pytest.param("direct", marks=pytest.mark.long), "loop"])
 def test_sooner_than_where_nobody_has_a_turn(path: str) -> None:
     """An equal part of the disk: an elevator leaves the program less than half of that."""
     took = started_after_s("mq-deadline,stream", path, STARTS[0])

@@ -412,8 +412,8 @@ def alone(name: str, options: str) -> float:
 @pytest.mark.parametrize(
     ("classes", "options"),
     [
-        ("be idle", "--direct=0"),
-        ("be idle", "--direct=1"),
+        pytest.param("be idle", "--direct=0", marks=pytest.mark.long),
+        pytest.param("be idle", "--direct=1", marks=pytest.mark.long),
         ("be idle", "--direct=1 --thinktime=2ms"),
         ("rt be", "--direct=0"),
         ("rt be idle", "--direct=1"),
@@ -622,7 +622,7 @@ def test_two_hardware_queues() -> None:
     assert counted["queues"] == 2, counted
 
 
-@pytest.mark.parametrize("queues", [1, 2, 5])
+@pytest.mark.parametrize("queues", [1, pytest.param(2, marks=pytest.mark.long), 5])
 def test_busy_hardware_queues(queues: int) -> None:
     """In the order in which they were chosen, of whatever queue; then many at once, verified."""
     for seen in in_rig(stream_guest.busy_queues, queues):

@@ -63,7 +63,9 @@ def test_cgroups_share_by_weight_behind_loop_devices() -> None:
     assert sum(shares) >= 0.9, shares
 
 
-@pytest.mark.parametrize("weigh", ["", "echo 1000 >$C/c/io.weight"])
+@pytest.mark.parametrize(
+    "weigh", [pytest.param("", marks=pytest.mark.long), "echo 1000 >$C/c/io.weight"]
+)
 def test_without_weights_cgroups_share_alike(weigh: str) -> None:
     """io.weight is none of stream's."""
     shares = three(weigh, "within $g")
@@ -211,7 +213,7 @@ echo idle >sync_action; sleep 0.5
 """
 
 
-@pytest.mark.parametrize("name", ["a", "backupdsk"])
+@pytest.mark.parametrize("name", [pytest.param("a", marks=pytest.mark.long), "backupdsk"])
 def test_a_check_leaves_others_their_rate_and_goes_on(name: str) -> None:
     """RAID 1: four readers, and a random one, beside md's check, which is background.
 

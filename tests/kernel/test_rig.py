@@ -470,6 +470,7 @@ def test_missing_tools_are_named_with_their_packages(root: Path, tmp_path: Path)
     assert said and all({"flex", "pahole"} <= set(words.split()) for words in said.groups())
 
 
+@pytest.mark.long
 def test_an_option_that_kconfig_drops_is_noticed(kernel: Path, root: Path, tmp_path: Path) -> None:
     """MD_RAID456 turns a benchmark on with which there is no virtual time."""
     own = tmp_path / "rig"
