@@ -61,8 +61,8 @@ def test_top_sees_who_uses_the_disk() -> None:
     assert disk["scheduler"] == "stream (deadline)" and disk["trouble"] is disk["note"] is None
     streams = [row for row in disk["rows"] if row["kind"] == "stream"]
     (rest,) = [row for row in disk["rows"] if row["kind"] == "rest"]
-    places = sorted(row["place_bytes"] // (100 << 30) for row in streams)
-    assert places == [0, 1, 2, 3]
+    # A reader may have begun a second stream meanwhile.
+    assert {row["place_bytes"] // (100 << 30) for row in streams} == {0, 1, 2, 3}
     assert sum(row["share"] for row in disk["rows"]) == pytest.approx(1, abs=0.001)
     assert sum(row["mb_s"] for row in disk["rows"]) == pytest.approx(disk["mb_s"], rel=0.03)
     assert sum(row["turn"] for row in disk["rows"]) == 1
