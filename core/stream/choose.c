@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which request is next. See choose.h. */
 #include "choose.h"
-#include "../sorted.h"
 #include "answer.h"
 #include "turn.h"
 #include "wait.h"
@@ -51,7 +50,7 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	struct ss_request *rq, *behind, *oldest;
 
-	rq = ss_sorted_round(&party->sorted, policy->sched->head_sector, NULL);
+	rq = ss_party_next(policy, party);
 	behind = ss_sorted_first(&party->sorted);
 	if (ss_distance(behind->sector, rq->sector) <=
 	    ss_streams_place_sectors(&policy->sched->curve))

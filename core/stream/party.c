@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Parties and their queues. See party.h. */
 #include "party.h"
-#include "../sorted.h"
 
 #include <linux/bug.h>
 

@@ -20,6 +20,7 @@
 #include "../policy.h"
 #include "../request.h"
 #include "../sched.h"
+#include "../sorted.h"
 #include "senders.h"
 #include "streams.h"
 #include "think.h"
@@ -248,6 +249,21 @@ static inline u64 ss_party_rest_due_ns(const struct ss_policy *policy)
 	return list_first_entry(&all->age, struct ss_request, age_node)
 		       ->arrival_ns +
 	       policy->value[STREAM_WAIT_TARGET];
+}
+
+/*
+ * The next request of @party, which has one pending: by position from where the
+ * head is, in the rest the oldest.
+ */
+static inline struct ss_request *ss_party_next(const struct ss_policy *policy,
+					       const struct ss_party *party)
+{
+	const struct ss_parties *all = policy->state;
+
+	if (party == &all->party[PARTY_REST])
+		return list_first_entry(&all->age, struct ss_request, age_node);
+	return ss_sorted_round(&party->sorted, policy->sched->head_sector,
+			       NULL);
 }
 
 void ss_party_init_all(struct ss_policy *policy);

@@ -123,6 +123,16 @@ static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 	}
 }
 
+void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+
+	if (apart && !all->trial.inner)
+		trial_give_all(policy, now_ns);
+	else if (!apart && all->trial.inner)
+		trial_take_back(policy, now_ns);
+}
+
 static void trial_judge(struct ss_policy *policy, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
@@ -132,24 +142,11 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);
 	trial->won = wins;
-	if (wins && !trial->inner)
-		trial_give_all(policy, now_ns);
-	else if (!wins && trial->inner)
-		trial_take_back(policy, now_ns);
+	ss_stream_set_apart(policy, wins, now_ns);
 	trial_forget_done(all, OWN);
 	trial_forget_done(all, INNER);
 	trial_begin(policy, wins ? TRIAL_INNER : TRIAL_OWN,
 		    TRIAL_FIRST_NS << trial->alike, now_ns);
-}
-
-void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
-{
-	struct ss_parties *all = policy->state;
-
-	if (apart && !all->trial.inner)
-		trial_give_all(policy, now_ns);
-	else if (!apart && all->trial.inner)
-		trial_take_back(policy, now_ns);
 }
 
 /*
@@ -190,6 +187,7 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 	/* Of parts somebody else compares. */
 	if (now_ns < trial->until_ns || all->takes_turns)
 		return;
+	trial->window_ns[trial->inner ? INNER : OWN] = lasted_ns;
 	switch (trial->part) {
 	case TRIAL_OWN:
 		if (!trial_is_worth(policy, lasted_ns)) {
@@ -199,14 +197,12 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 				    TRIAL_FIRST_NS << trial->alike, now_ns);
 			break;
 		}
-		trial->window_ns[OWN] = lasted_ns;
 		trial_forget_done(all, INNER);
 		trial_give_all(policy, now_ns);
 		trial_begin(policy, TRIAL_SETTLES, TRIAL_PART_NS, now_ns);
 		break;
 	case TRIAL_SETTLES:
 		/* Even so a winner serves half as much; else it ends here. */
-		trial->window_ns[INNER] = lasted_ns;
 		if (2 * trial_total(all, INNER) < trial_total(all, OWN)) {
 			trial_judge(policy, now_ns);
 			break;
@@ -214,18 +210,13 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 		trial_forget_done(all, INNER);
 		trial_begin(policy, TRIAL_MEASURES, 2 * TRIAL_PART_NS, now_ns);
 		break;
-	case TRIAL_MEASURES:
-		trial->window_ns[INNER] = lasted_ns;
-		trial_judge(policy, now_ns);
-		break;
 	case TRIAL_INNER:
-		trial->window_ns[INNER] = lasted_ns;
 		trial_take_back(policy, now_ns);
 		trial_begin(policy, TRIAL_CHECKS,
 			    2 * policy->value[STREAM_WAIT_TARGET], now_ns);
 		break;
+	case TRIAL_MEASURES:
 	case TRIAL_CHECKS:
-		trial->window_ns[OWN] = lasted_ns;
 		trial_judge(policy, now_ns);
 		break;
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Whose turn it is. See turn.h. */
 #include "turn.h"
-#include "../sorted.h"
 #include "answer.h"
 #include "credit.h"
 #include "wait.h"
@@ -67,17 +66,6 @@ static u64 turn_lasts_ns(const struct ss_policy *policy,
 	return ss_turn_slice_ns(policy, party->weight, nr + more, others);
 }
 
-/* Has the rest, in its turn, a request that is due before @first is? */
-static bool turn_is_later(const struct ss_policy *policy,
-			  const struct ss_party *party,
-			  const struct ss_party *first)
-{
-	const struct ss_parties *all = policy->state;
-
-	return party == &all->party[PARTY_REST] && party->nr_pending &&
-	       ss_party_rest_due_ns(policy) < first->due_ns;
-}
-
 bool ss_turn_is_over(const struct ss_policy *policy,
 		     const struct ss_party *party, u64 now_ns)
 {
@@ -85,12 +73,16 @@ bool ss_turn_is_over(const struct ss_policy *policy,
 	const struct ss_party *first = all->first_due;
 	u64 ends_ns = now_ns +
 		      1000ULL * party->nr_in_flight * party->service_us;
+	u64 due_ns = SS_FOREVER;
 
+	/* In its own turn the rest may have somebody who is due before. */
+	if (party == &all->party[PARTY_REST] && party->nr_pending)
+		due_ns = ss_party_rest_due_ns(policy);
 	if (!ss_party_others_wait(all, party))
 		return false;
 	/* Who came while fewer took turns would wait for too long. */
 	if (first && !first->light && first->due_ns <= ends_ns &&
-	    !turn_is_later(policy, party, first))
+	    first->due_ns <= due_ns)
 		return ends_ns >=
 		       all->turn.began_ns + LEAST_SWITCHES * all->switch_ns;
 	return ends_ns >= all->turn.began_ns + turn_lasts_ns(policy, party);
@@ -213,15 +205,12 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 		return;
 	}
 	ss_answer_ends(all, now_ns);
-	if (party == turn->back) {
-		turn->began_ns = now_ns - turn->back_used_ns;
-	} else if (before && party->light && party->due_ns <= now_ns &&
-		   !ss_turn_is_over(policy, before, now_ns)) {
+	if (party != turn->back && before && party->light &&
+	    party->due_ns <= now_ns && !ss_turn_is_over(policy, before, now_ns))
 		back = turn_interrupts(policy, party, rq, now_ns);
-		turn->began_ns = now_ns;
-	} else {
-		turn->began_ns = now_ns;
-	}
+	turn->began_ns = now_ns;
+	if (party == turn->back)
+		turn->began_ns -= turn->back_used_ns;
 	if (before)
 		turn_ends(policy, before, back, now_ns);
 	turn_is_of(all, party, back);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How long the head stays for an idle party. See wait.h. */
 #include "wait.h"
-#include "../sorted.h"
 
 void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 		  u64 now_ns)
@@ -21,22 +20,19 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 }
 
 /*
- * What the party that is due first costs from where the head is: that of its
- * own queue by position, of the rest the oldest. SS_FOREVER: there is none.
+ * What the party that is due first costs from where the head is. SS_FOREVER:
+ * there is none.
  */
 static u64 wait_instead_ns(const struct ss_policy *policy)
 {
 	const struct ss_parties *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
 	const struct ss_party *first = all->first_due;
-	const struct ss_request *rq;
 
 	if (!first)
 		return SS_FOREVER;
-	rq = first == &all->party[PARTY_REST] ?
-		     list_first_entry(&all->age, struct ss_request, age_node) :
-		     ss_sorted_round(&first->sorted, sched->head_sector, NULL);
-	return ss_curve_between(&sched->curve, sched->head_sector, rq->sector);
+	return ss_curve_between(&sched->curve, sched->head_sector,
+				ss_party_next(policy, first)->sector);
 }
 
 u64 ss_wait_until_ns(const struct ss_policy *policy,

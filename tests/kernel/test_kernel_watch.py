@@ -61,13 +61,17 @@ def test_top_sees_who_uses_the_disk() -> None:
     assert disk["scheduler"] == "stream (deadline)" and disk["trouble"] is disk["note"] is None
     streams = [row for row in disk["rows"] if row["kind"] == "stream"]
     (rest,) = [row for row in disk["rows"] if row["kind"] == "rest"]
-    # A reader may have begun a second stream meanwhile.
-    assert {row["place_bytes"] // (100 << 30) for row in streams} == {0, 1, 2, 3}
+    # A reader may have begun a second stream meanwhile: its busiest counts.
+    busiest = {
+        row["place_bytes"] // (100 << 30): row for row in sorted(streams, key=lambda r: r["mb_s"])
+    }
+    assert set(busiest) == {0, 1, 2, 3}
     assert sum(row["share"] for row in disk["rows"]) == pytest.approx(1, abs=0.001)
     assert sum(row["mb_s"] for row in disk["rows"]) == pytest.approx(disk["mb_s"], rel=0.03)
     assert sum(row["turn"] for row in disk["rows"]) == 1
     assert max(row["wait_p99_ms"] for row in streams) < 1000 and rest["wait_p99_ms"] < 200
-    assert all(max(row["reasons"], key=row["reasons"].get) == "own" for row in streams)
+    for row in busiest.values():
+        assert max(row["reasons"], key=row["reasons"].get) == "own", row
     assert disk["paid_s"] > 50 and disk["reasons"]["own"] > 0.9
     assert result.files["other"].decode() == (
         "streamsched: hdd0: its scheduler is mq-deadline, not stream\n"
