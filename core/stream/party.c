@@ -179,12 +179,11 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 	if (party == ss_party_rest(all)) {
 		ss_senders_arrived(&all->senders, rq, &all->age);
 		/* Members of an array are apart; weights say who is who. */
+		weight = USUAL;
 		if (!all->takes_turns && !all->has_weights)
 			weight = ss_senders_percent(
 				&all->senders,
 				party->nr_pending + party->nr_in_flight + 1);
-		else
-			weight = USUAL;
 	}
 	if (party->nr_pending)
 		all->ready_weight += weight - party->weight;

@@ -8,15 +8,12 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	struct ss_reader *reader = ss_party_reader(all, party);
 	u64 think_ns = now_ns - reader->idle_since_ns;
-	bool contended = reader->contended ||
-			 ss_party_others_work(policy, party);
 
-	if (!contended) {
+	if (reader->contended || ss_party_others_work(policy, party))
+		ss_think_tell(&reader->think, think_ns, (s64)all->switch_ns,
+			      all->switch_ns);
+	else
 		ss_think_note(&reader->think, think_ns, all->switch_ns);
-		return;
-	}
-	ss_think_tell(&reader->think, think_ns, (s64)all->switch_ns,
-		      all->switch_ns);
 }
 
 /*
