@@ -290,7 +290,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
-	u64 took_ns = now_ns - max_t(u64, turn->charged_ns, rq->dispatch_ns);
+	u64 took_ns = now_ns - turn->charged_ns;
 	u64 service_ns = 1000ULL * party->service_us;
 
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)

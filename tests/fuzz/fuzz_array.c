@@ -12,6 +12,7 @@
  */
 #include "../../core/array/array.h"
 #include "check.h"
+#include "check_stream.h"
 
 #include <linux/kernel.h>
 
@@ -258,6 +259,7 @@ static void check_array(const struct ss_array *array)
 	CHECK(array->sched.nr_pending == held);
 	CHECK(array->sched.nr_in_flight == released);
 	CHECK(array->now_ns <= now_ns);
+	check_stream(&array->sched);
 }
 
 static void event(u32 byte)

@@ -11,6 +11,7 @@
  */
 #include "../../core/sched.h"
 #include "check.h"
+#include "check_stream.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ struct host {
 	u64 dispatched;
 	u64 removed;
 	u64 owed_sectors; /* arrived, neither dispatched nor removed */
+	u64 charged_ns; /* up to when head time is to be charged */
 	u64 tail_sector[TAILS]; /* ends of the last dispatched, a ring */
 	u32 nr_tails;
 	u64 dearest_ns; /* see raise_idle_bound() */
@@ -323,6 +325,8 @@ static void obey(struct ss_decision decision)
 	struct slot *slot = slot_of(rq);
 	bool was_idle = !host.nr_in_flight;
 
+	if (was_idle)
+		host.charged_ns = host.now_ns;
 	tell("dispatch", rq);
 	ss_sched_dispatched(&host.sched, rq, decision.why, host.now_ns);
 	slot->state = IN_FLIGHT;
@@ -341,9 +345,19 @@ static void obey(struct ss_decision decision)
 	raise_idle_bound();
 }
 
+/* From one completion to the next head time is charged, once and in full. */
+static void check_charged(u64 charged_ns)
+{
+	charged_ns = stream_charged_ns(&host.sched) - charged_ns;
+	if (!strcmp(host.sched.policy[0].ops->name, "stream"))
+		CHECK(charged_ns == host.now_ns - host.charged_ns);
+	host.charged_ns = host.now_ns;
+}
+
 static struct slot *complete(u32 nth)
 {
 	struct slot *slot = slot_in(IN_FLIGHT, nth);
+	u64 charged_ns = stream_charged_ns(&host.sched);
 
 	if (!slot)
 		return NULL;
@@ -351,6 +365,7 @@ static struct slot *complete(u32 nth)
 	slot->state = FREE;
 	host.nr_in_flight--;
 	ss_sched_completed(&host.sched, &slot->rq, host.now_ns);
+	check_charged(charged_ns);
 	/* A curve that is learned has just changed, and answers are by it. */
 	raise_idle_bound();
 	return slot;
@@ -659,6 +674,7 @@ static void one_event(void)
 	raise_idle_bound();
 	check_counts();
 	check_ages();
+	check_stream(&host.sched);
 }
 
 /* Serve whatever is left: nothing may be lost or stuck. */

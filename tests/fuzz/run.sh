@@ -21,8 +21,8 @@ flags=(-g -O2 -std=gnu11 -Icompat -fno-strict-aliasing
 
 sources() {
 	case $1 in
-	core) printf '%s\n' tests/fuzz/fuzz_core.c core/*.c core/*/*.c compat/*.c ;;
-	array) printf '%s\n' tests/fuzz/fuzz_array.c core/*.c core/*/*.c compat/*.c ;;
+	core) printf '%s\n' tests/fuzz/fuzz_core.c tests/fuzz/check_stream.c core/*.c core/*/*.c compat/*.c ;;
+	array) printf '%s\n' tests/fuzz/fuzz_array.c tests/fuzz/check_stream.c core/*.c core/*/*.c compat/*.c ;;
 	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
 	esac
 }

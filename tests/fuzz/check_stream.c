@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What must hold within the policy stream. See check_stream.h. */
+#include "check_stream.h"
+#include "../../core/stream/party.h"
+#include "check.h"
+
+#include <string.h>
+
+/* The state of the policy stream, which is the outermost; else NULL. */
+static struct ss_parties *parties_of(const struct ss_sched *sched)
+{
+	const struct ss_policy *policy = &sched->policy[0];
+
+	return strcmp(policy->ops->name, "stream") ? NULL : policy->state;
+}
+
+/* A party's own queue, by position: how many are in it. */
+static u32 check_queue(const struct ss_parties *all,
+		       const struct ss_party *party)
+{
+	const struct ss_request *rq, *before = NULL;
+	u32 nr = 0;
+
+	for (rq = ss_sorted_first(&party->sorted); rq;
+	     rq = ss_sorted_next(rq)) {
+		CHECK(rq->party == party);
+		CHECK(!before || before->sector <= rq->sector);
+		before = rq;
+		nr++;
+	}
+	CHECK(nr == 0 || party != &all->party[PARTY_REST]);
+	return nr;
+}
+
+static void check_parties(const struct ss_sched *sched, struct ss_parties *all)
+{
+	u32 nr_pending = 0, nr_in_flight = 0, nr_ready = 0, weight = 0, i;
+
+	for (i = 0; i < NR_PARTIES; i++) {
+		const struct ss_party *party = &all->party[i];
+
+		CHECK(party->weight);
+		CHECK(party->nr_pending || !party->light);
+		CHECK(check_queue(all, party) == party->nr_pending ||
+		      party == ss_party_rest(all));
+		nr_pending += party->nr_pending;
+		nr_in_flight += party->nr_in_flight;
+		if (party->nr_pending) {
+			nr_ready++;
+			weight += party->weight;
+		}
+	}
+	CHECK(nr_pending == sched->nr_pending);
+	CHECK(nr_in_flight == sched->nr_in_flight);
+	CHECK(nr_ready == all->nr_ready);
+	CHECK(weight == all->ready_weight);
+}
+
+/* In the order of who is due are all that are ready but the turn's. */
+static void check_due(const struct ss_parties *all)
+{
+	const struct ss_party *turn = all->turn.party, *before = NULL, *party;
+	u32 nr = turn && turn->nr_pending;
+	struct rb_node *node;
+
+	for (node = rb_first(&all->due); node; node = rb_next(node)) {
+		party = rb_entry(node, struct ss_party, due_node);
+		CHECK(party->nr_pending && party != turn);
+		CHECK(before ? before->due_ns <= party->due_ns :
+			       party == all->first_due);
+		before = party;
+		nr++;
+	}
+	CHECK(before || !all->first_due);
+	CHECK(nr == all->nr_ready);
+}
+
+/* All pending are on one of two lists, by whose they are. */
+static void check_lists(struct ss_parties *all, u32 *apart)
+{
+	const struct ss_request *rq;
+	const struct ss_stream *s;
+	u32 nr = 0, nr_own = 0;
+
+	list_for_each_entry(rq, &all->age, age_node) {
+		CHECK(ss_party_of(all, rq) == ss_party_rest(all));
+		if (rq->stream)
+			apart[ss_streams_index(&all->streams, rq->stream)]++;
+		nr++;
+	}
+	list_for_each_entry(rq, &all->age_own, age_node) {
+		CHECK(rq->party && rq->party != ss_party_rest(all));
+		s = rq->stream;
+		if (s && ss_party_of_stream(all, s) != rq->party)
+			apart[ss_streams_index(&all->streams, s)]++;
+		nr_own++;
+	}
+	CHECK(nr == ss_party_rest(all)->nr_pending);
+	/* What has a weight ends a trial at the next event. */
+	CHECK(!all->trial.inner || !nr_own || all->has_weights);
+}
+
+static void check_turn(const struct ss_parties *all)
+{
+	const struct ss_turn *turn = &all->turn;
+	u32 i;
+
+	CHECK(!turn->back || (turn->party && turn->back != turn->party));
+	CHECK(!turn->holding || turn->party);
+	for (i = 0; i < NR_STREAMS; i++) {
+		const struct ss_party *party = &all->party[i];
+
+		CHECK(all->streams.stream[i].kept ==
+		      (party == turn->party || party == turn->back));
+	}
+}
+
+void check_stream(const struct ss_sched *sched)
+{
+	struct ss_parties *all = parties_of(sched);
+	u32 apart[NR_STREAMS] = { 0 }, i;
+
+	if (!all)
+		return;
+	check_parties(sched, all);
+	check_due(all);
+	check_turn(all);
+	check_lists(all, apart);
+	for (i = 0; i < NR_STREAMS; i++) {
+		CHECK(apart[i] == all->streams.stream[i].nr_apart);
+		CHECK(apart[i] <= all->streams.stream[i].nr_open);
+	}
+}
+
+u64 stream_charged_ns(const struct ss_sched *sched)
+{
+	const struct ss_parties *all = parties_of(sched);
+	u64 used_ns = 0;
+	u32 i;
+
+	for (i = 0; all && i < NR_PARTIES; i++)
+		used_ns += all->party[i].used_ns;
+	return used_ns;
+}
