@@ -178,8 +178,8 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 		return;
 	if (party == ss_party_rest(all)) {
 		ss_senders_arrived(&all->senders, rq, &all->age);
-		/* Members of an array are apart; weights say who is who. */
 		weight = USUAL;
+		/* Members of an array are apart; weights say who is who. */
 		if (!all->takes_turns && !all->has_weights)
 			weight = ss_senders_percent(
 				&all->senders,

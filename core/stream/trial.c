@@ -123,16 +123,6 @@ static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 	}
 }
 
-void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
-{
-	struct ss_parties *all = policy->state;
-
-	if (apart && !all->trial.inner)
-		trial_give_all(policy, now_ns);
-	else if (!apart && all->trial.inner)
-		trial_take_back(policy, now_ns);
-}
-
 static void trial_judge(struct ss_policy *policy, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
@@ -142,11 +132,24 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);
 	trial->won = wins;
-	ss_stream_set_apart(policy, wins, now_ns);
+	if (wins && !trial->inner)
+		trial_give_all(policy, now_ns);
+	else if (!wins && trial->inner)
+		trial_take_back(policy, now_ns);
 	trial_forget_done(all, OWN);
 	trial_forget_done(all, INNER);
 	trial_begin(policy, wins ? TRIAL_INNER : TRIAL_OWN,
 		    TRIAL_FIRST_NS << trial->alike, now_ns);
+}
+
+void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+
+	if (apart && !all->trial.inner)
+		trial_give_all(policy, now_ns);
+	else if (!apart && all->trial.inner)
+		trial_take_back(policy, now_ns);
 }
 
 /*
