@@ -65,6 +65,9 @@ FORBIDDEN_SHARED = (
     (re.compile(r"#\s*if.*\b__KERNEL__\b"), "__KERNEL__; the file is the same in every host"),
     (re.compile(r"#\s*include\s*<(?!linux/)"), "only <linux/...> headers may be included here"),
 )
+# In the opening comment of the room's main file: its files, one a line, each above those it knows.
+LAYERS = {"core/stream": "core/stream/stream.c"}
+LAYER = re.compile(r"^ \*\t(\w+)\.c\t", re.MULTILINE)
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 # A comment, or a literal that may hold what looks like one.
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
@@ -183,6 +186,24 @@ def check_rules(path: Path, text: str) -> Iterator[Finding]:
                 yield number, f"{room}/ may not include from {inside}/"
 
 
+def check_layers(path: Path, text: str) -> Iterator[Finding]:
+    """Within a room of layers a file includes only those below it."""
+    room = room_of(path)
+    if room not in LAYERS:
+        return
+    order = LAYER.findall((ROOT / LAYERS[room]).read_text())
+    if path.stem not in order:
+        yield 1, f"{path.name} is missing in the list of files in {LAYERS[room]}"
+        return
+    for number, line in enumerate(blank(text, keep_strings=True).splitlines(), 1):
+        include = INCLUDE.match(line)
+        target = (path.parent / include.group(1)).resolve() if include else path
+        if target.parent != path.parent or target.stem not in order:
+            continue
+        if order.index(target.stem) < order.index(path.stem):
+            yield number, f"{path.name} may not include {target.name}, which is above it"
+
+
 def check_imports(path: Path, text: str) -> Iterator[Finding]:
     """A room of the Python package imports nothing of those above it, also not in functions."""
     parts = path.relative_to(ROOT).parts
@@ -211,6 +232,7 @@ def check(path: Path) -> Iterator[Finding]:
     if path.suffix in {".c", ".h"}:
         yield from check_layout(path, text)
         yield from check_rules(path, text)
+        yield from check_layers(path, text)
     if path.suffix == ".py":
         yield from check_imports(path, text)
 

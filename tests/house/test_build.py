@@ -142,6 +142,14 @@ BAD_FILES = {
         '// SPDX-License-Identifier: GPL-2.0-only\n#include "../policy/shares.h"\n',
         "may not include from core/policy/",
     ),
+    "core/stream/wait.c": (
+        '// SPDX-License-Identifier: GPL-2.0-only\n#include "turn.h"\n',
+        "wait.c may not include turn.h, which is above it",
+    ),
+    "core/stream/new.c": (
+        "// SPDX-License-Identifier: GPL-2.0-only\n",
+        "new.c is missing in the list of files in core/stream/stream.c",
+    ),
     "core/l.c": (
         '// SPDX-License-Identifier: GPL-2.0-only\n#include "array/array.h"\n',
         "may not include from core/array/",
@@ -168,9 +176,10 @@ BAD_FILES = {
 @pytest.mark.parametrize("name", BAD_FILES)
 def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
     text, message = BAD_FILES[name]
-    (tmp_path / "tools").mkdir()
     checker = tmp_path / "tools" / "check_style.py"
-    checker.write_bytes((root / "tools" / "check_style.py").read_bytes())
+    for file in (checker, tmp_path / "core" / "stream" / "stream.c"):
+        file.parent.mkdir(parents=True)
+        file.write_bytes((root / file.relative_to(tmp_path)).read_bytes())
     bad = tmp_path / name
     bad.parent.mkdir(parents=True, exist_ok=True)
     bad.write_text(text)
