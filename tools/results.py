@@ -125,7 +125,12 @@ ROWS = (
     ),
     Row("kernel", "results/kernel.md", f"{_RIG}.hosts.kerneltable", 40, ON_KERNEL, RIG),
     Row(
-        "kernel-arrays", "results/kernel-arrays.md", f"{_RIG}.hosts.arraytable", 60, ON_KERNEL, RIG
+        "kernel-arrays",
+        "results/kernel-arrays.md",
+        f"tools/setup.sh applications && {_RIG}.hosts.arraytable",
+        60,
+        ON_KERNEL,
+        f"root, network, {RIG}",
     ),
     Row(
         "applications",

@@ -295,7 +295,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
 		turn->nr_stuck--;
-	turn_mean(&service_ns, took_ns);
+	turn_mean(&service_ns, min_t(u64, took_ns, now_ns - rq->dispatch_ns));
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
 	/* Parts work at the same time. */
 	if (party == ss_party_rest(all) && party->nr_in_flight &&
