@@ -39,10 +39,12 @@ static struct ss_stream *streams_closed(const struct list_head *list)
 static struct ss_stream *streams_new(struct ss_streams *streams,
 				     struct ss_request *rq)
 {
-	struct ss_stream *s = streams_closed(&streams->free)		   ?:
-				      streams_closed(&streams->candidates) ?:
-				      streams_closed(&streams->known);
+	struct ss_stream *s = streams_closed(&streams->free);
 
+	if (!s)
+		s = streams_closed(&streams->candidates);
+	if (!s)
+		s = streams_closed(&streams->known);
 	if (!s || s->kept)
 		return NULL;
 	list_del(&s->node);

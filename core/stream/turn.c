@@ -73,16 +73,16 @@ bool ss_turn_is_over(const struct ss_policy *policy,
 	const struct ss_party *first = all->first_due;
 	u64 ends_ns = now_ns +
 		      1000ULL * party->nr_in_flight * party->service_us;
-	u64 due_ns = SS_FOREVER;
+	u64 own_due_ns = SS_FOREVER;
 
-	/* In its own turn the rest may have somebody who is due before. */
+	/* In its turn the rest may itself have a request that is due before. */
 	if (party == &all->party[PARTY_REST] && party->nr_pending)
-		due_ns = ss_party_rest_due_ns(policy);
+		own_due_ns = ss_party_rest_due_ns(policy);
 	if (!ss_party_others_wait(all, party))
 		return false;
 	/* Who came while fewer took turns would wait for too long. */
 	if (first && !first->light && first->due_ns <= ends_ns &&
-	    first->due_ns <= due_ns)
+	    first->due_ns <= own_due_ns)
 		return ends_ns >=
 		       all->turn.began_ns + LEAST_SWITCHES * all->switch_ns;
 	return ends_ns >= all->turn.began_ns + turn_lasts_ns(policy, party);
@@ -295,6 +295,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
 		turn->nr_stuck--;
+	/* What passed before it was sent is charged, but was not its service. */
 	turn_mean(&service_ns, min_t(u64, took_ns, now_ns - rq->dispatch_ns));
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
 	/* Parts work at the same time. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The fuzz targets of the core and of arrays, on their corpus and on bytes that are the same in
-each run. They check the invariants of design after each event; no libFuzzer is needed.
+each run. They check the invariants of docs/ARCHITECTURE.md after each event, without libFuzzer.
 """
 
 from __future__ import annotations
