@@ -295,7 +295,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
 		turn->nr_stuck--;
-	/* What passed before it was sent is charged, but was not its service. */
+	/* What passed before it was sent is charged, but no service of it. */
 	turn_mean(&service_ns, min_t(u64, took_ns, now_ns - rq->dispatch_ns));
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
 	/* Parts work at the same time. */
