@@ -108,13 +108,14 @@ def open_input(path: str | Path) -> BinaryIO:
     That is a device such as a terminal or /dev/kmsg, and a pipe that nobody writes to.
     """
     try:
+        # First by its name: not everybody may open each device.
+        _check_end(path, Path(path).stat())
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except ValueError:
         raise UsageError(f"{path}: no file has such a name") from None
     try:
         seen = os.fstat(handle)
-        if stat.S_ISCHR(seen.st_mode) and seen.st_rdev not in SINKS:
-            raise UsageError(f"{path}: is a device, which has no end; name a file")
+        _check_end(path, seen)
         if stat.S_ISFIFO(seen.st_mode):
             _check_writer(path, handle)
         os.set_blocking(handle, True)
@@ -122,6 +123,12 @@ def open_input(path: str | Path) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
+
+
+def _check_end(path: str | Path, seen: os.stat_result) -> None:
+    """Refuse a device from which reading would never end."""
+    if stat.S_ISCHR(seen.st_mode) and seen.st_rdev not in SINKS:
+        raise UsageError(f"{path}: is a device, which has no end; name a file")
 
 
 def _check_writer(path: str | Path, handle: int) -> None:
