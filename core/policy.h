@@ -150,6 +150,8 @@ struct ss_policy_ops {
 	/* The index of the party that the pending @rq is of. With stream_at. */
 	u32 (*index_of)(const struct ss_policy *policy,
 			const struct ss_request *rq);
+	/* A flush of the drive's cache begins, or has ended. Optional. */
+	void (*flushes)(struct ss_policy *policy, bool begins, u64 now_ns);
 	/*
 	 * For one that gives shares: would a request of @owner, which has none
 	 * pending, go before the pending @over if it came now? Optional.

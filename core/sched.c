@@ -432,6 +432,15 @@ void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq, u64 now_ns)
 	note_idleness(sched, now_ns);
 }
 
+void ss_sched_flushes(struct ss_sched *sched, bool begins, u64 now_ns)
+{
+	struct ss_policy *policy = &sched->policy[0];
+
+	clock_moves(sched, now_ns);
+	if (policy->ops->flushes)
+		policy->ops->flushes(policy, begins, now_ns);
+}
+
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns)
 {
 	struct ss_policy *policy = &sched->policy[0];

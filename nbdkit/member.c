@@ -152,6 +152,7 @@ static void flush_model(struct member *member, u64 now_ns)
 		struct flush *flush = member->flush_first;
 
 		member->flush_first = flush->next;
+		ss_sched_flushes(&member->sched, true, now_ns);
 		hdd_drive_submit(member->drive, &flush->cmd, now_ns);
 	}
 }
@@ -358,11 +359,15 @@ static int flush_file(struct member *member)
 			continue;
 		}
 		member->flushes_begun++;
+		ss_sched_flushes(&member->sched, true, clock_ns());
 		pthread_mutex_unlock(&member->lock);
 		error = transfer_flush(member, member->flushes_ended);
 		pthread_mutex_lock(&member->lock);
 		if (error)
 			member->lost = error;
+		ss_sched_flushes(&member->sched, false, clock_ns());
+		/* Others may have waited for its end. */
+		member_kick(member);
 		member->flushes_ended++;
 		pthread_cond_broadcast(&member->flush_ended);
 	}
@@ -495,6 +500,7 @@ static u32 pop(struct member *member, struct piece **finished, u64 now_ns)
 
 	while (nr < MAX_DEPTH && (cmd = hdd_drive_pop(member->drive, now_ns))) {
 		if (cmd->op == HDD_FLUSH) {
+			ss_sched_flushes(&member->sched, false, now_ns);
 			sem_post(&container_of(cmd, struct flush, cmd)->done);
 			continue;
 		}

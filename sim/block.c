@@ -290,6 +290,15 @@ static struct ss_decision choose(const struct sim *sim, struct sim_disk *disk)
 	return ss_wait(until_ns);
 }
 
+/* A flush begins or has ended, at all heads. */
+static void flushes(struct sim *sim, struct sim_disk *disk, bool begins)
+{
+	u32 i;
+
+	for (i = 0; i < disk->nr_heads; i++)
+		ss_sched_flushes(&disk->sched[i], begins, sim->now_ns);
+}
+
 /* Fill the disk's queue with what the scheduler chooses. */
 void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 {
@@ -309,6 +318,7 @@ void sim_block_kick(struct sim *sim, struct sim_disk *disk)
 			request->last_bio = disk->flush_first;
 			disk->flush_first = disk->flush_first->next;
 			request->last_bio->next = NULL;
+			flushes(sim, disk, true);
 			to_disk(sim, disk, request);
 			continue;
 		}
@@ -362,6 +372,7 @@ void sim_block_completions(struct sim *sim, struct sim_disk *disk)
 			}
 		} else {
 			sim_block_note_flush(sim, disk, cmd);
+			flushes(sim, disk, false);
 		}
 		if (!hdd_drive_in_flight(disk->drive)) {
 			sim->busy_ns += sim->now_ns - disk->busy_from_ns;

@@ -29,7 +29,8 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
 
 	if (all->turn.party == &all->party[PARTY_REST] && ss_answer_pays(all)) {
-		if (ss_turn_nr_moving(policy) && now_ns < stuck_at_ns)
+		if ((ss_turn_nr_moving(policy) || ss_turn_is_flushing(all)) &&
+		    now_ns < stuck_at_ns)
 			return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
 		decision = ss_answer_choose(
 			policy, choose_reader_is_over(policy, now_ns), now_ns);
@@ -118,7 +119,8 @@ static struct ss_decision choose_in_turn(const struct ss_policy *policy,
 
 	if (turn->nr_pending)
 		return choose_of(policy, turn, now_ns);
-	if (turn->nr_in_flight && ss_turn_nr_moving(policy) &&
+	if (((turn->nr_in_flight && ss_turn_nr_moving(policy)) ||
+	     ss_turn_is_flushing(all)) &&
 	    now_ns < stuck_at_ns)
 		return ss_because(ss_wait(stuck_at_ns), SS_WHY_PAUSE);
 	if (all->answer.rq && ss_answer_pays(all))

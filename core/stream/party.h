@@ -93,6 +93,9 @@ struct ss_turn {
 	const struct ss_request *first; /* of the turn, in flight, or NULL */
 	bool holding; /* the head waits for its party */
 	u64 charged_ns; /* up to when head time is charged */
+	struct ss_party *wrote; /* last what is waited for, or NULL */
+	u32 nr_flushes; /* under way; they are of the one that wrote */
+	u64 flush_ns; /* since when */
 	u32 nr_stuck; /* in flight, no longer waited for */
 	u64 stuck_ns; /* ... all dispatched before that */
 };

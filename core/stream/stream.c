@@ -271,6 +271,21 @@ static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
 	ss_turn_note_holding(policy, now_ns);
 }
 
+/* Who asked for a flush is at work in it, and thinks from its end on. */
+static void stream_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	const struct ss_party *party = all->turn.wrote;
+
+	ss_turn_flushes(policy, begins, now_ns);
+	if (!party || all->turn.nr_flushes || !ss_party_is_idle(party))
+		return;
+	ss_wait_begins(all, party, now_ns);
+	if (party == all->turn.party)
+		ss_answer_waits(all, now_ns);
+	ss_turn_note_holding(policy, now_ns);
+}
+
 /* Behind the streams are the parties of what is in none. */
 static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 			     u64 now_ns, struct ss_stream_info *info)
@@ -331,6 +346,7 @@ const struct ss_policy_ops ss_stream_ops = {
 	.awaited = stream_awaited,
 	.joins = stream_joins,
 	.removed = stream_removed,
+	.flushes = stream_flushes,
 	.stream_at = stream_stream_at,
 	.index_of = stream_index_of,
 };

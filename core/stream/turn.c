@@ -285,6 +285,22 @@ static void turn_notes_switch(struct ss_policy *policy,
 	turn_mean(&all->switch_ns, min_t(u64, took_ns, most_ns));
 }
 
+void ss_turn_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_turn *turn = &all->turn;
+	u64 from_ns = max_t(u64, turn->flush_ns, turn->charged_ns), took_ns;
+
+	turn->flush_ns = begins && turn->nr_flushes ? turn->flush_ns : now_ns;
+	turn->nr_flushes += begins ? 1 : -1;
+	if (begins || !turn->wrote || now_ns <= from_ns)
+		return;
+	took_ns = now_ns - from_ns;
+	ss_credit_charge(policy, turn->wrote, took_ns, now_ns);
+	all->trial.busy_ns += took_ns;
+	turn->charged_ns = now_ns;
+}
+
 void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 		       const struct ss_request *rq, u64 now_ns)
 {
@@ -305,6 +321,8 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	ss_credit_charge(policy, party, took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
+	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq))
+		turn->wrote = party;
 	if (rq == turn->first)
 		turn_notes_switch(policy, rq, now_ns);
 }

@@ -32,6 +32,12 @@ static inline u64 ss_turn_stuck_at_ns(const struct ss_policy *policy)
 	return all->turn.charged_ns + policy->value[STREAM_WAIT_TARGET];
 }
 
+/* Is the drive at work for the turn's party, on a flush that this asked for? */
+static inline bool ss_turn_is_flushing(const struct ss_parties *all)
+{
+	return all->turn.nr_flushes && all->turn.wrote == all->turn.party;
+}
+
 /* How long a turn of @weight lasts while others wait, and what these weigh. */
 u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 weight, u32 nr_others,
 		     u32 others_weight);
@@ -56,6 +62,12 @@ void ss_turn_is_rests(struct ss_parties *all);
 /* @rq of @party goes to the disk: a turn may begin with it. */
 void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
 			const struct ss_request *rq, u64 now_ns);
+
+/*
+ * A flush of the drive's cache @begins, or has ended: its time is of the party
+ * that wrote last.
+ */
+void ss_turn_flushes(struct ss_policy *policy, bool begins, u64 now_ns);
 
 /* @rq of @party is done. */
 void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,

@@ -51,6 +51,41 @@ def test_writers_that_sync_all_go_on() -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 2e9
 
 
+LOGS_BESIDE_A_READER = """
+[global]
+runtime=60
+ramp_time=4
+time_based
+[log]
+rw=write
+bs=8k
+fsync=1
+thinktime=100
+numjobs=2
+offset=100g
+offset_increment=100g
+size=1g
+[rand]
+rw=randread
+bs=4k
+direct=1
+offset=50%
+size=100g
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 8])
+def test_the_time_of_a_flush_is_of_who_asked_for_it(depth: int) -> None:
+    """What the drive's cache takes in costs nothing; writing it out takes most of the time."""
+    model = load_disk("st2000dm006")
+    setup = Setup(model, SPEC, owners="none", queue_depth=depth)
+    processes = parse_jobs(LOGS_BESIDE_A_READER, capacity_bytes=model.capacity_sectors * 512)
+    together = run_jobs(setup, processes).jobs
+    alone = [run_jobs(setup, [one]).jobs[0] for one in processes]
+    shares = [a.bytes / b.bytes for a, b in zip(together, alone, strict=True)]
+    assert min(shares) * len(shares) >= 0.7
+
+
 VMS = """
 [global]
 direct=1

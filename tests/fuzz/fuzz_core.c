@@ -51,6 +51,8 @@ struct host {
 	u64 removed;
 	u64 owed_sectors; /* arrived, neither dispatched nor removed */
 	u64 charged_ns; /* up to when head time is to be charged */
+	u32 nr_flushes; /* under way */
+	u64 flush_ns; /* one of them began or ended last */
 	u64 tail_sector[TAILS]; /* ends of the last dispatched, a ring */
 	u32 nr_tails;
 	u64 dearest_ns; /* see raise_idle_bound() */
@@ -255,15 +257,21 @@ static u64 idle_bound_ns(const struct ss_policy *policy)
 
 static void check_wait(const struct ss_policy *policy, u64 until_ns)
 {
+	u64 since_ns = host.sched.idle_since_ns > host.flush_ns ?
+			       host.sched.idle_since_ns :
+			       host.flush_ns;
+
 	CHECK(!(policy->ops->flags & SS_WORK_CONSERVING));
 	CHECK(host.nr_pending);
 	CHECK(until_ns > host.now_ns);
 	if (host.nr_in_flight)
 		return;
 	CHECK(until_ns != SS_FOREVER);
+	/* It is busy with a flush, or may wait from the end of one on. */
+	if (host.nr_flushes)
+		return;
 	if (policy->ops->flags & SS_WRAPPER)
-		CHECK(until_ns <=
-		      host.sched.idle_since_ns + idle_bound_ns(policy));
+		CHECK(until_ns <= since_ns + idle_bound_ns(policy));
 }
 
 /*
@@ -352,6 +360,28 @@ static void check_charged(u64 charged_ns)
 	if (!strcmp(host.sched.policy[0].ops->name, "stream"))
 		CHECK(charged_ns == host.now_ns - host.charged_ns);
 	host.charged_ns = host.now_ns;
+}
+
+/* The time of a flush is charged in full, or there is nobody to charge. */
+static void flush(bool begins)
+{
+	u64 charged_ns = stream_charged_ns(&host.sched);
+	u64 from_ns = host.flush_ns > host.charged_ns ? host.flush_ns :
+							host.charged_ns;
+
+	if (!begins && !host.nr_flushes)
+		return;
+	tell_number("flushes", host.nr_flushes);
+	ss_sched_flushes(&host.sched, begins, host.now_ns);
+	charged_ns = stream_charged_ns(&host.sched) - charged_ns;
+	if (charged_ns) {
+		CHECK(!begins);
+		CHECK(charged_ns == host.now_ns - from_ns);
+		host.charged_ns = host.now_ns;
+	}
+	if (!begins || !host.nr_flushes)
+		host.flush_ns = host.now_ns;
+	host.nr_flushes += begins ? 1 : -1;
 }
 
 static struct slot *complete(u32 nth)
@@ -667,6 +697,8 @@ static void one_event(void)
 			tune();
 		else if (how == 30)
 			set_curve();
+		else if (how >= 24)
+			flush(how & 2);
 		else
 			owner_gone(how % OWNERS);
 		break;
@@ -680,6 +712,8 @@ static void one_event(void)
 /* Serve whatever is left: nothing may be lost or stuck. */
 static void drain(void)
 {
+	while (host.nr_flushes)
+		flush(false);
 	while (host.nr_pending || host.nr_in_flight) {
 		u32 left = host.nr_pending;
 
