@@ -5,6 +5,7 @@
     python bench/fairness.py --seed 7 --mixes 40  the same mixes each time
     python bench/fairness.py --kind light scan    these kinds of mixes only
     python bench/fairness.py --array raid5:5:64k  on arrays of such disks
+    python bench/fairness.py --owners process     where the scheduler knows who sends
 
 Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq and stream. On an
 array cfq's place is taken by apart: stream on members that are not coordinated.
@@ -14,8 +15,9 @@ A process's share is its rate divided by its rate alone. A policy's line has, ea
     sum       the sum of shares, and what part of the frontier 1 - c (n - 1) / W it is, where c is
               a switch between the processes' places by the disk's curve and W is 500 ms
     least     the least share times the number of processes: 1 is an equal part of the disk
-    mean, p99 the light process's response times in ms; the bounds stand above the table
-    busy      what the others keep of their sum without the light process
+    mean, p99 the light process's response times in ms, of several the slowest one's; the bounds
+              stand above the table
+    busy      what the others keep of their sum without the light ones
     wait      the longest wait of any request, in ms
 
 "!" marks what misses its bound: sum 0.93 of the frontier, least 0.8 of it (equal readers and a scan
@@ -58,6 +60,8 @@ ARRAY_POLICIES = {name: POLICIES[name] for name in ("none", "deadline")} | {
     "stream": POLICIES["stream"],
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
+WIDER_KINDS = ("synced", "strided", "deep", "lights")
+ALL_KINDS = KINDS + WIDER_KINDS
 TARGET_S = 0.5
 RUN_S, RAMP_S = 24, 4
 LATER_NS = 20_000_000
@@ -77,18 +81,35 @@ WRITERS = {
     "direct-write-64k": "rw=write\nbs=64k\ndirect=1",
     "direct-write-1024k": "rw=write\nbs=1m\ndirect=1",
 }
+WIDER = {
+    "synced": {
+        "write-16k-fsync": "rw=write\nbs=16k\nfsync=1",
+        "write-64k-fsync-8": "rw=write\nbs=64k\nfsync=8",
+        "randwrite-4k-fsync": "rw=randwrite\nbs=4k\nfsync=1",
+    },
+    "strided": {
+        f"strided-{k}k": f"rw=read:{skip}k\nbs={k}k\ndirect=1"
+        for k, skip in ((8, 1024), (64, 64), (64, 1024))
+    },
+    "deep": {
+        f"random-{k}k-x{nr}": f"rw=randread\nbs={k}k\ndirect=1\nioengine=libaio\niodepth={nr}"
+        for k, nr in ((4, 16), (4, 32), (64, 8))
+    },
+}
+JOBS = {**READERS, **WRITERS, **{name: job for some in WIDER.values() for name, job in some.items()}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Mix:
-    """Processes on a disk; with a light one it is the last."""
+    """Processes on a disk; light ones are the last."""
 
     kind: str
     disk: str
     depth: int
     names: tuple[str, ...]
     processes: tuple[Process, ...]
-    rate: int = 0  # requests/s of the light one, 0: there is none
+    rate: int = 0  # requests/s of a light one, 0: there is none
+    lights: int = 0  # so many are light
     array: Array | None = None  # of such disks
 
     @property
@@ -136,7 +157,7 @@ def _processes(texts: Sequence[str], capacity: int) -> tuple[Process, ...]:
 
 def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
     """A mix of this kind, on one disk or an array of them."""
-    disk, depth, rate = dice.choice(DISKS), dice.choice(DEPTHS), 0
+    disk, depth, rate, lights = dice.choice(DISKS), dice.choice(DEPTHS), 0, 0
     if kind == "equal":
         names = [dice.choice([n for n in READERS if "random" not in n])] * dice.randint(2, 8)
     elif kind == "random":
@@ -147,23 +168,32 @@ def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
         rate = dice.choice((10, 10, 50))
         nr = 1 if rate == 50 else dice.choice((1, 2, 4, 8, 16))
         names = [dice.choice(["read-64k", "direct-read-256k", "read-1024k"]) for _ in range(nr)]
+        lights = 1
+    elif kind == "lights":
+        rate, lights = dice.choice((5, 10)), dice.randint(2, 4)
+        names = [dice.choice([*READERS, *WIDER["deep"]]) for _ in range(dice.randint(1, 4))]
+    elif kind in WIDER:
+        known = {**READERS, **WIDER[kind]}
+        names = [dice.choice(list(known)) for _ in range(dice.randint(1, 6))]
+        names.append(dice.choice(list(WIDER[kind])))
     else:
         known = {**READERS, **WRITERS} if kind == "writers" else READERS
         names = [dice.choice(list(known)) for _ in range(dice.randint(2, 8))]
         if kind == "writers":
             names[0] = dice.choice(list(WRITERS))
     dice.shuffle(names)
-    texts = [{**READERS, **WRITERS}[name] for name in names]
-    if rate:
+    texts = [JOBS[name] for name in names]
+    for _ in range(lights):
         kib, order = dice.choice((4, 16, 64)), dice.choice(("read", "randread"))
         texts.append(f"rw={order}\nbs={kib}k\ndirect=1\nthinktime={1_000_000 // rate}")
         names.append(f"light-{order}-{kib}k-{rate}/s")
     capacity = Setup(load_disk(disk), "noop", array=array).capacity_bytes
-    return Mix(kind, disk, depth, tuple(names), _processes(texts, capacity), rate, array)
+    processes = _processes(texts, capacity)
+    return Mix(kind, disk, depth, tuple(names), processes, rate, lights, array)
 
 
-def task(mix: Mix, policy: str, processes: Sequence[Process]) -> Task:
-    """@processes of @mix under a policy."""
+def task(mix: Mix, policy: str, processes: Sequence[Process], owners: str = "none") -> Task:
+    """@processes of @mix under a policy that knows who sends (process), or not (none)."""
     spec, tunables = {**POLICIES, **ARRAY_POLICIES}[policy]
     array = mix.array
     if array and policy == "apart":
@@ -171,7 +201,7 @@ def task(mix: Mix, policy: str, processes: Sequence[Process]) -> Task:
     setup = Setup(
         load_disk(mix.disk),
         spec,
-        owners="none",
+        owners=owners,
         queue_depth=mix.depth,
         tunables=tunables,
         array=array,
@@ -225,13 +255,18 @@ def line_of(mix: Mix, runs: Sequence[Run], alone: Sequence[float], busy_alone: f
     shares = [
         [job.bytes / RUN_S / rate for job, rate in zip(r.jobs, alone, strict=True)] for r in runs
     ]
-    light = [max(run.jobs[-1].latency, key=lambda times: times["max_ns"]) for run in runs]
+    first = mix.nr - max(1, mix.lights)
+    lights = [
+        [max(job.latency, key=lambda times: times["max_ns"]) for job in run.jobs[first:]]
+        for run in runs
+    ]
+    light = [max(some, key=lambda times: times["mean_ns"]) for some in lights]
     return Line(
         _mean_and_noise([sum(some) for some in shares]),
         _mean_and_noise([min(some) * mix.nr for some in shares]),
         _mean_and_noise([times["mean_ns"] / 1e6 for times in light]),
         _mean_and_noise([times["p99_ns"] / 1e6 for times in light]),
-        _mean_and_noise([sum(some[:-1]) / busy_alone if busy_alone else 0.0 for some in shares]),
+        _mean_and_noise([sum(some[:first]) / busy_alone if busy_alone else 0.0 for some in shares]),
         max(job.longest_wait_ns for run in runs for job in run.jobs) / 1e6,
     )
 
@@ -274,14 +309,17 @@ def show(mix: Mix, bounds: Bounds, lines: dict[str, Line]) -> None:
     print(flush=True)
 
 
-def measure(mix: Mix, beginnings: int, jobs: int, console: Console) -> dict[str, Line]:
+def measure(
+    mix: Mix, beginnings: int, jobs: int, owners: str, console: Console
+) -> dict[str, Line]:
     """All policies on @mix."""
     drawn = mix.beginnings(beginnings)
     alone = [task(mix, "none", (process,)) for process in mix.processes]
     if mix.rate:
-        # The others without the light one: by the policy itself.
-        alone += [task(mix, policy, mix.processes[:-1]) for policy in mix.policies]
-    tasks = [task(mix, policy, some) for policy in mix.policies for some in drawn]
+        # The others without the light ones: by the policy itself.
+        heavy = mix.processes[: -mix.lights]
+        alone += [task(mix, policy, heavy, owners) for policy in mix.policies]
+    tasks = [task(mix, policy, some, owners) for policy in mix.policies for some in drawn]
     results, interrupted = run_tasks([*alone, *tasks], jobs, console, together="fairness")
     if interrupted:
         raise Interrupted("interrupted before there was a result")
@@ -304,22 +342,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
     parser.add_argument("--mixes", type=int, default=12, help="how many")
-    parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(ALL_KINDS)}")
+    parser.add_argument("--owners", choices=("none", "process"), default="none", help="known")
     parser.add_argument("--array", type=parse_array, help="as run --array has it")
     parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
     parser.add_argument("--parallel", type=int, default=2, help="simulations at once")
     arguments = parser.parse_args()
-    (kinds,) = named(arguments.kind, ("kind", KINDS))
+    (kinds,) = named(arguments.kind, ("kind", ALL_KINDS))
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
     policies = ARRAY_POLICIES if arguments.array else POLICIES
-    print(f"seed {seed}; policies {', '.join(policies)}; owners hidden\n", flush=True)
+    print(f"seed {seed}; policies {', '.join(policies)}; owners {arguments.owners}\n", flush=True)
     kept: dict[str, list[int]] = {policy: [0, 0, 0] for policy in policies}
     least: dict[str, list[float]] = {policy: [] for policy in policies}
     totals = [0, 0, 0]
     for number in range(arguments.mixes):
         mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)], arguments.array)
         bounds = bounds_of(mix)
-        lines = measure(mix, arguments.beginnings, arguments.parallel, Console(stderr=True))
+        lines = measure(mix, arguments.beginnings, arguments.parallel, arguments.owners, Console(stderr=True))
         show(mix, bounds, lines)
         for at, one in enumerate((not mix.rate, not mix.rate, mix.rate)):
             totals[at] += bool(one)

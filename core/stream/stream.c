@@ -16,6 +16,7 @@
  *	choose.c	which request is next
  *	turn.c		whose turn it is, how long, what it costs
  *	answer.c	the reader just served goes on at its place
+ *	apart.c		what known senders have apart from the rest
  *	credit.c	who has used less than its part
  *	wait.c		how long the head stays for an idle party
  *	party.c		queues, and who is due first
@@ -27,6 +28,7 @@
 #include "../policies.h"
 #include "../sorted.h"
 #include "answer.h"
+#include "apart.h"
 #include "choose.h"
 #include "credit.h"
 #include "party.h"
@@ -97,6 +99,7 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	bool established, goes_on = false;
 
 	rq->stream = NULL;
+	rq->sender = NULL;
 	if (ss_is_flat(policy))
 		return ss_party_rest(all);
 	if (ss_request_is_awaited(rq))
@@ -117,6 +120,8 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 		rq->stream = s;
 	}
 	party = ss_party_assign(policy, rq, &established, now_ns);
+	if (ss_party_is_rest(all, party) && ss_request_is_awaited(rq))
+		party = ss_apart_party(policy, party, rq, now_ns);
 	if (established)
 		ss_turn_established(policy, party, goes_on);
 	return party;
@@ -190,6 +195,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	ss_answer_completed(policy, rq, now_ns);
 	if (party == ss_party_rest(all))
 		ss_senders_completed(&all->senders, rq);
+	ss_party_rest_loses(all, rq);
 	ss_trial_done(policy, rq);
 	if (s && ss_streams_closes(s))
 		ss_wait_begins(all, ss_party_of_stream(all, s), now_ns);
