@@ -16,7 +16,7 @@ from streamsched.base.errors import StreamschedError
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.simulate import Setup, run_trace
 from streamsched.work.blocktrace import Bio, p99
-from streamsched.work.model import NS, Sender, endless, senders
+from streamsched.work.model import NS, Sender, endless, lasting, senders
 
 # The kernel's schedulers as the core has them. What bfq does is not in the core, so it is not
 # forecast; where it was there, it waits for its readers as cfq does, or lets them mix as none does.
@@ -27,9 +27,11 @@ POLICIES = {
     "bfq": ("noop", "cfq"),
 }
 FORECAST = ("none", "mq-deadline", "stream")
-# In the model; longer pieces are not played to their end.
+# In the model; longer pieces are not played to their end, unless somebody rests in them.
 MODEL_NS = 15 * NS
 ALONE_NS = 3 * NS
+# Requests of each sender in a piece as long as it is asked for.
+MOST = 200_000
 # Of a request as Linux builds it for a SATA disk (max_sectors_kb), in sectors.
 LARGEST = 2560
 # Whose share is looked at: those that sent most.
@@ -134,9 +136,9 @@ def replay(
     policy: str,
     depth: int,
     length_ns: int,
-    most: int = 200_000,
+    most: int = MOST,
 ) -> tuple[list[tuple[int, ...]], int]:
-    """Rows of what @disk served, and its seeks; @most: requests of each sender.
+    """Rows of what @disk served in @length_ns, and its seeks; @most: requests of each sender.
 
     In a row: arrival, dispatch, start, completion, positioning, sector, owner, sectors, sender,
     party, disk, direction, reason.
@@ -164,9 +166,13 @@ def replay(
 
 
 def play(those: Sequence[Sender], disk: Disk, policy: str, depth: int, length_ns: int) -> Outcome:
-    """@those on the model of @disk under a policy, for @length_ns."""
-    rows, seeks = replay(those, disk, policy, depth, length_ns)
-    seconds = max(row[3] for row in rows) / NS
+    """@those on the model of @disk under a policy, for @length_ns at least."""
+    asked_ns, length_ns = length_ns, lasting(those, length_ns)
+    most = MOST * length_ns // asked_ns
+    rows, seeks = replay(those, disk, policy, depth, length_ns, most)
+    last_ns = max(row[3] for row in rows)
+    # Rest at the end is part of what was played.
+    seconds = (max(last_ns, length_ns) if any(one.rest_ns for one in those) else last_ns) / NS
     rates: dict[int, float] = {}
     for row in rows:
         rates[row[8]] = rates.get(row[8], 0.0) + row[7] * 512 / 1e6 / seconds

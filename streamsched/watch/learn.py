@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from streamsched.sim.diskfile import Disk
 from streamsched.watch.forecast import POLICIES, Passed, not_told, replay
 from streamsched.work.blocktrace import Bio
-from streamsched.work.model import NS, Sender, senders
+from streamsched.work.model import NS, Sender, lasting, senders
 
 # Fewer requests that jump, or go on, say nothing of a factor.
 LEAST = 20
@@ -37,6 +37,8 @@ ROUNDS = 3
 BOUNDS = (0.25, 4.0)
 # Of each sender, in a replay.
 MOST = 4000
+# Of a recording in which somebody rests, which is played whole: requests, and time.
+MOST_TOGETHER, MOST_NS = 2000, 3600 * NS
 # How much less a disk of another capacity is believed, by the logarithm of the ratio. If nothing
 # goes on in the trace, the capacity alone tells the transfer rate.
 UNLIKE, UNLIKE_RATE = 0.05, 0.2
@@ -218,7 +220,8 @@ def adjusted(
     for _ in range(ROUNDS + 1):
         disk = scaled(base, capacity, rate, seeks)
         policy = POLICIES[scheduler][0]
-        rows, _ = replay(those, disk, policy, min(depth, disk.queue_depth), LENGTH_NS, MOST)
+        length_ns = lasting(those, LENGTH_NS, MOST_NS)
+        rows, _ = replay(those, disk, policy, min(depth, disk.queue_depth), length_ns, MOST)
         served = [Bio(row[5], row[7], bool(row[11]), True, 0, "", row[0], row[3]) for row in rows]
         made = signs(sorted(served, key=lambda one: one.complete_ns))
         found = Learned(disk, rate, seeks, made.distance(seen) + far)
@@ -250,6 +253,10 @@ def learned(
     @whole: @capacity is the disk's. Otherwise it is only how far its requests go, and no base is
     made smaller. @passed: told which part is done.
     """
+    those = senders(bios)
+    if any(one.rest_ns for one in those):
+        bios = bios[:MOST_TOGETHER]
+        those = senders(bios)
     served = joined(bios)
     like = [base for base in bases if 1 / LIKE <= base.capacity_sectors / capacity <= LIKE]
     if len(served) < LEAST_SERVED or not like:
@@ -257,7 +264,6 @@ def learned(
     seen = signs(served)
     if not seen.going_on and not seen.jumps:
         return None
-    those = senders(bios)
     found = []
     for number, base in enumerate(like):
         passed(number / len(like))

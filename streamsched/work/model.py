@@ -4,7 +4,7 @@
 A closed replay sends each request as long after the completion that its sender had waited for as
 in the trace. But what was recorded in a minute under one scheduler may be done in a second under
 another one. So each sender goes on as it did: its requests are repeated, behind where they ended
-if it goes forward through the disk.
+if it goes forward through the disk. One that ended before the recording did rests until its end.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ POOL = -1
 MOSTLY = 0.5
 # Streams of one process do not depend on each other if so many of its requests overlap.
 OVERLAPPING = 0.2
+# A sender has ended, or came later, if it is quiet for so many times its longest pause.
+PAUSES = 2
+# Of a recording in which some rest and others go on all the time, no more is played.
+MOST_NS = 300 * NS
 # No disk serves a request faster than in so many ns, and so many more for each sector.
 FASTEST_NS, FASTEST_SECTOR_NS = 50_000, 1500
 
@@ -43,6 +47,7 @@ class Sender:
     pid: int
     comm: str
     bios: list[Bio]
+    rest_ns: int = 0  # to the recording's end, and from its beginning; 0: it goes on at once
 
     @property
     def sequential(self) -> bool:
@@ -103,7 +108,38 @@ def senders(bios: Sequence[Bio]) -> list[Sender]:
             parts = [own]
         for part in parts:
             found.append(Sender(len(found) + 1, part[0].pid, part[0].comm, part))
+    _let_rest(found)
     return found
+
+
+def _let_rest(those: Sequence[Sender]) -> None:
+    """Those that ended before the others did; then who came later rests too, to come as late."""
+    begin = min((one.bios[0].arrival_ns for one in those), default=0)
+    end = max((bio.complete_ns for one in those for bio in one.bios), default=0)
+    # By arrivals: where all stop at once, the one whose last request waits longest does not go on.
+    latest = max((one.bios[-1].arrival_ns for one in those), default=0)
+    late, ended = [], False
+    for one in those:
+        first = one.bios[0].arrival_ns
+        times = [first, *sorted(bio.complete_ns for bio in one.bios)]
+        pause = PAUSES * max(b - a for a, b in itertools.pairwise(times))
+        before, after = first - begin, end - times[-1]
+        if latest - times[-1] > pause:
+            one.rest_ns, ended = before + after, True
+        elif before > pause:
+            late.append((one, before + after))
+    if ended:
+        for one, rest_ns in late:
+            one.rest_ns = rest_ns
+
+
+def lasting(those: Sequence[Sender], least_ns: int, most_ns: int = MOST_NS) -> int:
+    """How long to play @those: @least_ns; where some rest, whole recordings that last as long."""
+    whole = max((_period(one)[0] for one in those if one.rest_ns), default=1)
+    length_ns = -(-least_ns // whole) * whole
+    if not all(one.rest_ns for one in those):
+        length_ns = min(length_ns, most_ns)
+    return max(least_ns, length_ns)
 
 
 def _period(sender: Sender) -> tuple[int, int]:
@@ -112,7 +148,7 @@ def _period(sender: Sender) -> tuple[int, int]:
     first, last = bios[0], max(bios, key=lambda bio: bio.complete_ns)
     thinks = [max(0, b.arrival_ns - a.complete_ns) for a, b in itertools.pairwise(bios)]
     think = int(statistics.median(thinks)) if thinks else 0
-    period = last.complete_ns - first.arrival_ns + think
+    period = last.complete_ns - first.arrival_ns + (sender.rest_ns or think)
     behind = 0
     if sender.sequential:
         behind = max(0, bios[-1].sector + bios[-1].sectors - first.sector)
@@ -123,7 +159,7 @@ def _repeated(sender: Sender, capacity: int, least_ns: int, most: int) -> Iterat
     """Its requests again and again, until nothing could do them within @least_ns."""
     period, behind = _period(sender)
     per_copy = sum(FASTEST_NS + bio.sectors * FASTEST_SECTOR_NS for bio in sender.bios)
-    copies = 1 + least_ns // max(per_copy, 1)
+    copies = 1 + least_ns // max(per_copy + sender.rest_ns, 1)
     sent = 0
     for copy in range(copies):
         for bio in sender.bios:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import re
 import subprocess
 import sys
@@ -80,7 +81,46 @@ def test_work_goes_on_behind_where_it_ended() -> None:
     assert len(sectors) > 1000 and sectors == [128 * i for i in range(len(sectors))]
 
 
+def scripted(each: int, pause: int = 0) -> list[Bio]:
+    """500 reads far apart; every @each of another process, as a script's commands, after @pause."""
+    dice, at, found = random.Random(1), 0, []
+    for i in range(500):
+        at += 300_000 + (pause if i % 25 == 0 else 0)
+        took = int(dice.uniform(8, 16.5) * MS)
+        found.append(
+            Bio(dice.randrange(900 * GB // 2), 8, False, True, i // each, "x", at, at + took)
+        )
+        at += took
+    return found
+
+
+def test_who_ended_rests_until_the_recording_is_over() -> None:
+    goes_on, ended = reader(1, 0, 300), reader(2, 200 * GB, 30, begin=5 * MS)
+    late = reader(3, 300 * GB, 100, begin=2000 * MS)
+
+    def rests(bios: list[Bio]) -> list[float]:
+        return [one.rest_ns / MS for one in workmodel.senders(bios)]
+
+    assert rests([*goes_on, *ended]) == [0, 3000 - 300]
+    # Only where the recording is repeated has who came late to wait.
+    assert rests([*goes_on, *late]) == [0, 0]
+    assert rests([*goes_on, *late, *ended]) == [0, 2000, 3000 - 300]
+    # A pause as it had them before is no end, nor is one that all make.
+    paused = [*reader(2, 200 * GB, 30), *reader(2, 201 * GB, 30, begin=1500 * MS)]
+    assert rests([*goes_on, *paused]) == rests([*goes_on[:30], *ended]) == [0, 0]
+
+
 # ---- what is forecast ----
+
+
+@pytest.mark.parametrize("pause", [0, 1000 * MS], ids=["at once", "pausing"])
+def test_a_scripts_commands_are_forecast_as_one_process(pause: int) -> None:
+    """One after the other; endless, each, they would all be there at the same time."""
+    one, several = (
+        forecast(scripted(each, pause), DISK, "mq-deadline", 32, ()) for each in (500, 25)
+    )
+    assert (len(one.senders), len(several.senders)) == (1, 20)
+    assert abs(several.error) < 0.1 > abs(several.error - one.error)
 
 
 def test_two_readers_are_forecast_to_gain() -> None:
