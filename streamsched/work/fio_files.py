@@ -11,6 +11,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from streamsched.base.errors import UsageError
 from streamsched.work.fio_job import FioJob
 from streamsched.work.fio_lines import VARIABLE
 from streamsched.work.fio_region import FILE_ALIGN, CloneRegion, Regions
@@ -73,12 +74,12 @@ class Files:
             ]
             for job, own in zip(self.jobs, files, strict=True)
         ]
-        taken = sorted(
-            (place.region.offset, place.region.offset + place.region.size)
-            for own in on_disk
+        taken = [
+            (place.region, job)
+            for job, own in zip(self.jobs, on_disk, strict=True)
             for place in own
             if place
-        )
+        ]
         lengths = self._lengths(files)
         begins = self._side_by_side(files, taken, lengths)
         return [
@@ -190,12 +191,12 @@ class Files:
     def _side_by_side(
         self,
         files: Sequence[Sequence[File]],
-        taken: Sequence[tuple[int, int]],
+        taken: Sequence[tuple[CloneRegion, FioJob]],
         lengths: Mapping[File, int],
     ) -> dict[File, int]:
         """Where each file begins: behind the one before, but beside what is @taken."""
         begins: dict[File, int] = {}
-        at, ahead = 0, list(taken)
+        at, ahead = 0, sorted((one.offset, one.offset + one.size) for one, _ in taken)
         for job, own in zip(self.jobs, files, strict=True):
             for file in own:
                 if _is_disk(file) or file in begins:
@@ -205,14 +206,32 @@ class Files:
                 begins[file] = at
                 at += lengths[file]
                 if self.capacity is not None and at > self.capacity:
-                    raise job.section.error(self._no_room(file, lengths, bool(taken)))
+                    raise self._no_room(job, lengths[file], sum(lengths.values()), taken)
         return begins
 
-    def _no_room(self, file: File, lengths: Mapping[File, int], beside: bool) -> str:
-        need = sum(lengths.values())
-        what = " beside what other jobs use of the disk" if beside else ""
-        return (
-            f"no room for its file of {lengths[file]} bytes{what}; all files need {need} of the "
+    def _no_room(
+        self, job: FioJob, length: int, need: int, taken: Sequence[tuple[CloneRegion, FioJob]]
+    ) -> UsageError:
+        """The error of @job's file; of the job that uses most of the disk, if that is to blame."""
+        used, most = max(
+            ((one.size, user) for one, user in taken), key=lambda pair: pair[0], default=(0, job)
+        )
+        if used > need:
+            # A larger disk, or a smaller file, would have no more room.
+            so = f"job {job.section.name} has no room for its file of {length} bytes"
+            if most.strided:
+                return most.section.error(
+                    f"its zones go on to the end of the disk, so {so}; name a file for it too"
+                )
+            without = "size" not in most.values.lines
+            return most.fail(
+                "size",
+                f"{'without one ' if without else ''}it uses {used} of the disk's {self.capacity} "
+                f"bytes, so {so}; write {'how many bytes it uses' if without else 'fewer'}",
+            )
+        what = " beside what other jobs use of the disk" if taken else ""
+        return job.section.error(
+            f"no room for its file of {length} bytes{what}; all files need {need} of the "
             f"disk's {self.capacity} bytes; make size smaller, or take a larger disk"
         )
 

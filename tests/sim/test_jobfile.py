@@ -925,9 +925,25 @@ def test_a_variable_of_the_environment_may_name_the_disk() -> None:
         ),
         (
             "[r]\nfilename=/dev/sdx\n[s]\nsize=1m\ndirectory=/data\n",
-            f"line 3: job s: no room for its file of {M} bytes beside what other jobs use of the "
-            f"disk; all files need {M} of the disk's {DISK} bytes; make size smaller, or take a "
-            "larger disk",
+            f"line 1: job r: size: without one it uses {DISK} of the disk's {DISK} bytes, so job s "
+            f"has no room for its file of {M} bytes; write how many bytes it uses",
+        ),
+        (
+            "[s]\nsize=1m\ndirectory=/data\n[r]\nfilename=/dev/sdx\nsize=100%\n",
+            f"line 6: size=100%: it uses {DISK} of the disk's {DISK} bytes, so job s has no room "
+            f"for its file of {M} bytes; write fewer",
+        ),
+        (
+            "[r]\nfilename=/dev/sdx\nsize=1m\nzonemode=strided\nzonesize=1m\nzoneskip=1m\n"
+            "[s]\nsize=1m\ndirectory=/data\n",
+            "line 1: job r: its zones go on to the end of the disk, so job s has no room for its "
+            f"file of {M} bytes; name a file for it too",
+        ),
+        (
+            "[r]\nfilename=/dev/sdx\nsize=10m\n[s]\nsize=95m\ndirectory=/data\n",
+            f"line 4: job s: no room for its file of {95 * M} bytes beside what other jobs use of "
+            f"the disk; all files need {95 * M} of the disk's {DISK} bytes; make size smaller, or "
+            "take a larger disk",
         ),
         (
             "[r]\nsize=2m\nfilename=x:y\n[s]\nsize=1m\nfilename=y\n",
