@@ -380,6 +380,27 @@ def test_no_other_option_is_named() -> None:
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", man_text())) <= known
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PAPERS if path.name != "CHANGELOG.md"],  # which has former names
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_commands_that_are_named_exist(path: Path) -> None:
+    """With their options."""
+    text = path.read_text().replace("\\\n", " ")
+    named = re.findall(
+        r"^(?:\$ |sudo )*streamsched (\w.*)|`streamsched (\w[^`]*)`", text, re.MULTILINE
+    )
+    for words in (
+        re.split(r" (?:[|<>&#]|-- )|[;()]", line or inline)[0].split() for line, inline in named
+    ):
+        name = next((one for one in (" ".join(words[:2]), words[0]) if one in commands()), "")
+        assert name or any(one.startswith(f"{words[0]} ") for one in commands()), words
+        if name:
+            said = {word.partition("=")[0] for word in words if re.match("--[a-z]", word)}
+            assert said <= options_of(commands()[name]), words
+
+
 def test_choices_and_defaults_are_described() -> None:
     described = tags()
     for command in commands().values():
