@@ -132,13 +132,15 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_decision instead = ss_nothing();
+	const struct ss_sender *sender;
 	struct ss_party *party;
 	bool idle, contended;
 
 	ss_trial_time_passes(policy, now_ns);
 	INIT_LIST_HEAD(&rq->age_node);
 	party = stream_party(policy, rq, now_ns);
-	idle = ss_party_is_idle(party);
+	sender = rq->sender;
+	idle = ss_party_is_idle(party) && !(sender && sender->nr_rest);
 	contended = ss_party_others_work(policy, party);
 	if (idle && ss_party_is_rest(all, party))
 		ss_wait_ends(policy, party, now_ns);
