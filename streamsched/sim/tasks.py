@@ -110,8 +110,10 @@ def _begin_worker(parts: Any) -> None:
     _parts = parts
     # What a policy in Python prints is no result.
     sys.stdout = sys.stderr
-    # The parent decides what an interrupt means, and ends a worker also while it computes.
+    # The parent decides what an interrupt means, or a terminal that is closed: both come to all of
+    # a group. It ends a worker also while it computes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     # A parent that is killed cannot: its workers would wait for it for ever, for they hold the

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import struct
 import threading
 import time
@@ -34,3 +35,20 @@ def test_the_rest_of_a_result_is_not_waited_for() -> None:
     ending.join(SECONDS)
     assert not ending.is_alive()
     assert future.done()
+
+
+def _heeds() -> list[int]:
+    """Signals for which a worker has a function of its own."""
+    return [one for one in tasks.STOPPING if callable(signal.getsignal(one))]
+
+
+def test_workers_take_no_signal_as_the_command_does() -> None:
+    """What the command does ends it in order; a worker that did so would not be ended any more."""
+    before = {one: signal.signal(one, lambda *_: None) for one in tasks.STOPPING}
+    try:
+        _, pool = tasks._pool(1, 1)
+        with pool:
+            assert pool.submit(_heeds).result(SECONDS) == []
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
