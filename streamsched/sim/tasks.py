@@ -306,7 +306,8 @@ def run_tasks(
             else None
             for future in futures
         ]
-        if interrupted or not all(future.done() for future in futures):
+        # Some may have begun although not all could: nothing has been submitted then.
+        if len(futures) < len(tasks) or interrupted or not all(one.done() for one in futures):
             _end_workers(pool)
         # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
         pool.shutdown(wait=True, cancel_futures=True)

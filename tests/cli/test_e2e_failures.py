@@ -168,9 +168,12 @@ def test_no_shared_memory() -> None:
     assert sentence(done.stderr).startswith("cannot share memory with worker processes: ")
 
 
-def test_limits_of_the_machine() -> None:
-    """Too few files or processes for workers."""
-    limited = f"ulimit -n 8; exec {COMMAND} run {JOB} --policy noop"
+@pytest.mark.parametrize(
+    ("files", "policies"), [(8, "noop"), (15, "noop,deadline"), (16, "noop,deadline")]
+)
+def test_limits_of_the_machine(files: int, policies: str) -> None:
+    """Too few files for workers: for any, or for all of them."""
+    limited = f"ulimit -n {files}; exec {COMMAND} run {JOB} --policy {policies} --parallel 2"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, timeout=60)
     assert done.returncode == 1
     assert "Too many open files" in sentence(done.stderr)
