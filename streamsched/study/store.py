@@ -19,6 +19,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ from streamsched.study.program import program
 
 FORMAT = "streamsched-study"
 MARK, LOCK, JOURNAL, ALONE = "_study.json", "_lock", "_journal.jsonl", "_alone.jsonl"
+PART = re.compile(r"part-[0-9]{6,}\.parquet")
+# What a command that was killed leaves of a part, or of what it marks the folder with.
+HALF = re.compile(rf"\.({PART.pattern}|{re.escape(MARK)})\.[0-9a-f]{{16}}")
 # A command that runs for long makes a part of so many results.
 PART_ROWS = 4096
 AGAIN = "remove it, and the same study simulates again what was in it"
@@ -117,7 +121,7 @@ class _Lines:
 
 def parts(folder: Path) -> list[Path]:
     """The Parquet files, in order."""
-    return sorted(folder.glob("part-*.parquet"))
+    return sorted(path for path in folder.glob("part-*") if PART.fullmatch(path.name))
 
 
 def _mark_of(folder: Path) -> dict[str, Any] | None:
@@ -251,8 +255,9 @@ class Store:
                 f"--to {self.folder}: {len(self.done) - here} of its {len(self.done)} results are "
                 f"not of this study: {why}; name another place, or add to the study only"
             )
-        for half in self.folder.glob(".part-*"):  # of a command that was killed
-            half.unlink()
+        for path in list(self.folder.iterdir()):
+            if HALF.fullmatch(path.name):
+                path.unlink()
         self._journal.open()
         self._alone.open()
 

@@ -239,14 +239,18 @@ def test_what_was_added_is_there_after_any_end(tmp_path: Path) -> None:
         store.write_part()
     # ... and when a part is there, and the journal has its lines still.
     journal.write_bytes(kept)
-    (folder / ".part-000001.parquet.0123").write_bytes(b"half")
+    half = folder / ".part-000001.parquet.0123456789abcdef"
+    half.write_bytes(b"half")
+    theirs = [folder / name for name in (".part-mine", f"{half.name}.txt", "part-0 (1).parquet")]
+    for one in theirs:
+        one.write_text("mine")
     assert stored(folder) == [0, 1, 2, 3]
     with opened(folder, plan) as store:
         assert len(store.done) == 4
         store.write_part()
     assert len(parts(folder)) == 2 and stored(folder) == [0, 1, 2, 3]
     assert sum(pq.read_metadata(part).num_rows for part in parts(folder)) == 4
-    assert not list(folder.glob(".*"))
+    assert not half.exists() and [one.read_text() for one in theirs] == ["mine"] * 3
 
 
 def test_two_at_once_and_a_changed_study_are_refused(tmp_path: Path) -> None:
