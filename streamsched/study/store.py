@@ -27,6 +27,7 @@ from typing import Any
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import (
     Kind,
+    is_file,
     is_folder,
     mode_of,
     open_input,
@@ -148,6 +149,13 @@ def finished(folder: Path) -> set[str]:
     return {row["cell"] for row in read_results(folder)} if _mark_of(folder) else set()
 
 
+def _of_a_beginning(path: Path) -> bool:
+    """Whether @path may be there before the mark is, of a command that came no further."""
+    if HALF.fullmatch(path.name):
+        return is_file(path)
+    return path.name in (LOCK, JOURNAL, ALONE) and is_file(path) and not path.stat().st_size
+
+
 def check_folder(folder: Path) -> None:
     """Refuse a place for results that is not ours."""
     if not mode_of(folder):
@@ -158,8 +166,7 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"--to {folder}: is there, and is no folder; name another place")
     if folder.stat().st_uid != os.geteuid():
         raise UsageError(f"--to {folder}: belongs to somebody else; name another place")
-    names = {path.name for path in folder.iterdir()}
-    if names - {LOCK} and _mark_of(folder) is None:
+    if _mark_of(folder) is None and not all(map(_of_a_beginning, folder.iterdir())):
         raise UsageError(
             f"--to {folder}: is there, and is not results of a study; "
             "remove it or name another place"
@@ -231,7 +238,7 @@ class Store:
         self._rows: list[Row] = []
 
     def load(self) -> None:
-        """What was finished before; StreamschedError if it is of another study."""
+        """What was finished before, to be added to; UsageError if it is of another study."""
         for part in parts(self.folder):
             self.done.update(_table(part, ["cell"]).column("cell").to_pylist())
         self._rows = [row for row in self._journal.read if row["cell"] not in self.done]
@@ -258,18 +265,22 @@ class Store:
         for path in list(self.folder.iterdir()):
             if HALF.fullmatch(path.name):
                 path.unlink()
+        self._mark()
         self._journal.open()
         self._alone.open()
 
-    def mark(self) -> None:
-        """Say whose folder it is."""
+    def _mark(self) -> None:
+        """Say whose folder it is: before there is anything else in it."""
         content = {
             "format": FORMAT,
             "streamsched": program(),
             "policies": self._plan.policies,
             "study": self._plan.text,
         }
-        write_whole(self.folder / MARK, json.dumps(content, indent=2) + "\n", Kind.STUDY)
+        try:
+            write_whole(self.folder / MARK, json.dumps(content, indent=2) + "\n", Kind.STUDY)
+        except UsageError as error:
+            raise StreamschedError(f"{error}; {ROOM}") from None
 
     def add_alone(self, found: dict[str, Rates]) -> None:
         """Alone rates of groups."""
@@ -338,5 +349,4 @@ def opened(folder: Path, plan: Plan) -> Iterator[Store]:
         raise UsageError(f"--to {folder}: cannot make it: {error.strerror}") from None
     with _locked(folder), contextlib.closing(Store(folder, plan)) as store:
         store.load()
-        store.mark()
         yield store

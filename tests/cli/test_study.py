@@ -286,6 +286,31 @@ def test_what_is_not_ours_is_left(tmp_path: Path, there: str) -> None:
     assert [p.name for p in tmp_path.rglob("*") if p.name.startswith("_")] == []
 
 
+def test_a_beginning_that_came_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a disk that was full, or as a command left it that was killed, now or in an older one."""
+    plan, folder = plan_of(tmp_path, GOOD), tmp_path / "r.parquet"
+
+    def full(path: Path, *_: object) -> None:
+        raise UsageError(f"{path}: cannot write it: No space left on device")
+
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(StreamschedError, match=r"No space left on device; .*make room") as caught,
+    ):
+        patched.setattr("streamsched.study.store.write_whole", full)
+        with opened(folder, plan):
+            pass
+    assert caught.value.exit_code == 1
+    for name in ("_journal.jsonl", "_alone.jsonl", "._study.json.0123456789abcdef"):
+        (folder / name).touch()
+    with opened(folder, plan) as store:
+        store.add([row(plan, 0)])
+    assert stored(folder) == [0] and not list(folder.glob(".*"))
+    (folder / "_study.json").unlink()  # then nothing says whose the journal is
+    with pytest.raises(UsageError, match="is not results of a study"), opened(folder, plan):
+        pass
+
+
 def test_a_changed_core_is_another_program(tmp_path: Path) -> None:
     """The module has a digest of the C that it was compiled of; a byte of it changes the digest."""
     assert ffi.string(lib.sources_sha256).decode() == _build_core.sources_sha256(ROOT)
