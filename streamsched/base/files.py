@@ -102,6 +102,14 @@ def is_folder(path: str | Path) -> bool:
     return stat.S_ISDIR(mode_of(path))
 
 
+def is_link(path: str | Path) -> bool:
+    """Whether there is a symbolic link, wherever it leads."""
+    try:
+        return stat.S_ISLNK(Path(path).lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def open_input(path: str | Path) -> BinaryIO:
     """@path, to be read from; OSError, or UsageError where reading would never end.
 

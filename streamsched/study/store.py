@@ -29,6 +29,7 @@ from streamsched.base.files import (
     Kind,
     is_file,
     is_folder,
+    is_link,
     mode_of,
     open_input,
     output,
@@ -161,6 +162,8 @@ def check_folder(folder: Path) -> None:
     if not mode_of(folder):
         if not is_folder(folder.parent):
             raise UsageError(f"--to {folder}: there is no directory {folder.parent}")
+        if is_link(folder):
+            raise UsageError(f"--to {folder}: is a link that leads nowhere; name another place")
         return
     if not is_folder(folder):
         raise UsageError(f"--to {folder}: is there, and is no folder; name another place")

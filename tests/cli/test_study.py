@@ -311,6 +311,15 @@ def test_a_beginning_that_came_no_further(tmp_path: Path, monkeypatch: pytest.Mo
         pass
 
 
+@pytest.mark.parametrize("leads_to", ["nowhere", "link"])
+def test_a_link_to_nothing_is_called_so(leads_to: str, tmp_path: Path) -> None:
+    plan, link = plan_of(tmp_path, GOOD), tmp_path / "link"
+    link.symlink_to(leads_to)
+    with pytest.raises(UsageError, match="is a link that leads nowhere"), opened(link, plan):
+        pass
+    assert link.is_symlink()
+
+
 def test_a_changed_core_is_another_program(tmp_path: Path) -> None:
     """The module has a digest of the C that it was compiled of; a byte of it changes the digest."""
     assert ffi.string(lib.sources_sha256).decode() == _build_core.sources_sha256(ROOT)
