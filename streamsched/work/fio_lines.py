@@ -71,7 +71,7 @@ def read_text(path: Path, what: str) -> str:
     if not what:
         raise UsageError("the job file's name is empty; name a file that can be read")
     # What a shell writes for <(...) leads to no name. One that has a name may have no writer.
-    if stat.S_ISFIFO(mode_of(os.path.realpath(path))):
+    if stat.S_ISFIFO(mode_of(path)) and stat.S_ISFIFO(mode_of(os.path.realpath(path))):
         raise UsageError(f"{what}: is a named pipe; name a file")
     try:
         with open_input(path) as file:

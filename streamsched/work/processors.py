@@ -57,6 +57,8 @@ def _of(folder: Path, base: str | None = None) -> dict[str, list[Path]]:
         if base is not None:  # a file in a folder that cannot be listed is a trace by itself
             return {}
         raise UsageError(f"{folder}: cannot be read: {error.strerror}") from None
+    except ValueError:  # a NUL, as TOML may have it: no folder is named so
+        return {}
     for name, paths in found.items():
         paths.sort(key=_processor)
         for one, other in itertools.pairwise(paths):

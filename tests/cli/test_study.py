@@ -117,6 +117,14 @@ def test_refused(tmp_path: Path, text: str, line: str) -> None:
     assert any(one.startswith(line) for one in refused(tmp_path, text)), refused(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    "work", [r'jobs = ["a\u0000b.fio"]', r'traces = ["a\u0000/x"]', r'traces = ["a/\u0000"]']
+)
+def test_a_name_that_no_file_has(tmp_path: Path, work: str) -> None:
+    (line,) = refused(tmp_path, f'policies = ["noop"]\ndisks = ["ssd"]\n{work}\n')
+    assert line.startswith("3: ") and line.endswith(": no file has such a name")
+
+
 def test_no_work_is_refused(tmp_path: Path) -> None:
     lines = refused(tmp_path, 'policies = ["noop"]\ndisks = ["ssd"]\n')
     assert lines == ["1: has no work; write jobs or traces"]
