@@ -129,6 +129,8 @@ def load_results(path: Path) -> list[dict[str, Any]]:
         return [document]
     if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
         raise UsageError(f"{path}: results is no list of objects; {AGAIN}")
+    if not several:
+        raise UsageError(f"{path}: no run in it is finished; {AGAIN}")
     for number, one in enumerate(several):
         _check(one, f"{path}: results[{number}]:")
     return several

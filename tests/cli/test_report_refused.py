@@ -47,6 +47,10 @@ pytestmark = pytest.mark.e2e
             lambda text: '{"format": "streamsched-results", "version": 1, "runs": []}',
             "no run in it is finished",
         ),
+        (
+            lambda text: '{"format": "streamsched-results", "version": 1, "results": []}',
+            "no run in it is finished",
+        ),
         (lambda text: "[" * 100_000, "is no JSON"),
     ],
 )
