@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import colorsys
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,9 +144,14 @@ def short(name: str) -> str:
     return html.escape(name if len(name) <= SHORT else name[: SHORT - 1] + "…")
 
 
-def rounded(values: Any) -> list[float]:
-    """Six digits behind the point, as in the results."""
-    return [round(float(value), 6) for value in values]
+def known(value: float) -> float | None:
+    """Six digits behind the point, as in the results; JSON has no word for what is infinite."""
+    return round(float(value), 6) if math.isfinite(value) else None
+
+
+def rounded(values: Any) -> list[float | None]:
+    """Each that is known."""
+    return [known(value) for value in values]
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:

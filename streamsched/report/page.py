@@ -120,7 +120,7 @@ def page(sections: Sequence[Section]) -> str:
         version=__version__,
         body=body,
         # As text of a script element: no "<" may end it.
-        figures=json.dumps(figures, separators=(",", ":")).replace("<", "\\u003c"),
+        figures=json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
         plotly=plotly,
         script=(ours / "page.js").read_text(),
         library=len(plotly.encode()) / 1e6,

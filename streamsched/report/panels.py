@@ -16,6 +16,7 @@ from streamsched.report.figures import (
     axis,
     colour,
     figure,
+    known,
     line,
     rounded,
     short,
@@ -34,7 +35,7 @@ NOT_SEEN = (
 def gain(runs: Sequence[Run], run: Run) -> float | None:
     """Its throughput over that of the first policy."""
     first = runs[0]["throughput_mb_s"]
-    return round(run["throughput_mb_s"] / first, 6) if first else None
+    return known(run["throughput_mb_s"] / first) if first else None
 
 
 def figures_of_merit(runs: Sequence[Run]) -> dict[str, list[float | None]]:

@@ -21,6 +21,7 @@ from report_data import (
 pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
 
+from streamsched.report import page as pages
 from streamsched.report.figures import Figure
 from streamsched.report.page import section_html
 from streamsched.report.panels import Section, figures_of_merit, panels
@@ -197,6 +198,20 @@ def test_what_a_result_lacks_is_left_out_and_said(made: Path) -> None:
         "Left out: Dispatches by reason; Waits of requests by reason. The result has no reasons of "
         "dispatches, which the simulator of this version counts.",
     ]
+
+
+def test_what_has_no_number_in_json_is_not_drawn(made: Path) -> None:
+    """A page with Infinity in it would draw nothing at all."""
+    extreme = document(made)
+    for run, rate in zip(extreme["runs"], (1e-300, 1e300, 1e-300), strict=True):
+        run["throughput_mb_s"] = rate
+        for job in run["jobs"]:
+            job["share"] = 1e308
+    text = pages.page([Section("x", extreme)])
+    (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
+    assert "Infinity" not in figures
+    gains = json.loads(figures)[1]["data"][0]
+    assert (gains["name"], gains["x"]) == ("gain over the first", [1, None, 1])
 
 
 def test_the_page_says_its_size(made: Path) -> None:
