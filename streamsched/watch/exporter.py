@@ -9,11 +9,12 @@ cannot be read has `streamsched_disk_up` 0 and nothing else.
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -159,6 +160,24 @@ class _Handler(WSGIRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Nor what is wrong with one."""
 
+    def get_stderr(self) -> io.StringIO:
+        """Nor a traceback, with which any client could fill the log."""
+        return io.StringIO()
+
+
+def _told(app: Callable[..., Any]) -> Callable[..., Any]:
+    """@app, which tells who asked what went wrong: headers it cannot read, too few files."""
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        try:
+            return app(environ, start_response)
+        except Exception as error:
+            kind = [("Content-Type", "text/plain; charset=utf-8")]
+            start_response("500 Internal Server Error", kind)
+            return [f"{type(error).__name__}: {error}\n".encode(errors="backslashreplace")]
+
+    return answer
+
 
 class Server(ThreadingWSGIServer):
     """At most MOST connections, none for longer than LONGEST_S.
@@ -232,7 +251,7 @@ def server_at(host: str, port: int, registry: CollectorRegistry) -> Server:
     """One that answers when serve_forever() runs; @host may be empty: every address."""
     every = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
     address = str(socket.getaddrinfo(host or every, port, type=socket.SOCK_STREAM)[0][4][0])
-    return make_server(address, port, make_wsgi_app(registry), Server, handler_class=_Handler)
+    return make_server(address, port, _told(make_wsgi_app(registry)), Server, handler_class=_Handler)
 
 
 def serve(listen: str, sys_: Path = SYS) -> None:

@@ -295,6 +295,33 @@ def test_nonsense_leaves_no_traceback(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("why", ["header", "files"])
+def test_what_fails_is_told_to_who_asked(
+    why: str,
+    served: tuple[str, int],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = b"GET / HTTP/1.0\r\n"
+    if why == "header":
+        asked += b"Accept: application/openmetrics-text;version=abc\r\n"
+
+    def too_few(_: object) -> list[str]:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        if why == "files":
+            patched.setattr(exporter, "disk_names", too_few)
+        with socket.create_connection(served, timeout=60) as one:
+            one.sendall(asked + b"\r\n")
+            got = b"".join(iter(lambda: one.recv(4096), b""))
+    assert got.startswith(b"HTTP/1.0 ")  # with such a header it depends on the library
+    if why == "files":
+        assert got.startswith(b"HTTP/1.0 500 ") and got.endswith(b"Too many open files\n")
+    assert b"streamsched_disk_up" in scraped(served)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_without_prometheus_client_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "streamsched.watch.exporter")
     monkeypatch.delattr("streamsched.watch.exporter")
