@@ -228,7 +228,13 @@ def address_of(listen: str) -> tuple[str, int]:
     found = re.fullmatch(r"(?:\[([^\[\]\s]+)\]|([^\[\]\s]*)):([0-9]{1,5})", listen)
     if not found or not 0 < int(found[3]) < 65536:
         raise UsageError(f"--listen {listen}: must be HOST:PORT, as {LISTEN}, or :PORT for all")
-    return found[1] or found[2], int(found[3])
+    host, port = found[1] or found[2], int(found[3])
+    if host == "*":  # which resolves, to one address
+        raise UsageError(
+            f"--listen {listen}: * is no host; for all addresses write :{port}, or 0.0.0.0:{port} "
+            f"or [::]:{port}"
+        )
+    return host, port
 
 
 def check_readable(sys_: Path = SYS) -> None:

@@ -168,6 +168,12 @@ def test_addresses_that_are_none(listen: str) -> None:
         exporter.address_of(listen)
 
 
+def test_a_star_is_no_host() -> None:
+    for listen in ("*:80", "[*]:80"):
+        with pytest.raises(UsageError, match=r"\* is no host; for all addresses write :80, or 0\."):
+            exporter.address_of(listen)
+
+
 def test_addresses() -> None:
     assert exporter.address_of("127.0.0.1:9842") == ("127.0.0.1", 9842)
     assert exporter.address_of("[::1]:80") == ("::1", 80)
