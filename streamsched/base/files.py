@@ -30,8 +30,9 @@ HEAD_BYTES = 4096
 MOST_LINKS = 40  # of the kernel's
 WRITER_MS = 2000  # in which who writes to a pipe has begun
 STDOUT = Path("-")
-# Character devices that take anything: null, zero, full.
-SINKS = {os.makedev(1, 3), os.makedev(1, 5), os.makedev(1, 7)}
+# Character devices that take anything: null, zero, full. Of these only null has an end.
+NULL = os.makedev(1, 3)
+SINKS = {NULL, os.makedev(1, 5), os.makedev(1, 7)}
 
 
 # What a picture of ours says of its origin.
@@ -135,7 +136,7 @@ def open_input(path: str | Path) -> BinaryIO:
 
 def _check_end(path: str | Path, seen: os.stat_result) -> None:
     """Refuse a device from which reading would never end."""
-    if stat.S_ISCHR(seen.st_mode) and seen.st_rdev not in SINKS:
+    if stat.S_ISCHR(seen.st_mode) and seen.st_rdev != NULL:
         raise UsageError(f"{path}: is a device, which has no end; name a file")
 
 

@@ -815,12 +815,13 @@ TOO_LONG = "a" * 300  # no file system has such names
             ["frontier", "--plot", "/"],
             "--plot /: is the name of a folder; name a .svg, .png or .pdf file",
         ),
-        # Endless, and no longer than the memory.
-        (["run", JOB, "--disk", "/dev/zero"], "/dev/zero: cannot read it: it has more than "),
+        (["run", JOB, "--disk", "/dev/zero"], "/dev/zero: is a device, which has no end; "),
         (
             ["run", JOB, "--policy", "auto", "--profile", "/dev/zero"],
-            "/dev/zero: cannot read it: it has more than ",
+            "/dev/zero: is a device, which has no end; ",
         ),
+        (["replay", "/dev/zero", "--format", "msr"], "/dev/zero: is a device, which has no end; "),
+        (["replay", "/dev/null", "--format", "msr"], "/dev/null: the trace is empty"),
         (["run", JOB, "--seed", "9" * 5000], "invalid value for '--seed': it is too large;"),
         (["run", "/dev/null", "--on", "nbd"], "/dev/null: has no job; write a section [NAME]"),
     ],

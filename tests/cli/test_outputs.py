@@ -300,7 +300,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert reader.communicate(timeout=120) == (b"new", None)
 
 
-@pytest.mark.parametrize("name", ["/dev/kmsg", "/dev/ptmx"])
+@pytest.mark.parametrize("name", ["/dev/kmsg", "/dev/ptmx", "/dev/zero", "/dev/full"])
 def test_a_device_without_an_end_is_not_read(name: str) -> None:
     if not os.access(name, os.R_OK):
         pytest.skip(f"who runs this may not read {name}")

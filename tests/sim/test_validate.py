@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import statistics
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from streamsched.base.errors import UsageError
+from streamsched.base.files import MOST_BYTES
 from streamsched.calibrate import validate
 from streamsched.calibrate.recorded import Recorded, agreements, demerit, play, read_recorded
 from streamsched.sim.diskfile import load_disk, parse_disk
@@ -57,9 +59,12 @@ def test_a_recorded_trace_that_is_none(tmp_path: Path, text: str, said: str) -> 
         read_recorded(path)
 
 
-def test_a_trace_without_an_end() -> None:
-    with pytest.raises(UsageError, match="/dev/zero: has more than"):
-        read_recorded(Path("/dev/zero"))
+def test_a_trace_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.touch()
+    os.truncate(path, MOST_BYTES + 1)
+    with pytest.raises(UsageError, match=f"{path}: has more than"):
+        read_recorded(path)
 
 
 def test_a_recorded_request_beyond_the_disk(tmp_path: Path) -> None:
