@@ -292,7 +292,7 @@ def trace_work(
     with contextlib.ExitStack() as stack:
         kept, sums = [], []
         for trace in traces:
-            path = stack.enter_context(tracefile.kept(trace.path, trace.format))
+            path = stack.enter_context(tracefile.kept(trace.path, trace.format, trace.skip_bad))
             opened = tracefile.open_trace(path, trace.format, trace.skip_bad)
             sums.append(opened.sha256())
             kept.append(dataclasses.replace(trace, path=path, format=opened.format))

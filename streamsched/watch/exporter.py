@@ -257,7 +257,9 @@ def server_at(host: str, port: int, registry: CollectorRegistry) -> Server:
     """One that answers when serve_forever() runs; @host may be empty: every address."""
     every = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
     address = str(socket.getaddrinfo(host or every, port, type=socket.SOCK_STREAM)[0][4][0])
-    return make_server(address, port, _told(make_wsgi_app(registry)), Server, handler_class=_Handler)
+    return make_server(
+        address, port, _told(make_wsgi_app(registry)), Server, handler_class=_Handler
+    )
 
 
 def serve(listen: str, sys_: Path = SYS) -> None:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 import zstandard
 
 from streamsched._core import ffi, lib
-from streamsched.base.errors import UsageError, unknown
+from streamsched.base.errors import StreamschedError, UsageError, unknown
 from streamsched.base.files import mode_of, open_input
 from streamsched.work.processors import Part, Pieces, merged, parts_of
 
@@ -39,6 +39,8 @@ PART_BYTES = 1 << 16
 OF_PROCESSORS = "blktrace"
 # What the C side needs to tell the formats apart.
 HEAD_BYTES = 4096
+# More than the longest line that it takes.
+LINE_BYTES = 1 << 17
 MAGIC_BYTES = 6
 # A zstd block of four bytes can stand for 128 KiB: little goes in at a time.
 ZSTD_INPUT_BYTES = 4096
@@ -335,14 +337,45 @@ def _head_of(first: bytes) -> bytes:
     head = b""
     with suppress(_Bad):  # which is said when all of it is read
         for chunk in _unpacker(first[:MAGIC_BYTES])(_Joined(first, io.BytesIO()), CHUNK_BYTES):
-            head += chunk[:HEAD_BYTES]
-            if len(head) >= HEAD_BYTES:
+            head += chunk[:LINE_BYTES]
+            if len(head) >= LINE_BYTES:
                 break
-    return head[:HEAD_BYTES]
+    return head[:LINE_BYTES]
+
+
+def _check_beginning(path: str, format_name: str, head: bytes) -> None:
+    """Refuse what is not in that format from the first record on."""
+    reader = lib.trace_open(format_name.encode(), False)
+    if reader == ffi.NULL:  # there is no such format, as open_trace() says
+        return
+    request = ffi.new("struct trace_request *")
+    try:
+        lib.trace_feed(reader, head, len(head), False)
+        while (got := lib.trace_next(reader, request)) > 0:
+            pass
+        if got < 0:
+            why = ffi.string(lib.trace_why(reader)).decode(errors="backslashreplace")
+            raise UsageError(f"{shown(path)}: {why}")
+    finally:
+        lib.trace_close(reader)
 
 
 @contextmanager
-def kept(path: str | Path, format_name: str | None = None) -> Iterator[str]:
+def _copying(path: str | Path) -> Iterator[None]:
+    """Errors of a copy say of what it is, and where it was to be."""
+    try:
+        yield
+    except OSError as error:
+        with suppress(OSError):  # where there is no temporary directory it says which were tried
+            raise StreamschedError(
+                f"{shown(path)}: cannot be copied to {tempfile.gettempdir()}, to be read several "
+                f"times: {error.strerror}; make room there, or name another place with TMPDIR"
+            ) from None
+        raise StreamschedError(f"{shown(path)}: cannot be copied: {error.strerror}") from None
+
+
+@contextmanager
+def kept(path: str | Path, format_name: str | None = None, skip_bad: bool = False) -> Iterator[str]:
     """A path that can be read several times: of standard input or a pipe a copy, while it lasts.
 
     What is no trace is refused by its beginning: it may have no end.
@@ -351,13 +384,17 @@ def kept(path: str | Path, format_name: str | None = None) -> Iterator[str]:
         yield str(path)
         return
     name = quote(shown(path), safe="", errors="surrogateescape")[-LONGEST_NAME:]
-    with tempfile.TemporaryDirectory(prefix=COPY_PREFIX) as folder:
+    with ExitStack() as stack:
+        with _copying(path):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=COPY_PREFIX))
         copy = Path(folder) / name
-        with _opened(path) as (file, _), copy.open("wb") as to:
+        with _opened(path) as (file, _), _copying(path), copy.open("wb") as to:
             first = file.read(CHUNK_BYTES)
             head = _head_of(first)
-            if format_name is None and len(head) == HEAD_BYTES:
-                _detected(str(path), head)
+            if len(head) >= HEAD_BYTES:
+                known = format_name or _detected(str(path), head[:HEAD_BYTES])
+                if not skip_bad:
+                    _check_beginning(str(path), known, head)
             to.write(first)
             shutil.copyfileobj(file, to, io.DEFAULT_BUFFER_SIZE * 16)
         yield str(copy)

@@ -9,9 +9,11 @@ import io
 import itertools
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsched._core import ffi, lib
-from streamsched.base.errors import UsageError
+from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.work import tracefile
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -931,6 +933,26 @@ def test_a_pipe_is_kept(tmp_path: Path) -> None:
             assert b"".join(part for part, _ in tracefile.open_trace(path).chunks()) == good("spc")
         assert tracefile.shown(path) == str(pipe)
     assert not Path(path).exists()
+
+
+def test_a_copy_that_does_not_fit_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(good("spc"),), daemon=True)
+    writer.start()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    why = f"{pipe}: cannot be copied to {tmp_path}, .*: No space left on device; .* with TMPDIR"
+    with pytest.raises(StreamschedError, match=why), tracefile.kept(pipe):
+        pass
+    writer.join()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_forced_format_is_taken(tmp_path: Path) -> None:
