@@ -130,9 +130,11 @@ class MetricsFile:
         if not is_file(self.path):
             raise UsageError(f"{self.path}: {_NONE}")
         try:
-            metrics = Metrics(read_whole(self.path))
+            text = read_whole(self.path)
         except UnicodeDecodeError:
             raise UsageError(f"{self.path}: {_NONE}") from None
+        try:
+            metrics = Metrics(text)
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from None
         same = self._now is not None and metrics.follows(self._now[1])

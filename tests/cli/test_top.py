@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from watch_data import MadeDisk, MadeParty, MadeTrace, made, trace
 
 from streamsched.base.errors import StreamschedError, UsageError, install
+from streamsched.base.files import MOST_BYTES
 from streamsched.cli.main import app
 from streamsched.watch import observe, observe_nbd, top
 from streamsched.watch import parties as watch
@@ -419,6 +420,14 @@ def test_what_is_no_file_of_a_server(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "fifo", tmp_path / "bytes", Path("/dev/zero")):
         with pytest.raises(UsageError, match=f"^{path}: is no file of the network server's metr"):
             observe_nbd.sources_of(path)
+
+
+def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.touch()
+    os.truncate(path, MOST_BYTES + 1)
+    with pytest.raises(UsageError, match=f"^{path}: cannot read it: it has more than"):
+        observe_nbd.sources_of(path)
 
 
 def test_which_names_are_files(
