@@ -137,7 +137,8 @@ class MetricsFile:
             metrics = Metrics(text)
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from None
-        same = self._now is not None and metrics.follows(self._now[1])
+        # One that is older than the last, as a copy of it may be, tells of no time between them.
+        same = self._now and written > self._now[0] and metrics.follows(self._now[1])
         self._before, self._now = self._now if same else None, (written, metrics)
         self._written = time.monotonic() - max(0.0, time.time() - written)
 

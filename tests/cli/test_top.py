@@ -490,6 +490,18 @@ def test_a_server_that_ends_and_begins_anew(
     assert seen and seen.requests_s == 10
 
 
+def test_a_file_that_is_older_than_the_last_is_a_first_look(
+    served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing(monkeypatch)
+    (source, _) = observe_nbd.sources_of(served(1000, metrics(1, 1)))
+    served(995, metrics(101, 1))
+    assert source.look() is None
+    served(1000, metrics(151, 1))
+    seen = source.look()
+    assert seen and (seen.seconds, seen.requests_s) == (5, 10)
+
+
 def test_files_of_one_name_in_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = passing(monkeypatch)
     paths = [tmp_path / folder / "nbd.prom" for folder in "ab"]
