@@ -50,6 +50,8 @@ def specs_of(between: str, device: Device) -> tuple[Spec, Spec]:
                 f"{', '.join(f'{STREAM}:{one}' for one in INNER)}"
             )
         found.append(Spec(scheduler, inner if colon else None))
+    if found[0] == found[1]:
+        raise UsageError(f"--between {between}: {found[0]} stands there twice; name another one")
     return found[0], found[1]
 
 

@@ -316,6 +316,7 @@ def test_an_idle_disk_is_refused(kernel: Kernel) -> None:
         ),
         ("stream:cfq,none", "what stands behind a colon is what stream wraps: stream:noop, "),
         ("none:noop,stream", "what stands behind a colon"),
+        ("mq-deadline,mq-deadline", "mq-deadline stands there twice; name another one"),
     ],
 )
 def test_schedulers_that_are_none(between: str, said: str, kernel: Kernel, made: MadeDisk) -> None:
