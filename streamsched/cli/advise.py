@@ -193,7 +193,7 @@ def advise(
             )
     chosen = known or advising.of_size(capacity)
     depth = _depth(queue_depth, chosen, takes)
-    advising.check_work(found, name)
+    advising.check_work(found, name, traced=trace is not None)
     if why := advising.why_no_seeks(found):
         _say_without_seeks(name, before, why, output, to)
         return

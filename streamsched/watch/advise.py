@@ -370,8 +370,13 @@ def check_model(found: Advice, *, named: bool) -> None:
         )
 
 
-def check_work(found: list[Bio], name: str) -> None:
-    """Refuse too little to say anything of."""
+def check_work(found: list[Bio], name: str, *, traced: bool) -> None:
+    """Refuse too little to say anything of; @traced: it comes from --trace."""
+    if len(found) < LEAST_REQUESTS and traced:
+        raise StreamschedError(
+            f"{name}: has only {len(found)} requests, too few to forecast anything; record a "
+            "longer trace while the disk has work"
+        )
     if len(found) < LEAST_REQUESTS:
         raise StreamschedError(
             f"{name}: only {len(found)} requests came meanwhile, too few to forecast anything; "

@@ -298,22 +298,27 @@ def test_lost_events_are_counted() -> None:
         (["--trace", "TRACE", "--model", "ide-20g", "--queue-depth", "1"], "a larger disk"),
         (["--trace", "TRACE", "--queue-depth", "0"], "--queue-depth 0: "),
         (["--trace", "TRACE", "--queue-depth", "33"], "takes 1 to 32 commands at once"),
+        (
+            ["--trace", "SHORT"],
+            "has only 3 requests, too few to forecast anything; record a longer",
+        ),
         (["--trace", "TRACE", "--seconds", "5"], "--seconds: not with --trace"),
         (["sda", "--device", "8,0"], "--device: only with --trace"),
         (["--trace", "TRACE", "--output", "json", "--to", "x.html"], "--output: not with --to"),
     ],
 )
 def test_what_a_person_can_get_wrong(arguments: list[str], sentence: str, tmp_path: Path) -> None:
-    trace = tmp_path / "trace.blkparse"
-    trace.write_text(
-        "".join(
-            f"8,0 0 {2 * i} {i}.000000000 7 Q R {i * 10**6} + 8 [x]\n"
-            f"8,0 0 {2 * i + 1} {i}.010000000 7 C R {i * 10**6} + 8 [0]\n"
-            for i in range(1, 60)
+    for name, number in (("TRACE", 59), ("SHORT", 3)):
+        (tmp_path / name).write_text(
+            "".join(
+                f"8,0 0 {2 * i} {i}.000000000 7 Q R {i * 10**6} + 8 [x]\n"
+                f"8,0 0 {2 * i + 1} {i}.010000000 7 C R {i * 10**6} + 8 [0]\n"
+                for i in range(1, number + 1)
+            )
         )
-    )
     done = subprocess.run(
-        [COMMAND, "advise", *(str(trace) if a == "TRACE" else a for a in arguments)],
+        [COMMAND, "advise", *arguments],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
