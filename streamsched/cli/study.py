@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
-from streamsched.base.errors import StreamschedError, UsageError, install, printable
+from streamsched.base.errors import StreamschedError, UsageError, given, install, printable
 from streamsched.base.files import STDOUT, is_folder
 from streamsched.base.progress import nr_jobs
 from streamsched.cli.options import FLAG, FOLDER, ParallelOption, path_option
@@ -25,6 +25,7 @@ def study(
         Path,
         typer.Argument(
             metavar="STUDY.toml",
+            parser=given("STUDY.toml", "a study", Path),
             help="A study (docs/STUDY.md), or with --table its results.",
         ),
     ],
@@ -56,7 +57,7 @@ def study(
     _check_installed()
     if is_folder(what):
         if not table:
-            raise UsageError(f"{what}: is results; add --table, or name a study")
+            raise UsageError(f"{what}: {_what_folder(what)}")
         if to or dry_run or cluster:
             raise UsageError(f"{what}: is results; only --table goes with them")
         _print(what)
@@ -72,6 +73,15 @@ def study(
     _run(what, to, dry_run, cluster, nr_jobs(parallel))
     if table and to and not dry_run:
         _print(to)
+
+
+def _what_folder(folder: Path) -> str:
+    """Why it is no study."""
+    from streamsched.study.store import is_results
+
+    if is_results(folder):
+        return "is results; add --table, or name a study"
+    return "is a folder; name a study, which is a file"
 
 
 def _is_address(text: str) -> bool:

@@ -137,6 +137,11 @@ def _mark_of(folder: Path) -> dict[str, Any] | None:
     return None
 
 
+def is_results(folder: Path) -> bool:
+    """Whether @folder is known as ours."""
+    return _mark_of(folder) is not None
+
+
 def read_mark(folder: Path) -> dict[str, Any]:
     """What the study of these results is."""
     mark = _mark_of(folder)
@@ -147,7 +152,7 @@ def read_mark(folder: Path) -> dict[str, Any]:
 
 def finished(folder: Path) -> set[str]:
     """The cells that are in @folder, if anything is there."""
-    return {row["cell"] for row in read_results(folder)} if _mark_of(folder) else set()
+    return {row["cell"] for row in read_results(folder)} if is_results(folder) else set()
 
 
 def _of_a_beginning(path: Path) -> bool:
@@ -169,7 +174,7 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"--to {folder}: is there, and is no folder; name another place")
     if folder.stat().st_uid != os.geteuid():
         raise UsageError(f"--to {folder}: belongs to somebody else; name another place")
-    if _mark_of(folder) is None and not all(map(_of_a_beginning, folder.iterdir())):
+    if not is_results(folder) and not all(map(_of_a_beginning, folder.iterdir())):
         raise UsageError(
             f"--to {folder}: is there, and is not results of a study; "
             "remove it or name another place"

@@ -17,6 +17,7 @@ import pytest
 from streamsched import _build_core
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.cli.main import app
 from streamsched.study.plan import Plan, read_plan
 from streamsched.study.summary import mean, student, summarise
 from streamsched.study.toml import KEYS
@@ -317,6 +318,20 @@ def test_a_beginning_that_came_no_further(tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "_study.json").unlink()  # then nothing says whose the journal is
     with pytest.raises(UsageError, match="is not results of a study"), opened(folder, plan):
         pass
+
+
+def test_a_folder_is_called_what_it_is(tmp_path: Path) -> None:
+    results = tmp_path / "r.parquet"
+    with opened(results, plan_of(tmp_path, GOOD)):
+        pass
+    for name, why in (
+        (str(results), "is results; add --table, or name a study"),
+        (str(tmp_path), "is a folder; name a study, which is a file"),
+        ("", "STUDY.toml is empty; name a study"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            app(["study", name], standalone_mode=False)
+        assert str(caught.value) == f"{name}: {why}".removeprefix(": ")
 
 
 @pytest.mark.parametrize("leads_to", ["nowhere", "link"])
