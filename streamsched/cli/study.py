@@ -85,10 +85,10 @@ def _what_folder(folder: Path) -> str:
 
 
 def _is_address(text: str) -> bool:
-    """Whether it says where to connect: a protocol, a host and a port."""
+    """Whether it says where to connect: a protocol that a scheduler prints, a host and a port."""
     try:
         parts = urlsplit(text)
-        return bool(parts.scheme and parts.hostname and parts.port)
+        return bool(parts.scheme in ("tcp", "tls") and parts.hostname and parts.port)
     except ValueError:
         return False
 

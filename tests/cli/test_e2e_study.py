@@ -219,9 +219,11 @@ def test_no_scheduler(folder: Path) -> None:
     for where, words in (
         ("tcp://127.0.0.1:1", "no scheduler answers there"),
         ("127.0.0.1:1", "write tcp://HOST:PORT"),
+        ("bogus://127.0.0.1:1", "write tcp://HOST:PORT"),
     ):
-        done = study(folder, "--cluster", where)
+        done = study(folder, "--to", f"r{where[:3]}", "--cluster", where)
         assert done.returncode in (1, 2) and words in done.stderr
+        assert (folder / f"r{where[:3]}").exists() == (done.returncode == 1)
         assert "Traceback" not in done.stderr
 
 
