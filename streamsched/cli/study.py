@@ -104,7 +104,7 @@ def _check_installed() -> None:
 def _run(what: Path, to: Path | None, dry_run: bool, cluster: str | None, jobs: int) -> None:
     from streamsched.study.cost import duration, estimate
     from streamsched.study.plan import read_plan
-    from streamsched.study.run import run_study
+    from streamsched.study.run import check_cluster, run_study
     from streamsched.study.store import check_folder, finished, opened
 
     def say(text: str) -> None:
@@ -113,6 +113,8 @@ def _run(what: Path, to: Path | None, dry_run: bool, cluster: str | None, jobs: 
     plan = read_plan(what)
     if to is not None:
         check_folder(to)
+    if cluster is not None:
+        check_cluster(cluster)
     if dry_run:
         cost = estimate(plan, finished(to) if to else set())
         print(

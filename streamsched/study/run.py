@@ -239,6 +239,25 @@ def _local(jobs: int) -> Iterator[tuple[str, Any]]:
                 cluster.close(timeout=10)
 
 
+def check_cluster(address: str) -> None:
+    """Refuse what could never be reached; Client would leave a traceback, and wait for nothing."""
+    from distributed.security import Security
+
+    if not address.startswith("tls://"):
+        return
+    try:
+        context = Security().get_connection_args("client").get("ssl_context")
+    except OSError as error:
+        raise UsageError(
+            f"--cluster {address}: dask's certificates: {error.strerror or error}"
+        ) from None
+    if context is None:
+        raise UsageError(
+            f"--cluster {address}: dask has no certificates for it; name ca-file, client.cert and "
+            "client.key of distributed.comm.tls in its configuration"
+        )
+
+
 def _connected(
     address: str, security: Any, patience_s: float, interrupted: Callable[[], None]
 ) -> Any:

@@ -220,6 +220,7 @@ def test_no_scheduler(folder: Path) -> None:
         ("tcp://127.0.0.1:1", "no scheduler answers there"),
         ("127.0.0.1:1", "write tcp://HOST:PORT"),
         ("bogus://127.0.0.1:1", "write tcp://HOST:PORT"),
+        ("tls://127.0.0.1:1", "dask has no certificates for it"),
     ):
         done = study(folder, "--to", f"r{where[:3]}", "--cluster", where)
         assert done.returncode in (1, 2) and words in done.stderr
