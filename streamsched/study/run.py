@@ -180,8 +180,11 @@ class _Session:
 
 @contextlib.contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C is for this process, not for those that it starts, nor for what they start."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    """What comes to a whole group is for this process, not for those that it starts, nor theirs.
+
+    That is Ctrl-C, and what a terminal sends that is closed. SIGTERM is how workers are ended.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
     try:
         yield
     finally:
@@ -219,7 +222,8 @@ def _local(jobs: int) -> Iterator[tuple[str, Any]]:
 
     with tempfile.TemporaryDirectory(prefix="streamsched-") as folder:
         security = Security.temporary()
-        resource_tracker.ensure_running()  # which, when it starts, lets SIGINT through again
+        with _no_interrupts():  # nor is it for what notes what they share
+            resource_tracker.ensure_running()  # which, when it starts, lets SIGINT through again
         with _no_interrupts():
             cluster = LocalCluster(
                 n_workers=jobs,

@@ -180,6 +180,16 @@ def test_killed_interrupted_and_resumed(folder: Path, whole: list[dict[str, Any]
     assert rows(folder) == whole
 
 
+def test_a_terminal_that_is_closed(folder: Path) -> None:
+    """All of the group are sent SIGHUP; who notes what processes share must not end before them."""
+    with running(folder, "--parallel", 2) as process:
+        wait_for(folder, 2)
+        os.killpg(process.pid, signal.SIGHUP)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGHUP, said
+    assert len(said.splitlines()) == 1, said
+
+
 def dask(log: Path, *words: object) -> subprocess.Popen[bytes]:
     with log.open("ab") as file:
         return subprocess.Popen(
