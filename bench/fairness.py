@@ -96,7 +96,11 @@ WIDER = {
         for k, nr in ((4, 16), (4, 32), (64, 8))
     },
 }
-JOBS = {**READERS, **WRITERS, **{name: job for some in WIDER.values() for name, job in some.items()}}
+JOBS = {
+    **READERS,
+    **WRITERS,
+    **{name: job for some in WIDER.values() for name, job in some.items()},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -309,9 +313,7 @@ def show(mix: Mix, bounds: Bounds, lines: dict[str, Line]) -> None:
     print(flush=True)
 
 
-def measure(
-    mix: Mix, beginnings: int, jobs: int, owners: str, console: Console
-) -> dict[str, Line]:
+def measure(mix: Mix, beginnings: int, jobs: int, owners: str, console: Console) -> dict[str, Line]:
     """All policies on @mix."""
     drawn = mix.beginnings(beginnings)
     alone = [task(mix, "none", (process,)) for process in mix.processes]
@@ -358,7 +360,9 @@ def main() -> None:
     for number in range(arguments.mixes):
         mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)], arguments.array)
         bounds = bounds_of(mix)
-        lines = measure(mix, arguments.beginnings, arguments.parallel, arguments.owners, Console(stderr=True))
+        lines = measure(
+            mix, arguments.beginnings, arguments.parallel, arguments.owners, Console(stderr=True)
+        )
         show(mix, bounds, lines)
         for at, one in enumerate((not mix.rate, not mix.rate, mix.rate)):
             totals[at] += bool(one)

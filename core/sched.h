@@ -133,9 +133,9 @@ void ss_sched_returned(struct ss_sched *sched, struct ss_request *rq,
 void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);
 /*
- * A flush of the drive's cache @begins, or has ended. It is no request: the host
- * sends it past the scheduler. Each end has its beginning; several may be under
- * way. A host that does not see them says nothing.
+ * A flush of the drive's cache @begins, or has ended. It is no request: the
+ * host sends it past the scheduler. Each end has its beginning; several may be
+ * under way. A host that does not see them says nothing.
  */
 void ss_sched_flushes(struct ss_sched *sched, bool begins, u64 now_ns);
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);

@@ -38,7 +38,7 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
 	return oldest;
 }
 
-/* Has @sender, from which a read comes, several at once? Not after some alone. */
+/* Has @sender, from which a read comes, several at once? */
 static bool apart_has_several(const struct ss_policy *policy,
 			      struct ss_sender *sender, bool is_idle)
 {
