@@ -3,13 +3,6 @@
 #include "apart.h"
 #include "credit.h"
 
-static bool apart_is_idle(struct ss_parties *all,
-			  const struct ss_sender *sender)
-{
-	return !sender->nr_rest &&
-	       ss_party_is_idle(ss_party_of_sender(all, sender));
-}
-
 /* The sender @owner; NULL: not known, or too many are at work. */
 static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
 				    u64 now_ns)
@@ -24,7 +17,7 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
 		sender = &all->senders.sender[(first + i) % NR_SENDERS];
 		if (sender->owner == owner)
 			return sender;
-		if (apart_is_idle(all, sender) &&
+		if (ss_apart_is_idle(all, sender) &&
 		    (!oldest || sender->came_ns < oldest->came_ns))
 			oldest = sender;
 	}
@@ -68,7 +61,7 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	rq->sender = sender;
 	sender->came_ns = now_ns;
 	own = ss_party_of_sender(all, sender);
-	is_idle = apart_is_idle(all, sender);
+	is_idle = ss_apart_is_idle(all, sender);
 	if (ss_party_weight(rq) != USUAL)
 		return own;
 	if (rq->direction == SS_READ &&

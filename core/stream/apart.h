@@ -12,6 +12,14 @@
 
 #include "party.h"
 
+/* Has @sender nothing pending or in flight, but in streams? */
+static inline bool ss_apart_is_idle(struct ss_parties *all,
+				    const struct ss_sender *sender)
+{
+	return !sender->nr_rest &&
+	       ss_party_is_idle(ss_party_of_sender(all, sender));
+}
+
 /*
  * The party of @rq, which has just arrived and would else be of @party, the
  * rest or one of another weight. Its sender is noted in it.

@@ -132,15 +132,14 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_decision instead = ss_nothing();
-	const struct ss_sender *sender;
 	struct ss_party *party;
-	bool idle, contended;
+	bool idle, contended, sender_idle;
 
 	ss_trial_time_passes(policy, now_ns);
 	INIT_LIST_HEAD(&rq->age_node);
 	party = stream_party(policy, rq, now_ns);
-	sender = rq->sender;
-	idle = ss_party_is_idle(party) && !(sender && sender->nr_rest);
+	idle = ss_party_is_idle(party);
+	sender_idle = !rq->sender || ss_apart_is_idle(all, rq->sender);
 	contended = ss_party_others_work(policy, party);
 	if (idle && ss_party_is_rest(all, party))
 		ss_wait_ends(policy, party, now_ns);
@@ -152,7 +151,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		ss_answer_arrived(policy, party, rq, instead, now_ns);
 	}
 	ss_party_add(policy, party, rq, now_ns);
-	if (idle && contended)
+	if (idle && sender_idle && contended)
 		ss_credit_arrived(policy, party, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
