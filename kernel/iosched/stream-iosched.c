@@ -12,7 +12,6 @@
 
 #include <linux/blkdev.h>
 #include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 
 #define CREATE_TRACE_POINTS
@@ -90,17 +89,6 @@ int stream_restart(struct stream_data *sd, const char *inner, bool plain,
 	return 0;
 }
 
-/*
- * The process that sends @rq, which runs now, or nobody: a thread of the kernel
- * sends for others, as behind loop and dm-crypt.
- */
-static u64 owner_of(const struct request *rq)
-{
-	if (!in_task() || (current->flags & PF_KTHREAD))
-		return SS_OWNER_NONE;
-	return (u64)current->tgid;
-}
-
 static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct stream_data *sd;
@@ -118,7 +106,6 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		return -ENOMEM;
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
-	sd->io.owner = owner_of;
 	if (compat_two_ranges(q, &sd->io.second_sector))
 		sd->io.nr_heads = 2;
 	stream_weights_begin(sd);
