@@ -297,10 +297,6 @@ void ss_turn_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 		return;
 	took_ns = now_ns - from_ns;
 	ss_credit_charge(policy, turn->wrote, took_ns, now_ns);
-	if (turn->wrote_sender)
-		ss_credit_owes(policy,
-			       ss_party_of_sender(all, turn->wrote_sender),
-			       took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
 }
@@ -323,15 +319,10 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	    !all->takes_turns)
 		turn_mean(&all->answer.together_ns, took_ns);
 	ss_credit_charge(policy, party, took_ns, now_ns);
-	if (rq->sender)
-		ss_credit_owes(policy, ss_party_of_sender(all, rq->sender),
-			       took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
-	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq)) {
+	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq))
 		turn->wrote = party;
-		turn->wrote_sender = rq->sender;
-	}
 	if (rq == turn->first)
 		turn_notes_switch(policy, rq, now_ns);
 }

@@ -100,33 +100,6 @@ static void check_lists(struct ss_parties *all, u32 *apart)
 	CHECK(!all->trial.inner || !nr_own || all->has_weights);
 }
 
-/* Of known senders, how many requests the rest has; others are in flight. */
-static void check_senders(struct ss_parties *all)
-{
-	u32 waiting[NR_SENDERS] = { 0 }, nr_rest = 0, i;
-	const struct ss_request *rq;
-
-	list_for_each_entry(rq, &all->age_own, age_node)
-		CHECK(!rq->sender);
-	list_for_each_entry(rq, &all->age, age_node) {
-		const struct ss_sender *sender = rq->sender;
-
-		if (!sender)
-			continue;
-		CHECK(sender->owner == rq->owner);
-		waiting[sender - all->senders.sender]++;
-	}
-	for (i = 0; i < NR_SENDERS; i++) {
-		const struct ss_sender *sender = &all->senders.sender[i];
-
-		CHECK(sender->nr_rest >= waiting[i]);
-		CHECK(sender->nr_rest <=
-		      waiting[i] + ss_party_rest(all)->nr_in_flight);
-		nr_rest += sender->nr_rest > 0;
-	}
-	CHECK(nr_rest == all->senders.nr_rest);
-}
-
 static void check_turn(const struct ss_parties *all)
 {
 	const struct ss_turn *turn = &all->turn;
@@ -153,7 +126,6 @@ void check_stream(const struct ss_sched *sched)
 	check_due(all);
 	check_turn(all);
 	check_lists(all, apart);
-	check_senders(all);
 	for (i = 0; i < NR_STREAMS; i++) {
 		CHECK(apart[i] == all->streams.stream[i].nr_apart);
 		CHECK(apart[i] <= all->streams.stream[i].nr_open);
