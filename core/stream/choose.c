@@ -20,18 +20,31 @@ static bool choose_reader_is_over(const struct ss_policy *policy, u64 now_ns)
 						  weights);
 }
 
+/* Until when the rest, which has one pending, waits for what the drive has. */
+static u64 choose_rest_until_ns(const struct ss_policy *policy)
+{
+	const struct ss_parties *all = policy->state;
+	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
+
+	if (ss_turn_nr_moving(policy))
+		return stuck_at_ns;
+	/* One flush after another holds nobody beyond the target. */
+	return ss_turn_is_flushing(all) ?
+		       min_t(u64, stuck_at_ns, ss_party_rest_due_ns(policy)) :
+		       0;
+}
+
 /* A request of the rest, which has one pending. */
 static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 					 u64 now_ns)
 {
 	const struct ss_parties *all = policy->state;
 	struct ss_decision decision = ss_nothing();
-	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
+	u64 until_ns = choose_rest_until_ns(policy);
 
 	if (all->turn.party == &all->party[PARTY_REST] && ss_answer_pays(all)) {
-		if ((ss_turn_nr_moving(policy) || ss_turn_is_flushing(all)) &&
-		    now_ns < stuck_at_ns)
-			return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
+		if (now_ns < until_ns)
+			return ss_because(ss_wait(until_ns), SS_WHY_DRAIN);
 		decision = ss_answer_choose(
 			policy, choose_reader_is_over(policy, now_ns), now_ns);
 	}

@@ -155,6 +155,9 @@ class Driver:
     def gone(self, owner: int) -> None:
         self.lib.ss_sched_owner_gone(self.sched, owner, self.now_ns)
 
+    def flushes(self, *, begins: bool) -> None:
+        self.lib.ss_sched_flushes(self.sched, begins, self.now_ns)
+
     def count(self, counter: str) -> int:
         return int(getattr(self.sched.counters, counter))
 

@@ -30,7 +30,7 @@ Core = tuple[Any, Any]
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "stream:deadline"
 
-MOST_LINES, MOST_CONSTANTS, MOST_FUNCTION, MOST_BYTES = 1983, 22, 55, 216 << 10
+MOST_LINES, MOST_CONSTANTS, MOST_FUNCTION, MOST_BYTES = 1992, 22, 55, 216 << 10
 NR_STREAMS = 1024  # then the rest, write-back and three of other weights
 
 
@@ -99,6 +99,42 @@ def test_two_readers_have_the_target_each(core: Core) -> None:
     d = driver(core)
     settled = turns_of(run(d, [Reader(d, n * FAR) for n in range(2)], 8000))[-6:]
     assert all(440 <= ms <= 500 for _, ms in settled), settled
+
+
+@pytest.mark.parametrize("until_ms", [3000, 5000, 9000, 12000])
+def test_flushes_without_end_hold_nobody_beyond_the_target(core: Core, until_ms: int) -> None:
+    """Readers in places of their own are waited for; then one flush or another is under way."""
+    d = driver(core)
+    dice = random.Random(1)
+
+    def ask(place: int) -> Any:
+        return d.send(0, place * FAR + dice.randrange(1000) * 20_000)
+
+    waiting = {place: ask(place) for place in range(2)}
+    last = None
+    while d.now < until_ms:
+        rq = d.wait().dispatch()
+        place = next(place for place, one in waiting.items() if one == rq)
+        d.later(1 if place == last else 15)
+        last = place
+        d.complete(rq)
+        d.later(0.01)
+        waiting[place] = ask(place)
+    for _ in range(2):
+        d.complete(d.wait().dispatch())
+    d.send(0, 3 * FAR, write=True, sync=True)
+    d.complete(d.wait().dispatch())
+    waiting = {place: ask(place) for place in range(2)}
+    begun = d.now
+    d.flushes(begins=True)
+    while d.pending:
+        assert d.now - begun < 600, [rq.sector for rq in d.pending]
+        d.later(10)
+        d.flushes(begins=True)
+        d.later(1)
+        d.flushes(begins=False)
+        if d.choose()[0] == "dispatch":
+            d.complete(d.dispatch())
 
 
 def test_a_lone_reader_has_no_slice(core: Core) -> None:
