@@ -23,6 +23,10 @@ typedef bool (*ss_takes_turns_fn)(const struct ss_sched *sched,
 void ss_stream_has_parts(struct ss_policy *policy,
 			 ss_takes_turns_fn takes_turns);
 
+/* The number of the stream of @rq, which has one. */
+u32 ss_stream_number(const struct ss_policy *policy,
+		     const struct ss_request *rq);
+
 /* From now on the inner policy has everything, or no longer. */
 void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns);
 

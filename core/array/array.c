@@ -206,6 +206,22 @@ static bool keeps_all_busy(const struct ss_sched *sched,
 	return parts->wide;
 }
 
+/* What came to @request by merging is of its stream, too. */
+static void note_growth(struct ss_array *array,
+			struct ss_array_request *request, u64 end_sector)
+{
+	const struct ss_request *rq = &request->rq;
+	u32 sectors = request->real->nr_sectors;
+	struct ss_parts *parts;
+
+	if (!rq->stream)
+		return;
+	parts = &array->parts[ss_stream_number(&array->sched.policy[0], rq)];
+	parts->end_sector = max_t(u64, parts->end_sector, end_sector);
+	parts->moved += sectors - min_t(u32, sectors, request->nr_noted);
+	request->nr_noted = sectors;
+}
+
 /* ---- events ---- */
 
 static void arrives(struct ss_array_member *member, struct ss_request *rq,
@@ -239,6 +255,7 @@ static void arrives(struct ss_array_member *member, struct ss_request *rq,
 		.arrival_ns = min_t(u64, rq->arrival_ns, now_ns),
 	};
 	request->member = member->index;
+	request->nr_noted = rq->nr_sectors;
 	member->nr_held++;
 	ss_sched_taken_over(&array->sched, &request->rq, now_ns);
 }
@@ -337,15 +354,17 @@ static void array_merged(struct ss_coordinator *coordinator,
 
 	lock(array);
 	now_ns = time_passes(array, now_ns);
-	if (request && !request->released &&
-	    array_place_of(member, rq, &sector, &nr_sectors)) {
+	if (request && array_place_of(member, rq, &sector, &nr_sectors)) {
 		struct ss_request grown = { .sector = sector,
 					    .nr_sectors = nr_sectors,
 					    .direction = rq->direction,
 					    .flags = rq->flags,
 					    .arrival_ns = rq->arrival_ns };
 
-		ss_sched_becomes(&array->sched, &request->rq, &grown, now_ns);
+		if (!request->released)
+			ss_sched_becomes(&array->sched, &request->rq, &grown,
+					 now_ns);
+		note_growth(array, request, ss_request_end(&grown));
 	}
 	ends(array, now_ns);
 }

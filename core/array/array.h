@@ -58,6 +58,7 @@ struct ss_array_request {
 	struct ss_request rq; /* in the array's sectors */
 	struct ss_request *real; /* the one of: */
 	u32 member;
+	u32 nr_noted; /* sectors that its stream has from it */
 	struct list_head node; /* free, or of a member: oldest first */
 	bool released;
 	bool sent; /* it is in the member's disk */

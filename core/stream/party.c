@@ -85,6 +85,14 @@ void ss_stream_has_parts(struct ss_policy *policy,
 	all->takes_turns = takes_turns;
 }
 
+u32 ss_stream_number(const struct ss_policy *policy,
+		     const struct ss_request *rq)
+{
+	const struct ss_parties *all = policy->state;
+
+	return ss_streams_index(&all->streams, rq->stream);
+}
+
 /* Is stream @s, whose latest request is @rq, to take turns? */
 static bool party_takes_turns(const struct ss_policy *policy,
 			      const struct ss_stream *s,

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each process has of an array's disks, in virtual time: exact, so asserted as bounds."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from streamsched.sim.array import parse_array
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Run, Setup, run_jobs
+from streamsched.work.jobfile import parse_jobs
+
+DISK = "st2000dm006"
+SECONDS = 12
+SCAN = "rw=read\nbs=1m\ndirect=1\nioengine=libaio\niodepth=3"
+DIRECT = "rw=read\nbs=64k\ndirect=1"
+RANDOM = "rw=randread\nbs=4k\ndirect=1"
+
+
+def run_mix(array: str, policy: str, jobs: tuple[str, ...], alone: int | None = None) -> Run:
+    """@jobs in equal parts of @array, or of these one alone; owners are hidden."""
+    setup = Setup(
+        load_disk(DISK), policy, owners="none", queue_depth=1, array=parse_array(array)
+    )
+    part_mib = setup.capacity_bytes // len(jobs) >> 20
+    text = f"[global]\nruntime={SECONDS}\nramp_time=2\ntime_based\n"
+    for number, job in enumerate(jobs):
+        if alone in (None, number):
+            text += f"[p{number}]\n{job}\noffset={number * part_mib}m\nsize={part_mib // 2}m\n"
+    return run_jobs(setup, parse_jobs(text, capacity_bytes=setup.capacity_bytes, environ={}))
+
+
+@functools.cache
+def rate_alone(array: str, jobs: tuple[str, ...], number: int) -> int:
+    return run_mix(array, "noop", jobs, number).jobs[0].bytes
+
+
+def least_share(array: str, policy: str, jobs: tuple[str, ...]) -> float:
+    """The least part of its rate alone that one of @jobs has, times their number."""
+    run = run_mix(array, policy, jobs)
+    return len(jobs) * min(
+        job.bytes / rate_alone(array, jobs, number) for number, job in enumerate(run.jobs)
+    )
+
+
+@pytest.mark.parametrize("members", [3, 4, 5])
+def test_a_stream_that_grows_by_merging_stays_what_it_is(members: int) -> None:
+    """Of a request of 1 MiB only the first chunk on each member arrives; the others join it."""
+    run = run_mix(f"raid0:{members}:64k", "stream:deadline", (SCAN, SCAN, DIRECT, RANDOM))
+    assert run.array_counters["turns"] > 10
+    assert run.array_counters["established"] <= 4
