@@ -16,18 +16,11 @@
  * which another one has after it.
  */
 typedef bool (*ss_takes_turns_fn)(const struct ss_sched *sched,
-				  const struct ss_request *rq, u64 think_ns,
+				  struct ss_request *rq, u64 think_ns,
 				  u32 stream);
 
-/* @policy, which is stream, schedules a disk of parts. */
+/* @policy, which is stream, schedules a disk of @nr_parts parts, at least 1. */
 void ss_stream_has_parts(struct ss_policy *policy,
-			 ss_takes_turns_fn takes_turns);
-
-/* The number of the stream of @rq, which has one. */
-u32 ss_stream_number(const struct ss_policy *policy,
-		     const struct ss_request *rq);
-
-/* From now on the inner policy has everything, or no longer. */
-void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns);
+			 ss_takes_turns_fn takes_turns, u32 nr_parts);
 
 #endif

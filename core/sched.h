@@ -78,6 +78,8 @@ struct ss_sched {
 	struct ss_curve curve;
 	struct ss_counters counters;
 	u64 dispatched_by[SS_WHYS]; /* as the counters: by reason */
+	u64 nr_trials; /* of turns against the inner policy alone, */
+	u64 nr_trials_lost; /* and those that turns lost */
 	struct hlist_head start_hash[1 << SS_HASH_BITS];
 	struct hlist_head end_hash[1 << SS_HASH_BITS];
 	u64 value[SS_MAX_DEPTH][SS_MAX_TUNABLES];

@@ -7,8 +7,9 @@
  * When that scheduler dispatches it, it is released: the member may send it.
  * So the array's streams, turns, waits and credit are those of core/stream/, of
  * one disk whose parts work at the same time. Where that moves less than the
- * members do by themselves they are left apart (trial.c): then everything is
- * released at once, and each member schedules as its own policy says.
+ * members do by themselves they are left apart (core/stream/trial.c): then
+ * everything is released at once, and each member schedules as its own policy
+ * says.
  */
 #include "internal.h"
 #include "../policies.h"
@@ -45,12 +46,6 @@ static struct ss_array_member *member_of(
 	return container_of(coordinator, struct ss_array_member, coordinator);
 }
 
-/* Does anybody have turns, or wait for one? */
-static bool is_together(const struct ss_array *array)
-{
-	return array->trial.allowed && (array->turn || array->sched.nr_pending);
-}
-
 /*
  * Every event begins here: what time it is for the array. Members may come in
  * another order than they read the clock, and what they share must not go back
@@ -58,14 +53,7 @@ static bool is_together(const struct ss_array *array)
  */
 static u64 time_passes(struct ss_array *array, u64 now_ns)
 {
-	const struct ss_sched *sched = &array->sched;
-
 	array->now_ns = max_t(u64, now_ns, array->now_ns);
-	ss_array_trial_event(&array->trial, array->now_ns,
-			     sched->nr_pending + sched->nr_in_flight,
-			     is_together(array));
-	ss_stream_set_apart(&array->sched.policy[0], !array->trial.allowed,
-			    array->now_ns);
 	return array->now_ns;
 }
 
@@ -153,11 +141,12 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 }
 
 /* A stream of what came to @parts until now goes on with @rq. */
-static void note_part(const struct ss_array *array, struct ss_parts *parts,
-		      const struct ss_request *rq)
+static void note_part(struct ss_array *array, struct ss_parts *parts,
+		      struct ss_request *rq)
 {
-	const struct ss_array_request *request = container_of(
-		rq, struct ss_array_request, rq);
+	struct ss_array_request *request = container_of(rq,
+							struct ss_array_request,
+							rq);
 	u32 done = (u32)array->sched.counters.completions;
 	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry);
 
@@ -166,6 +155,8 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 		*parts = (struct ss_parts){ .begin_sector = rq->sector };
 	parts->end_sector = max_t(u64, parts->end_sector, ss_request_end(rq));
 	parts->moved += request->real->nr_sectors;
+	request->nr_noted = request->real->nr_sectors;
+	request->parts = parts;
 	parts->used |= 1U << request->member;
 	if (!parts->nr_requests || parts->heard != done)
 		parts->nr_requests++;
@@ -181,9 +172,8 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
  * Does a stream come to all members while a head is on its way? Else most would
  * wait for it, and it is better left to each of them.
  */
-static bool keeps_all_busy(const struct ss_sched *sched,
-			   const struct ss_request *rq, u64 think_ns,
-			   u32 stream)
+static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
+			   u64 think_ns, u32 stream)
 {
 	struct ss_array *array = sched->host;
 	struct ss_parts *parts = &array->parts[stream];
@@ -206,17 +196,14 @@ static bool keeps_all_busy(const struct ss_sched *sched,
 	return parts->wide;
 }
 
-/* What came to @request by merging is of its stream, too. */
-static void note_growth(struct ss_array *array,
-			struct ss_array_request *request, u64 end_sector)
+/* What came to @request, which ends at @end_sector, is of its stream, too. */
+static void note_growth(struct ss_array_request *request, u64 end_sector)
 {
-	const struct ss_request *rq = &request->rq;
+	struct ss_parts *parts = request->parts;
 	u32 sectors = request->real->nr_sectors;
-	struct ss_parts *parts;
 
-	if (!rq->stream)
+	if (!parts)
 		return;
-	parts = &array->parts[ss_stream_number(&array->sched.policy[0], rq)];
 	parts->end_sector = max_t(u64, parts->end_sector, end_sector);
 	parts->moved += sectors - min_t(u32, sectors, request->nr_noted);
 	request->nr_noted = sectors;
@@ -255,7 +242,7 @@ static void arrives(struct ss_array_member *member, struct ss_request *rq,
 		.arrival_ns = min_t(u64, rq->arrival_ns, now_ns),
 	};
 	request->member = member->index;
-	request->nr_noted = rq->nr_sectors;
+	request->parts = NULL;
 	member->nr_held++;
 	ss_sched_taken_over(&array->sched, &request->rq, now_ns);
 }
@@ -334,9 +321,6 @@ static void array_completed(struct ss_coordinator *coordinator,
 	lock(array);
 	now_ns = time_passes(array, now_ns);
 	ss_array_note_done(member, rq, now_ns);
-	if (!(rq->flags & SS_PLACING))
-		ss_array_trial_moved(&array->trial, rq->nr_sectors,
-				     is_together(array));
 	if (request)
 		forget(member, request, true, now_ns);
 	ss_array_place_on(member);
@@ -364,7 +348,7 @@ static void array_merged(struct ss_coordinator *coordinator,
 		if (!request->released)
 			ss_sched_becomes(&array->sched, &request->rq, &grown,
 					 now_ns);
-		note_growth(array, request, ss_request_end(&grown));
+		note_growth(request, ss_request_end(&grown));
 	}
 	ends(array, now_ns);
 }
@@ -437,13 +421,13 @@ void ss_array_init(struct ss_array *array,
 	array->placed = false;
 	array->moved = 0;
 	array->turn = NULL;
-	ss_array_trial_init(&array->trial);
 	memset(&array->counters, 0, sizeof(array->counters));
 	memset(array->member, 0, sizeof(array->member));
 	/* Cannot fail: the policy is known. */
 	ss_sched_init(&array->sched, "stream:noop", geometry->capacity_sectors,
 		      why, sizeof(why));
-	ss_stream_has_parts(&array->sched.policy[0], keeps_all_busy);
+	ss_stream_has_parts(&array->sched.policy[0], keeps_all_busy,
+			    geometry->nr_members);
 	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
 		array->setting[i] = ss_sched_tunable(&array->sched,
 						     settings[i]);
@@ -541,5 +525,7 @@ void ss_array_counters(struct ss_array *array,
 {
 	lock(array);
 	*counters = array->counters;
+	counters->trials = array->sched.nr_trials;
+	counters->trials_lost = array->sched.nr_trials_lost;
 	unlock(array);
 }

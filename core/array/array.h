@@ -33,7 +33,6 @@
 #define SS_ARRAY_H
 
 #include "geometry.h"
-#include "trial.h"
 #include "../coordinator.h"
 #include "../places.h"
 #include "../sched.h"
@@ -48,6 +47,8 @@ struct ss_array_counters {
 	u64 turns; /* all heads brought to a stream */
 	u64 slices_ended; /* turns that ended by time */
 	u64 established; /* streams of the array that were found */
+	u64 trials; /* turns compared with members left apart, */
+	u64 trials_lost; /* and how often apart won */
 };
 
 /*
@@ -58,7 +59,8 @@ struct ss_array_request {
 	struct ss_request rq; /* in the array's sectors */
 	struct ss_request *real; /* the one of: */
 	u32 member;
-	u32 nr_noted; /* sectors that its stream has from it */
+	struct ss_parts *parts; /* of its stream, or NULL; they have of it */
+	u32 nr_noted; /* so many sectors */
 	struct list_head node; /* free, or of a member: oldest first */
 	bool released;
 	bool sent; /* it is in the member's disk */
@@ -121,7 +123,6 @@ struct ss_array {
 	bool placed; /* heads are placed in this turn, to begin with */
 	bool ran_out; /* a head has had to move in this turn */
 	u32 moved; /* members whose head has had to move of late, as bits */
-	struct ss_array_trial trial;
 	struct ss_array_counters counters;
 	struct list_head free;
 	struct ss_array_request request[SS_ARRAY_REQUESTS];

@@ -86,8 +86,7 @@ bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 	u32 known = member->nr_plain + member->nr_held + member->nr_released;
 
 	/* What it had before it was attached is in no turn. */
-	if (!array->trial.allowed || member->sched->curve.flat ||
-	    known < member->sched->nr_pending)
+	if (member->sched->curve.flat || known < member->sched->nr_pending)
 		return false;
 	/* In the turn of the rest each has its own order. */
 	if (!array->turn && !member->nr_held)

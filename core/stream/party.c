@@ -78,25 +78,17 @@ void ss_party_is_due(struct ss_parties *all, struct ss_party *party, u64 due_ns)
 /* ---- whose a request is ---- */
 
 void ss_stream_has_parts(struct ss_policy *policy,
-			 ss_takes_turns_fn takes_turns)
+			 ss_takes_turns_fn takes_turns, u32 nr_parts)
 {
 	struct ss_parties *all = policy->state;
 
+	all->more_parts = nr_parts - 1;
 	all->takes_turns = takes_turns;
-}
-
-u32 ss_stream_number(const struct ss_policy *policy,
-		     const struct ss_request *rq)
-{
-	const struct ss_parties *all = policy->state;
-
-	return ss_streams_index(&all->streams, rq->stream);
 }
 
 /* Is stream @s, whose latest request is @rq, to take turns? */
 static bool party_takes_turns(const struct ss_policy *policy,
-			      const struct ss_stream *s,
-			      const struct ss_request *rq)
+			      const struct ss_stream *s, struct ss_request *rq)
 {
 	struct ss_parties *all = policy->state;
 
@@ -176,6 +168,21 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 
 /* ---- queues ---- */
 
+/*
+ * How many the rest are, with one more, in percent. Parts work at the same
+ * time: n senders at p parts are served as fast as (n + p - 1) / p at one (a
+ * balanced closed network: Lazowska et al., Quantitative System Performance,
+ * 1984, chapter 5).
+ */
+static u32 party_rest_weight(const struct ss_parties *all)
+{
+	const struct ss_party *rest = &all->party[PARTY_REST];
+	u32 nr = rest->nr_pending + rest->nr_in_flight + 1;
+	u32 percent = ss_senders_percent(&all->senders, nr);
+
+	return (percent + USUAL * all->more_parts) / (1 + all->more_parts);
+}
+
 /* @party, which @rq comes to, is of its weight. */
 static void party_weighs(struct ss_parties *all, struct ss_party *party,
 			 const struct ss_request *rq)
@@ -186,12 +193,8 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 		return;
 	if (party == ss_party_rest(all)) {
 		ss_senders_arrived(&all->senders, rq, &all->age);
-		weight = USUAL;
-		/* Members of an array are apart; weights say who is who. */
-		if (!all->takes_turns && !all->has_weights)
-			weight = ss_senders_percent(
-				&all->senders,
-				party->nr_pending + party->nr_in_flight + 1);
+		/* Weights say who is who. */
+		weight = all->has_weights ? USUAL : party_rest_weight(all);
 	}
 	if (party->nr_pending)
 		all->ready_weight += weight - party->weight;

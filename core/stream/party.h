@@ -131,8 +131,9 @@ struct ss_parties {
 	bool has_weights; /* since the last trial, or now */
 	struct list_head age; /* the rest's pending, oldest first, */
 	struct list_head age_own; /* and those in parties' own queues */
-	/* Of a disk of parts (parts.h), else NULL. */
+	/* Of a disk of parts (parts.h), else NULL and 0. */
 	ss_takes_turns_fn takes_turns;
+	u32 more_parts; /* than one */
 	struct ss_turn turn;
 	struct ss_answer answer;
 	struct ss_trial trial;

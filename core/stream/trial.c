@@ -8,7 +8,10 @@
 #define TRIAL_FIRST_NS SS_SEC
 /* So often doubled while trials end alike. */
 #define TRIAL_DOUBLED 3
-/* The drive's cache fills for so long; the measured part is twice as long. */
+/*
+ * The drive's cache fills for so long, or for a quarter of the target. The
+ * measured part is twice as long, so that nobody waits for the target.
+ */
 #define TRIAL_PART_NS (125 * SS_MSEC)
 /* The way to a request is dear from this part of a switch on. */
 #define TRIAL_DEAR 4
@@ -132,6 +135,8 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);
 	trial->won = wins;
+	policy->sched->nr_trials++;
+	policy->sched->nr_trials_lost += wins;
 	if (wins && !trial->inner)
 		trial_give_all(policy, now_ns);
 	else if (!wins && trial->inner)
@@ -142,20 +147,11 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 		    TRIAL_FIRST_NS << trial->alike, now_ns);
 }
 
-void ss_stream_set_apart(struct ss_policy *policy, bool apart, u64 now_ns)
-{
-	struct ss_parties *all = policy->state;
-
-	if (apart && !all->trial.inner)
-		trial_give_all(policy, now_ns);
-	else if (!apart && all->trial.inner)
-		trial_take_back(policy, now_ns);
-}
-
 /*
  * Turns spare the ways between requests. They may spare nothing where the head
  * waits for most of the time, or where the way to a request takes about as
- * long as a switch all the same. The inner policy knows no weights.
+ * long as a switch all the same, or on a disk of parts that do not all
+ * transfer. The inner policy knows no weights.
  */
 static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 {
@@ -164,11 +160,13 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	u64 done = policy->sched->counters.completions - trial->done_before;
 	u64 moving_ns = div_u64(trial_sectors(all, OWN) *
 					policy->sched->curve.transfer_ps,
-				1000);
+				1000 * (1 + all->more_parts));
 
 	if (all->has_weights || !done)
 		return false;
-	if (4 * trial->held_ns > 3 * lasted_ns)
+	/* In a turn parts may be idle that others could use. */
+	if (4 * trial->held_ns > 3 * lasted_ns ||
+	    (all->more_parts && moving_ns < lasted_ns))
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
 	return TRIAL_DEAR * (trial->busy_ns -
@@ -181,14 +179,15 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 	struct ss_parties *all = policy->state;
 	struct ss_trial *trial = &all->trial;
 	u64 lasted_ns = now_ns - trial->since_ns;
+	u64 target_ns = policy->value[STREAM_WAIT_TARGET];
+	u64 part_ns = min_t(u64, TRIAL_PART_NS, target_ns / 4);
 
 	/* The inner policy knows no weights. */
-	if (trial->inner && all->has_weights && !all->takes_turns) {
+	if (trial->inner && all->has_weights) {
 		trial_take_back(policy, now_ns);
 		trial_begin(policy, TRIAL_OWN, TRIAL_FIRST_NS, now_ns);
 	}
-	/* Of parts somebody else compares. */
-	if (now_ns < trial->until_ns || all->takes_turns)
+	if (now_ns < trial->until_ns)
 		return;
 	trial->window_ns[trial->inner ? INNER : OWN] = lasted_ns;
 	switch (trial->part) {
@@ -202,7 +201,7 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 		}
 		trial_forget_done(all, INNER);
 		trial_give_all(policy, now_ns);
-		trial_begin(policy, TRIAL_SETTLES, TRIAL_PART_NS, now_ns);
+		trial_begin(policy, TRIAL_SETTLES, part_ns, now_ns);
 		break;
 	case TRIAL_SETTLES:
 		/* Even so a winner serves half as much; else it ends here. */
@@ -211,12 +210,11 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 			break;
 		}
 		trial_forget_done(all, INNER);
-		trial_begin(policy, TRIAL_MEASURES, 2 * TRIAL_PART_NS, now_ns);
+		trial_begin(policy, TRIAL_MEASURES, 2 * part_ns, now_ns);
 		break;
 	case TRIAL_INNER:
 		trial_take_back(policy, now_ns);
-		trial_begin(policy, TRIAL_CHECKS,
-			    2 * policy->value[STREAM_WAIT_TARGET], now_ns);
+		trial_begin(policy, TRIAL_CHECKS, 2 * target_ns, now_ns);
 		break;
 	case TRIAL_MEASURES:
 	case TRIAL_CHECKS:

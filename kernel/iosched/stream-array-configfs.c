@@ -291,22 +291,16 @@ static ssize_t stream_array_counters_show(struct config_item *item, char *page)
 {
 	struct stream_array *array = to_array(item);
 	struct ss_array_counters counters = {};
-	u64 verdicts = 0, refusals = 0;
 
 	mutex_lock(&stream_members);
-	if (is_attached(array)) {
+	if (is_attached(array))
 		ss_array_counters(array->core, &counters);
-		stream_array_lock(array->core);
-		verdicts = array->core->trial.verdicts;
-		refusals = array->core->trial.refusals;
-		stream_array_unlock(array->core);
-	}
 	mutex_unlock(&stream_members);
 	return sysfs_emit(
 		page,
 		"turns %llu\nslices_ended %llu\nestablished %llu\ntrials %llu\ntrials_lost %llu\n",
 		counters.turns, counters.slices_ended, counters.established,
-		verdicts, refusals);
+		counters.trials, counters.trials_lost);
 }
 
 CONFIGFS_ATTR(stream_array_, level);

@@ -28,7 +28,6 @@ class ArrayDriver:
         *,
         level: str = "RAID0",
         attach: bool = True,
-        together: bool = True,
         rows: int = MEMBER // CHUNK,
         **tun: int,
     ) -> None:
@@ -48,8 +47,6 @@ class ArrayDriver:
         self.locked = 0
         self._callbacks(core[0])
         self.lib.ss_array_init(self.array, geometry)
-        if together:
-            self.trust()
         if attach:
             for i in range(nr):
                 assert self.attach(i) == 0, self.sentence()
@@ -75,11 +72,6 @@ class ArrayDriver:
             ffi.callback("void(struct ss_array *, uint32_t)", kick),
         ]
         self.array.lock, self.array.unlock, self.array.kick = self.keep
-
-    def trust(self) -> None:
-        """Without the comparison of throughputs, which takes time: turns are allowed."""
-        self.array.trial.allowed = self.array.trial.judged = True
-        self.array.trial.left_ns = 2**63
 
     def attach(self, member: int) -> int:
         sched = self.members[member].sched
@@ -501,40 +493,53 @@ def test_who_goes_out_of_turn_wakes_the_others(core: Core) -> None:
 # ---- apart ----
 
 
+def until_apart(arr: ArrayDriver, chunk: int, ms: float = 1100) -> int:
+    """A stream goes on until its turns are compared with none; its next chunk."""
+    end = arr.now + ms
+    while arr.in_turn():
+        assert arr.now < end
+        chunk = arr.follow(chunk, 1)
+    return chunk
+
+
 def test_while_apart_members_decide_for_themselves(core: Core) -> None:
-    """So it begins, for 100 ms in which there is something to do; then turns are allowed."""
-    pair = ArrayDriver(core, together=False)
-    chunk = 0
-    while not pair.array.trial.allowed:
-        assert pair.array.trial.apart.ns < 10**8 and not pair.in_turn()
-        others = [member.send(0, FAR + chunk * 2**20) for member in pair.members]
-        rq = pair.read(chunk)[1]
-        for one in pair.members:
-            while one.pending:
-                one.wait().dispatch()
-                assert one.reason != pair.lib.SS_WHY_ARRAY
-                assert pair.counts()["held"] == 0
-                pair.at(one.now + 1)
-                one.complete()
-        assert not {rq, *others} & {rq for m in pair.members for rq in m.pending}
-        chunk += 1
-    pair.later(1000)
-    pair.follow(chunk, 10)
-    assert pair.array.trial.allowed and pair.in_turn()
+    """After a second of turns in which members were idle; what did no more is left again."""
+    pair = ArrayDriver(core)
+    chunk = until_apart(pair, stream(pair, burden=False))
+    assert pair.now > 1000
+    others = [member.send(0, FAR) for member in pair.members]
+    rq = pair.read(chunk)[1]
+    for one in pair.members:
+        while one.pending:
+            one.wait().dispatch()
+            assert one.reason != pair.lib.SS_WHY_ARRAY
+            assert pair.counts()["held"] == 0
+            pair.at(one.now + 1)
+            one.complete()
+    assert not {rq, *others} & {rq for m in pair.members for rq in m.pending}
+    chunk = pair.follow(chunk + 1, 200)
+    assert not pair.in_turn() and pair.count("trials") == 0
+    pair.follow(chunk, 200)
+    assert pair.in_turn() and (pair.count("trials"), pair.count("trials_lost")) == (1, 0)
 
 
-def test_when_apart_again_nothing_is_held(pair: ArrayDriver) -> None:
+def test_when_apart_again_nothing_is_held(core: Core) -> None:
     """What waited for a turn is released, and who has it is kicked."""
-    chunk = stream(pair)
+    pair = ArrayDriver(core)
+    chunk = stream(pair, burden=False)
+    while pair.now < 380:
+        chunk = pair.follow(chunk, 2)
+    pair.burden()
+    chunk = pair.follow(chunk, 4)
+    assert pair.in_turn() and pair.now < 1000
     other = pair.members[1].send(0, FAR)
     first, rq = pair.read(chunk)
     first.dispatch(rq)
     assert pair.counts()["held"] == 1
-    pair.array.trial.left_ns = 0
     pair.kicked.clear()
-    pair.later(1)
+    pair.at(1010)
     first.complete(rq)
-    assert not pair.array.trial.allowed
+    assert not pair.in_turn()
     assert 1 in pair.kicked and pair.counts()["held"] == 0
     pair.members[1].wait().dispatch(other)
     assert pair.members[1].reason != pair.lib.SS_WHY_ARRAY
@@ -724,94 +729,6 @@ def test_the_arrays_time_does_not_go_back(pair: ArrayDriver, event: str) -> None
     assert second.now_ns < pair.array.now_ns == pair.array.sched.now_ns == first.now_ns
     second.dispatch()
     second.complete()
-    assert pair.array.trial.apart.ns + pair.array.trial.together.ns < 10**10
-
-
-# ---- heads together or apart: the trial ----
-
-
-class Trial:
-    """A busy array's, in ms; so much is done in each."""
-
-    def __init__(self, core: Core) -> None:
-        self.ffi, self.lib = core
-        self.trial = self.ffi.new("struct ss_array_trial *")
-        self.lib.ss_array_trial_init(self.trial)
-        self.ms = 0
-
-    def go(self, ms: int, together: bool, sectors: int) -> int:
-        """How long the ways that are allowed stay as they are, @ms at most."""
-        allowed = self.trial.allowed
-        for done in range(1, ms + 1):
-            self.ms += 1
-            self.lib.ss_array_trial_event(self.trial, self.ms * 10**6, True, together)
-            self.lib.ss_array_trial_moved(self.trial, sectors, together)
-            if self.trial.allowed != allowed:
-                return done
-        return ms
-
-
-def together_won(core: Core, sectors: int) -> Trial:
-    """Apart does 100 sectors in a ms, turns do @sectors."""
-    trial = Trial(core)
-    trial.go(101, False, 100)
-    trial.go(302, True, sectors)
-    assert trial.trial.allowed and trial.trial.verdicts == 1 and not trial.trial.refusals
-    return trial
-
-
-def test_turns_are_believed_for_longer(core: Core) -> None:
-    """They go on being measured meanwhile; what turns would do while apart is not."""
-    assert 19_900 < together_won(core, 140).go(30_000, True, 140) < 20_100
-    trial = Trial(core)
-    trial.go(101, False, 100)
-    trial.go(1_000, True, 10)
-    assert 4_900 < trial.go(30_000, False, 100) < 5_100
-
-
-def test_a_trial_ends_when_it_has_lost_its_stake(core: Core) -> None:
-    """90 ms at first: of a tenth of the throughput, after 100."""
-    trial = Trial(core)
-    trial.go(101, False, 100)
-    assert 90 < trial.go(1_000, True, 10) < 110
-    assert not trial.trial.allowed and trial.trial.refusals == 1
-
-
-def test_turns_that_do_less_than_apart_did_are_left(core: Core) -> None:
-    """What is known decides before the period is over. A little more is enough to stay."""
-    trial = together_won(core, 300)
-    assert trial.go(30_000, True, 105) > 19_000
-    trial = together_won(core, 300)
-    assert trial.go(30_000, True, 50) < 5_000
-    assert not trial.trial.allowed and trial.trial.refusals == 1
-
-
-def test_what_turns_do_is_known_when_apart_is_measured_again(core: Core) -> None:
-    trial = together_won(core, 140)
-    trial.go(30_000, True, 140)
-    assert not trial.trial.allowed
-    assert 290 < trial.go(1000, False, 100) < 320
-    assert trial.trial.allowed and trial.trial.judged and trial.trial.verdicts == 2
-    assert not trial.trial.refusals
-
-
-def test_apart_is_kept_where_it_has_become_faster(core: Core) -> None:
-    trial = together_won(core, 140)
-    trial.go(30_000, True, 140)
-    trial.go(900, False, 200)
-    assert not trial.trial.allowed and trial.trial.refusals == 1
-
-
-def test_apart_is_left_early_where_it_does_less_than_turns_did(core: Core) -> None:
-    """It won by what it did then; when it no longer does, turns are tried again."""
-    trial = Trial(core)
-    trial.go(101, False, 140)
-    assert trial.trial.allowed
-    trial.go(301, True, 120)
-    assert not trial.trial.allowed and trial.trial.refusals == 1
-    assert trial.go(3_000, False, 130) >= 2_999
-    assert trial.go(3_000, False, 50) < 1_000
-    assert trial.trial.allowed
 
 
 # ---- placing heads ----
@@ -904,9 +821,9 @@ def test_placing_is_no_part_of_the_stream(core: Core) -> None:
     """Neither its place nor what it moved changes: its next request is still its own."""
     arr, chunk = placing(core)
     chunk = seek(arr, chunk)
-    before = arr.turn(), arr.array.trial.together.sectors, arr.array.sched.counters.arrivals
+    before = arr.turn(), arr.array.sched.counters.arrivals
     assert placed(arr, 1, 12) is not None
-    after = arr.turn(), arr.array.trial.together.sectors, arr.array.sched.counters.arrivals
+    after = arr.turn(), arr.array.sched.counters.arrivals
     assert after == before
     arr.follow(chunk, 3)
     assert arr.count("established") == 1 and arr.in_turn()
@@ -985,8 +902,7 @@ class Steps:
         target = dice.choice((10, 124, 500)) * 1_000_000
         self.depth = dice.choice((1, 1, 4))
         self.eager = eager
-        together = dice.random() < 0.7
-        self.arr = ArrayDriver(core, nr, spec, level=level, together=together, wait_target=target)
+        self.arr = ArrayDriver(core, nr, spec, level=level, wait_target=target)
         self.arr.array.places = dice.random() < 0.5
         self.places = [dice.randrange(8) * 2**20 for _ in range(4)]
         self.due: list[tuple[float, int, Any]] = []

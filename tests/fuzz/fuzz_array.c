@@ -369,8 +369,6 @@ static void begin(void)
 		arrays[i].kick = kick;
 		arrays[i].places = true;
 		ss_array_init(&arrays[i], &geometry);
-		/* Without the comparison of throughputs: turns are allowed. */
-		arrays[i].trial.allowed = arrays[i].trial.judged = i;
 	}
 	for (i = 0; i < nr_members; i++)
 		join(i, &arrays[1]);

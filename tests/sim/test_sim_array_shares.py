@@ -21,9 +21,7 @@ RANDOM = "rw=randread\nbs=4k\ndirect=1"
 
 def run_mix(array: str, policy: str, jobs: tuple[str, ...], alone: int | None = None) -> Run:
     """@jobs in equal parts of @array, or of these one alone; owners are hidden."""
-    setup = Setup(
-        load_disk(DISK), policy, owners="none", queue_depth=1, array=parse_array(array)
-    )
+    setup = Setup(load_disk(DISK), policy, owners="none", queue_depth=1, array=parse_array(array))
     part_mib = setup.capacity_bytes // len(jobs) >> 20
     text = f"[global]\nruntime={SECONDS}\nramp_time=2\ntime_based\n"
     for number, job in enumerate(jobs):
@@ -51,3 +49,21 @@ def test_a_stream_that_grows_by_merging_stays_what_it_is(members: int) -> None:
     run = run_mix(f"raid0:{members}:64k", "stream:deadline", (SCAN, SCAN, DIRECT, RANDOM))
     assert run.array_counters["turns"] > 10
     assert run.array_counters["established"] <= 4
+
+
+@pytest.mark.parametrize("array", ["raid0:2:64k", "raid0:4:64k", "raid0:6:64k", "raid5:5:64k"])
+def test_a_mix_keeps_its_parts(array: str) -> None:
+    """Scans that keep all members busy, one who asks for a chunk at a time, a random reader."""
+    jobs = (SCAN, SCAN, DIRECT, RANDOM)
+    shared = run_mix(array, "stream:deadline", jobs)
+    assert least_share(array, "stream:deadline", jobs) > 0.5
+    assert shared.bytes > 1.1 * run_mix(f"{array}:uncoordinated", "stream:deadline", jobs).bytes
+
+
+def test_members_are_left_apart_where_that_serves_more() -> None:
+    """Two readers on an offset layout, of which one passes over every other chunk in its turn:
+    the comparison finds that both have more without turns."""
+    jobs = ("rw=read\nbs=64k", "rw=read\nbs=1m")
+    shared = run_mix("raid10:4:64k:offset", "stream:deadline", jobs)
+    apart = run_mix("raid10:4:64k:offset:uncoordinated", "stream:deadline", jobs)
+    assert shared.bytes > 0.85 * apart.bytes
