@@ -24,6 +24,9 @@ struct ss_coordinator_ops {
 		       struct ss_request *rq, u64 now_ns);
 	void (*removed)(struct ss_coordinator *coordinator,
 			struct ss_request *rq, u64 now_ns);
+	/* A flush of the cache begins, or has ended. */
+	void (*flushes)(struct ss_coordinator *coordinator, bool begins,
+			u64 now_ns);
 	/*
 	 * Before the policy is asked: true and the answer in @decision, or
 	 * false when the policy shall decide. As often as it is asked at one

@@ -439,6 +439,9 @@ void ss_sched_flushes(struct ss_sched *sched, bool begins, u64 now_ns)
 	clock_moves(sched, now_ns);
 	if (policy->ops->flushes)
 		policy->ops->flushes(policy, begins, now_ns);
+	if (sched->coordinator)
+		sched->coordinator->ops->flushes(sched->coordinator, begins,
+						 now_ns);
 }
 
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns)

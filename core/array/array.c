@@ -369,6 +369,28 @@ static void array_removed(struct ss_coordinator *coordinator,
 	ends(array, now_ns);
 }
 
+/* Of several members' at a time each has the time that it alone takes. */
+static void member_flushes(struct ss_array_member *member, bool begins,
+			   u64 now_ns)
+{
+	member->nr_flushes += begins ? 1 : -1;
+	ss_sched_flushes(&member->array->sched, begins, now_ns);
+}
+
+static void array_flushes(struct ss_coordinator *coordinator, bool begins,
+			  u64 now_ns)
+{
+	struct ss_array_member *member = member_of(coordinator);
+	struct ss_array *array = member->array;
+
+	lock(array);
+	now_ns = time_passes(array, now_ns);
+	/* Not one that began before it was attached. */
+	if (begins || member->nr_flushes)
+		member_flushes(member, begins, now_ns);
+	ends(array, now_ns);
+}
+
 static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
 			 struct ss_decision *decision)
 {
@@ -390,6 +412,7 @@ static const struct ss_coordinator_ops array_ops = {
 	.completed = array_completed,
 	.merged = array_merged,
 	.removed = array_removed,
+	.flushes = array_flushes,
 	.choose = array_choose,
 };
 
@@ -421,6 +444,7 @@ void ss_array_init(struct ss_array *array,
 	array->placed = false;
 	array->moved = 0;
 	array->turn = NULL;
+	array->had_turn = false;
 	memset(&array->counters, 0, sizeof(array->counters));
 	memset(array->member, 0, sizeof(array->member));
 	/* Cannot fail: the policy is known. */
@@ -501,6 +525,8 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 		leaves_plain(member,
 			     list_first_entry(&member->plain, struct ss_request,
 					      array_node));
+	while (member->nr_flushes)
+		member_flushes(member, false, now_ns);
 	member->placing = false;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;

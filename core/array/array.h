@@ -79,6 +79,7 @@ struct ss_array_member {
 	u32 nr_held; /* pending and not released */
 	u32 nr_released; /* pending and released */
 	u32 nr_sent; /* in the disk */
+	u32 nr_flushes; /* of its cache, under way */
 	u64 place_sector; /* where the next placing read begins, */
 	u64 place_until; /* if before this */
 	bool placing; /* one is pending or in flight */
@@ -116,6 +117,7 @@ struct ss_array {
 	u64 now_ns; /* of the last event */
 	u64 until_ns; /* nothing is released before */
 	void *turn; /* the stream whose turn it is, or NULL */
+	bool had_turn; /* there was one when the members were told last */
 	u64 turn_since_ns;
 	u64 turn_begin; /* its first sector, and where it has come to: */
 	u64 turn_sector;

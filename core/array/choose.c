@@ -31,7 +31,6 @@ void ss_array_release_one(struct ss_array *array,
 void ss_array_release(struct ss_array *array, u64 now_ns)
 {
 	struct ss_decision decision;
-	bool had_turn = array->turn;
 	u64 until_ns = SS_FOREVER;
 	u32 i, woken = 0;
 
@@ -51,13 +50,15 @@ void ss_array_release(struct ss_array *array, u64 now_ns)
 	/* Who waits for longer, or by its own policy, is to ask again. */
 	for (i = 0; i < array->geometry.nr_members; i++) {
 		const struct ss_array_member *member = &array->member[i];
+		bool may = member->nr_released || member->nr_plain;
 
 		if ((woken & (1U << i)) ||
 		    (member->nr_held && until_ns < array->until_ns) ||
-		    (member->nr_released && array->turn && !had_turn))
+		    (may && array->turn && !array->had_turn))
 			ss_array_kick(array, i);
 	}
 	array->until_ns = until_ns;
+	array->had_turn = array->turn;
 }
 
 /* Of what is released the next one where the member's head goes round. */

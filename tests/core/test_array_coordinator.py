@@ -957,6 +957,9 @@ class Steps:
             self.gone += 1
         elif member.pending:
             member.merge(dice.choice(member.pending))
+        elif dice.random() < 0.5:
+            member.flushes(begins=True)
+            member.flushes(begins=False)
         self.ask(i)
 
     def time_passes(self, may_stop: bool) -> None:
@@ -1022,5 +1025,5 @@ def test_nothing_is_lost_or_stuck(core: Core, seed: int) -> None:
 @pytest.mark.property
 def test_who_may_send_something_is_asked(core: Core) -> None:
     """Nobody could send something, asked at this moment once more, without a kick."""
-    for seed in range(20):
+    for seed in (*range(20), 44, 75, 84):
         Steps(core, seed, eager=True).run()

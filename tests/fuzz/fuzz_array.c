@@ -14,6 +14,8 @@
 #include "check.h"
 #include "check_stream.h"
 
+#include "../../core/stream/party.h"
+
 #include <linux/kernel.h>
 
 #include <stdint.h>
@@ -54,6 +56,7 @@ static struct slot slots[SLOTS];
 static struct ss_sched sched[MEMBERS];
 static struct ss_array arrays[ARRAYS];
 static struct ss_array *array_of[MEMBERS];
+static u32 flushing[MEMBERS];
 static struct ss_array_geometry geometry;
 
 static u32 next_byte(void)
@@ -216,6 +219,15 @@ static void take_back(u32 member)
 	removed++;
 }
 
+/* The member's cache is flushed, or no longer; there may be several. */
+static void flush(u32 member, bool begins)
+{
+	if (!begins && !flushing[member])
+		return;
+	flushing[member] += begins ? 1 : -1;
+	ss_sched_flushes(&sched[member], begins, read_clock(member));
+}
+
 static void leave(u32 member)
 {
 	if (array_of[member])
@@ -239,7 +251,8 @@ static void join(u32 member, struct ss_array *array)
 
 static void check_array(const struct ss_array *array)
 {
-	u32 i, held = 0, released = 0;
+	const struct ss_parties *all = array->sched.policy[0].state;
+	u32 i, held = 0, released = 0, flushes = 0;
 
 	CHECK(!locked);
 	for (i = 0; i < nr_members; i++) {
@@ -255,9 +268,12 @@ static void check_array(const struct ss_array *array)
 		CHECK(member->nr_sent <= sched[i].nr_in_flight);
 		held += member->nr_held;
 		released += member->nr_released + member->nr_sent;
+		flushes += member->nr_flushes;
+		CHECK(member->nr_flushes <= flushing[i]);
 	}
 	CHECK(array->sched.nr_pending == held);
 	CHECK(array->sched.nr_in_flight == released);
+	CHECK(all->turn.nr_flushes == flushes);
 	CHECK(array->now_ns <= now_ns);
 	check_stream(&array->sched);
 }
@@ -292,6 +308,8 @@ static void event(u32 byte)
 			take_back(member);
 		else if (byte / 16 < 4)
 			now_ns += SS_MSEC;
+		else if (byte / 16 < 8)
+			flush(member, byte / 16 < 7);
 		else
 			place_head(member, byte / 16 % 4 == 0);
 		break;
@@ -308,6 +326,9 @@ static void drain(void)
 {
 	u32 i, waits = 0;
 
+	for (i = 0; i < nr_members; i++)
+		while (flushing[i])
+			flush(i, false);
 	while (served + removed < arrived) {
 		u64 until_ns = SS_FOREVER;
 		u64 done = served;
@@ -343,6 +364,7 @@ static void begin(void)
 	memset(in_flight, 0, sizeof(in_flight));
 	memset(clock_ns, 0, sizeof(clock_ns));
 	memset(array_of, 0, sizeof(array_of));
+	memset(flushing, 0, sizeof(flushing));
 	arrived = served = removed = 0;
 	now_ns = SS_SEC;
 	nr_members = 2 + next_byte() % (MEMBERS - 1);
