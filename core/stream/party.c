@@ -83,6 +83,8 @@ void ss_stream_has_parts(struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 
 	all->more_parts = nr_parts - 1;
+	/* A trial moves the heads of all, so it begins later. */
+	all->trial.alike = nr_parts > 1 ? 2 : 0;
 	all->takes_turns = takes_turns;
 }
 

@@ -112,11 +112,11 @@ static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_request *rq, *next;
-	const struct ss_stream *s;
 
 	all->trial.inner = false;
 	list_for_each_entry_safe(rq, next, &all->age, age_node) {
-		s = rq->stream;
+		const struct ss_stream *s = rq->stream;
+
 		if (!ss_request_is_awaited(rq) && !all->takes_turns)
 			ss_party_move(policy, rq, &all->party[PARTY_ASYNC],
 				      now_ns);
