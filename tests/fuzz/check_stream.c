@@ -63,7 +63,7 @@ static void check_due(const struct ss_parties *all)
 	u32 nr = turn && turn->nr_pending;
 	struct rb_node *node;
 
-	for (node = rb_first(&all->due); node; node = rb_next(node)) {
+	for (node = rb_first_cached(&all->due); node; node = rb_next(node)) {
 		party = rb_entry(node, struct ss_party, due_node);
 		CHECK(party->nr_pending && party != turn);
 		CHECK(before ? before->due_ns <= party->due_ns :

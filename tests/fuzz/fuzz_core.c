@@ -56,6 +56,7 @@ struct host {
 	u64 tail_sector[TAILS]; /* ends of the last dispatched, a ring */
 	u32 nr_tails;
 	u64 dearest_ns; /* see raise_idle_bound() */
+	u64 most_pct; /* tolerance of a wait that has begun before it fell */
 	u64 random_ns; /* the curve's mean, the most so far */
 	struct ss_request
 		*late; /* the one that must go next, by the last ask */
@@ -250,7 +251,8 @@ static u64 idle_bound_ns(const struct ss_policy *policy)
 		if (!strcmp(policy->ops->tunables[i].name, "wait_limit"))
 			return policy->value[i];
 		if (!strcmp(policy->ops->tunables[i].name, "tolerance_factor"))
-			tolerance_pct = policy->value[i];
+			tolerance_pct = max_t(u64, policy->value[i],
+					      host.most_pct);
 	}
 	return host.dearest_ns + host.dearest_ns * tolerance_pct / 100;
 }
@@ -348,6 +350,7 @@ static void obey(struct ss_decision decision)
 	if (was_idle && rq != host.late) {
 		host.nr_tails = 0;
 		host.dearest_ns = 0;
+		host.most_pct = 0;
 	}
 	host.tail_sector[host.nr_tails++ % TAILS] = ss_request_end(rq);
 	raise_idle_bound();
@@ -595,6 +598,10 @@ static void tune(void)
 	}
 	valid = value >= row->min && value <= row->max;
 	tell_number(row->name, value);
+	if (valid && !strcmp(row->name, "tolerance_factor"))
+		host.most_pct = max_t(
+			u64, host.most_pct,
+			policy->value[row - policy->ops->tunables]);
 	remember();
 	error = ss_sched_tune(&host.sched, row->name, value, host.now_ns, why,
 			      sizeof(why));
