@@ -53,4 +53,55 @@ struct rb_node *rb_prev(const struct rb_node *node);
 struct rb_node *rb_first(const struct rb_root *root);
 struct rb_node *rb_last(const struct rb_root *root);
 
+/* A tree that knows its first node. */
+struct rb_root_cached {
+	struct rb_root rb_root;
+	struct rb_node *rb_leftmost;
+};
+
+#define RB_ROOT_CACHED                                                         \
+	(struct rb_root_cached)                                                \
+	{                                                                      \
+		{ NULL }, NULL                                                 \
+	}
+#define rb_first_cached(root) ((root)->rb_leftmost)
+#define rb_entry_safe(ptr, type, member)                                       \
+	((ptr) ? rb_entry(ptr, type, member) : NULL)
+
+/* Add @node behind all that it is not @less than; @node if it is the first. */
+static inline struct rb_node *rb_add_cached(
+	struct rb_node *node, struct rb_root_cached *tree,
+	bool (*less)(struct rb_node *, const struct rb_node *))
+{
+	struct rb_node **link = &tree->rb_root.rb_node, *parent = NULL;
+	bool first = true;
+
+	while (*link) {
+		parent = *link;
+		if (less(node, parent)) {
+			link = &parent->rb_left;
+		} else {
+			link = &parent->rb_right;
+			first = false;
+		}
+	}
+	if (first)
+		tree->rb_leftmost = node;
+	rb_link_node(node, parent, link);
+	rb_insert_color(node, &tree->rb_root);
+	return first ? node : NULL;
+}
+
+/* Take @node out; the new first node if it was the first one, or NULL. */
+static inline struct rb_node *rb_erase_cached(struct rb_node *node,
+					      struct rb_root_cached *tree)
+{
+	struct rb_node *first = NULL;
+
+	if (tree->rb_leftmost == node)
+		first = tree->rb_leftmost = rb_next(node);
+	rb_erase(node, &tree->rb_root);
+	return first;
+}
+
 #endif

@@ -16,7 +16,7 @@ void ss_party_init_all(struct ss_policy *policy)
 	struct ss_parties *all = policy->state;
 	u32 i;
 
-	all->due = RB_ROOT;
+	all->due = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&all->age);
 	INIT_LIST_HEAD(&all->age_own);
 	ss_streams_init(&all->streams);
@@ -27,41 +27,26 @@ void ss_party_init_all(struct ss_policy *policy)
 
 /* ---- the order of who is due ---- */
 
+static bool party_is_before(struct rb_node *node, const struct rb_node *other)
+{
+	return rb_entry(node, struct ss_party, due_node)->due_ns <
+	       rb_entry(other, struct ss_party, due_node)->due_ns;
+}
+
 void ss_party_queues(struct ss_parties *all, struct ss_party *party)
 {
-	struct rb_node **link = &all->due.rb_node, *parent = NULL;
-	bool first = true;
-
-	while (*link) {
-		parent = *link;
-		if (party->due_ns <
-		    rb_entry(parent, struct ss_party, due_node)->due_ns) {
-			link = &parent->rb_left;
-		} else {
-			link = &parent->rb_right;
-			first = false;
-		}
-	}
-	rb_link_node(&party->due_node, parent, link);
-	rb_insert_color(&party->due_node, &all->due);
-	if (first)
+	if (rb_add_cached(&party->due_node, &all->due, party_is_before))
 		all->first_due = party;
 }
 
 void ss_party_leaves(struct ss_parties *all, struct ss_party *party)
 {
-	struct rb_node *next;
-
 	if (RB_EMPTY_NODE(&party->due_node))
 		return;
-	if (all->first_due == party) {
-		next = rb_next(&party->due_node);
-		all->first_due = next ? rb_entry(next, struct ss_party,
-						 due_node) :
-					NULL;
-	}
-	rb_erase(&party->due_node, &all->due);
+	rb_erase_cached(&party->due_node, &all->due);
 	RB_CLEAR_NODE(&party->due_node);
+	all->first_due = rb_entry_safe(rb_first_cached(&all->due),
+				       struct ss_party, due_node);
 }
 
 void ss_party_is_due(struct ss_parties *all, struct ss_party *party, u64 due_ns)

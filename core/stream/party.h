@@ -123,7 +123,8 @@ struct ss_trial {
 };
 
 struct ss_parties {
-	struct rb_root due; /* all ready but the turn's, first due first */
+	struct rb_root_cached
+		due; /* all ready but the turn's, first due first */
 	struct ss_party *first_due; /* of these, or NULL */
 	u32 nr_ready; /* with something pending */
 	u32 ready_weight; /* the sum of their weights */

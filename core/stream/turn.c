@@ -40,7 +40,7 @@ static u32 turn_least_weight(const struct ss_parties *all,
 
 	if (!all->has_weights)
 		return USUAL;
-	for (node = rb_first(&all->due); node; node = rb_next(node))
+	for (node = rb_first_cached(&all->due); node; node = rb_next(node))
 		least = min_t(
 			u32, least,
 			rb_entry(node, struct ss_party, due_node)->weight);
