@@ -6,17 +6,18 @@
 #define FIRST_SHIFT 20
 #define MOST_SHIFT 62
 
-static u16 *at_chain(struct ss_places *places, u64 sector)
+/* The chain of @sector in the table of @kind. */
+static u16 *chain_of(const struct ss_places *places, enum ss_chain kind,
+		     u64 sector)
 {
-	/* Fibonacci hashing: the golden ratio's bits spread regular steps. */
-	return &places->at[(sector * 0x9e3779b97f4a7c15ULL) >>
-			   (64 - SS_PLACES_AT_BITS)];
-}
+	struct ss_places *all = (struct ss_places *)places;
 
-static u16 *near_chain(struct ss_places *places, u64 sector)
-{
-	return &places->near[(sector >> places->stretch_shift) %
-			     SS_PLACES_NEAR];
+	/* Fibonacci hashing: the golden ratio's bits spread regular steps. */
+	return kind == SS_CHAIN_AT ?
+		       &all->at[(sector * 0x9e3779b97f4a7c15ULL) >>
+				(64 - SS_PLACES_AT_BITS)] :
+		       &all->near[(sector >> all->stretch_shift) %
+				  SS_PLACES_NEAR];
 }
 
 void ss_places_init(struct ss_places *places)
@@ -32,60 +33,53 @@ void ss_places_init(struct ss_places *places)
 	places->stretch_shift = FIRST_SHIFT;
 }
 
-static void leave_at(struct ss_places *places, u16 i)
+static void leave(struct ss_places *places, enum ss_chain kind, u16 i)
 {
-	u16 *link = at_chain(places, places->place[i].sector);
+	u16 *link = chain_of(places, kind, places->place[i].sector);
 
 	while (*link != i)
-		link = &places->place[*link].next_at;
-	*link = places->place[i].next_at;
+		link = &places->place[*link].next[kind];
+	*link = places->place[i].next[kind];
 }
 
-static void leave_near(struct ss_places *places, u16 i)
+static void enter(struct ss_places *places, enum ss_chain kind, u16 i)
 {
-	u16 *link = near_chain(places, places->place[i].sector);
+	u16 *chain = chain_of(places, kind, places->place[i].sector);
 
-	while (*link != i)
-		link = &places->place[*link].next_near;
-	*link = places->place[i].next_near;
-}
-
-static void enter_near(struct ss_places *places, u16 i)
-{
-	u16 *chain = near_chain(places, places->place[i].sector);
-
-	places->place[i].next_near = *chain;
+	places->place[i].next[kind] = *chain;
 	*chain = i;
+}
+
+void ss_places_hide(struct ss_places *places, u16 i)
+{
+	leave(places, SS_CHAIN_NEAR, i);
+	places->place[i].near = false;
 }
 
 void ss_places_move(struct ss_places *places, u16 i, u64 sector)
 {
 	struct ss_place *place = &places->place[i];
-	bool was = place->sector != SS_NOWHERE, is = sector != SS_NOWHERE;
-	bool moves = !was || !is ||
-		     (place->sector ^ sector) >> places->stretch_shift;
-	u16 *chain;
 
-	if (was)
-		leave_at(places, i);
-	if (was && moves)
-		leave_near(places, i);
+	if (place->sector != SS_NOWHERE)
+		leave(places, SS_CHAIN_AT, i);
+	if (place->near && (sector == SS_NOWHERE ||
+			    (place->sector ^ sector) >> places->stretch_shift))
+		ss_places_hide(places, i);
 	place->sector = sector;
-	if (is && moves)
-		enter_near(places, i);
-	if (!is)
+	if (sector == SS_NOWHERE)
 		return;
-	chain = at_chain(places, sector);
-	place->next_at = *chain;
-	*chain = i;
+	enter(places, SS_CHAIN_AT, i);
+	if (!place->near)
+		enter(places, SS_CHAIN_NEAR, i);
+	place->near = true;
 }
 
 u16 ss_places_at(const struct ss_places *places, u64 sector, u16 i)
 {
-	i = i == SS_NO_PLACE ? *at_chain((struct ss_places *)places, sector) :
-			       places->place[i].next_at;
+	i = i == SS_NO_PLACE ? *chain_of(places, SS_CHAIN_AT, sector) :
+			       places->place[i].next[SS_CHAIN_AT];
 	while (i != SS_NO_PLACE && places->place[i].sector != sector)
-		i = places->place[i].next_at;
+		i = places->place[i].next[SS_CHAIN_AT];
 	return i;
 }
 
@@ -98,8 +92,8 @@ static void stretches_are(struct ss_places *places, u32 shift)
 		places->near[i] = SS_NO_PLACE;
 	places->stretch_shift = shift;
 	for (i = 0; i < SS_PLACES; i++)
-		if (places->place[i].sector != SS_NOWHERE)
-			enter_near(places, i);
+		if (places->place[i].near)
+			enter(places, SS_CHAIN_NEAR, i);
 }
 
 void ss_places_begin(struct ss_places *places, u64 sector, u64 reach,
@@ -127,6 +121,6 @@ u16 ss_places_next(const struct ss_places *places, struct ss_places_walk *walk)
 			return SS_NO_PLACE;
 		i = places->near[walk->next_stretch++ % SS_PLACES_NEAR];
 	}
-	walk->next = places->place[i].next_near;
+	walk->next = places->place[i].next[SS_CHAIN_NEAR];
 	return i;
 }

@@ -25,10 +25,13 @@
 /* No place: the end of a chain. */
 #define SS_NO_PLACE U16_MAX
 
+/* By the very sector, and by stretch. */
+enum ss_chain { SS_CHAIN_AT, SS_CHAIN_NEAR };
+
 struct ss_place {
 	u64 sector; /* or SS_NOWHERE: then it is in no chain */
-	u16 next_at; /* of its chain by sector, */
-	u16 next_near; /* and by stretch */
+	u16 next[2]; /* of its chains */
+	bool near; /* it is in the one by stretch */
 };
 
 struct ss_places {
@@ -50,13 +53,17 @@ void ss_places_init(struct ss_places *places);
 /* Place @i is at @sector from now on, or SS_NOWHERE. */
 void ss_places_move(struct ss_places *places, u16 i, u64 sector);
 
+/* No walk meets place @i, which one has met, before it moves. */
+void ss_places_hide(struct ss_places *places, u16 i);
+
 /* The first place after @i (SS_NO_PLACE: of all) that is at @sector. */
 u16 ss_places_at(const struct ss_places *places, u64 sector, u16 i);
 
 /*
  * Begins a walk over the places at most @reach sectors from @sector; then
  * ss_places_next() has one after the other, some farther away among them,
- * and SS_NO_PLACE after the last. No place may move meanwhile.
+ * and SS_NO_PLACE after the last. No place may move meanwhile; the one that
+ * was met last may be hidden.
  */
 void ss_places_begin(struct ss_places *places, u64 sector, u64 reach,
 		     struct ss_places_walk *walk);

@@ -105,11 +105,10 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	if (s) {
 		goes_on = ss_answer_expected(all,
 					     ss_streams_end(&all->streams, s));
-		ss_streams_ends_at(&all->streams, s, ss_request_end(rq));
 		ss_streams_used(&all->streams, s);
 		s->size += s->size < U32_MAX;
-		s = ss_streams_at_place(&all->streams, &policy->sched->curve, s,
-					now_ns);
+		s = ss_streams_goes_on(&all->streams, &policy->sched->curve, s,
+				       ss_request_end(rq), now_ns);
 		if (!s->nr_open)
 			ss_wait_ends(policy, ss_party_of_stream(all, s),
 				     now_ns);

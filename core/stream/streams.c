@@ -39,12 +39,10 @@ static struct ss_stream *streams_closed(const struct list_head *list)
 static struct ss_stream *streams_new(struct ss_streams *streams,
 				     struct ss_request *rq)
 {
-	struct ss_stream *s = streams_closed(&streams->free);
+	struct ss_stream *s = streams_closed(&streams->free)		   ?:
+				      streams_closed(&streams->candidates) ?:
+				      streams_closed(&streams->known);
 
-	if (!s)
-		s = streams_closed(&streams->candidates);
-	if (!s)
-		s = streams_closed(&streams->known);
 	if (!s || s->kept)
 		return NULL;
 	list_del(&s->node);
@@ -101,28 +99,45 @@ u64 ss_streams_place_sectors(const struct ss_curve *curve)
 	return div_u64(2 * 1000 * curve->mean_random_ns, curve->transfer_ps);
 }
 
-struct ss_stream *ss_streams_at_place(struct ss_streams *streams,
+/*
+ * The next stream of @walk that may be gone on from: at work, or idle for less
+ * than positioning takes. Another is not met again before its end moves.
+ */
+static struct ss_stream *streams_next(struct ss_streams *streams,
 				      const struct ss_curve *curve,
-				      struct ss_stream *s, u64 now_ns)
+				      struct ss_places_walk *walk, u64 now_ns)
 {
-	u64 end = ss_streams_end(streams, s);
-	u64 width = ss_streams_place_sectors(curve);
-	struct ss_places_walk walk;
 	u16 i;
 
-	ss_places_begin(&streams->places, end, streams_reach(curve), &walk);
-	while ((i = ss_places_next(&streams->places, &walk)) != SS_NO_PLACE) {
-		struct ss_stream *other = &streams->stream[i];
+	while ((i = ss_places_next(&streams->places, walk)) != SS_NO_PLACE) {
+		struct ss_stream *s = &streams->stream[i];
 
-		if (other > s || !other->established ||
-		    ss_distance(streams->places.place[i].sector, end) > width)
-			continue;
-		/* The lowest number, so that all at a place name the same. */
-		if (other->nr_open || now_ns - other->reader.idle_since_ns <
-					      curve->mean_random_ns)
-			s = other;
+		if (s->nr_open ||
+		    now_ns - s->reader.idle_since_ns < curve->mean_random_ns)
+			return s;
+		ss_places_hide(&streams->places, i);
 	}
-	return s;
+	return NULL;
+}
+
+struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
+				     const struct ss_curve *curve,
+				     struct ss_stream *s, u64 end_sector,
+				     u64 now_ns)
+{
+	u64 width = ss_streams_place_sectors(curve);
+	struct ss_stream *other, *at_place = s;
+	struct ss_places_walk walk;
+
+	ss_places_begin(&streams->places, end_sector, streams_reach(curve),
+			&walk);
+	while ((other = streams_next(streams, curve, &walk, now_ns)))
+		if (other < at_place && other->established &&
+		    ss_distance(ss_streams_end(streams, other), end_sector) <=
+			    width)
+			at_place = other;
+	ss_streams_ends_at(streams, s, end_sector);
+	return at_place;
 }
 
 /* The stream that a request at @sector goes on from at the least cost. */
@@ -131,23 +146,22 @@ static struct ss_stream *streams_nearest(struct ss_streams *streams,
 					 u64 sector, u64 instead_ns, u64 now_ns)
 {
 	u64 least_ns = SS_FOREVER, reach = streams_reach(curve);
-	struct ss_stream *best = NULL;
+	struct ss_stream *best = NULL, *s;
 	struct ss_places_walk walk;
-	u16 i;
 
 	ss_places_begin(&streams->places, sector, reach, &walk);
-	while ((i = ss_places_next(&streams->places, &walk)) != SS_NO_PLACE) {
-		u64 end = streams->places.place[i].sector, child_ns;
+	while ((s = streams_next(streams, curve, &walk, now_ns))) {
+		u64 end = ss_streams_end(streams, s), child_ns;
 
 		/* Farther either way costs too much. */
 		if (sector - end + reach > 2 * reach)
 			continue;
-		child_ns = streams_child_ns(curve, &streams->stream[i], end,
-					    sector, instead_ns, now_ns);
+		child_ns = streams_child_ns(curve, s, end, sector, instead_ns,
+					    now_ns);
 		if (child_ns < least_ns ||
 		    (best && child_ns == least_ns && !best->established)) {
 			least_ns = child_ns;
-			best = &streams->stream[i];
+			best = s;
 		}
 	}
 	return best;

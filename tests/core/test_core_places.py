@@ -67,3 +67,22 @@ def test_all_places_may_be_at_one_sector(core: Core) -> None:
     for i in range(1024):
         lib.ss_places_move(places, i, NOWHERE)
     assert at(lib, places, 77) == set() == near(core, places, 70, 10)
+
+
+def test_a_hidden_place_is_met_by_no_walk_until_it_moves(core: Core) -> None:
+    """Whether it moves within its stretch, out of it or not at all; by its sector it is found."""
+    ffi, lib = core
+    places = ffi.new("struct ss_places *")
+    lib.ss_places_init(places)
+    for i, sector in enumerate((77, 78, 79)):
+        lib.ss_places_move(places, i, sector)
+    for to in (77, 90, 2**30):
+        assert 0 in near(core, places, int(places.place[0].sector), 2**20)
+        lib.ss_places_hide(places, 0)
+        assert 0 not in near(core, places, 77, 2**31)
+        assert at(lib, places, int(places.place[0].sector)) >= {0}
+        lib.ss_places_move(places, 0, to)
+    assert near(core, places, 77, 2**31) == {0, 1, 2}
+    lib.ss_places_hide(places, 0)
+    lib.ss_places_move(places, 0, NOWHERE)
+    assert near(core, places, 77, 2**31) == {1, 2} and at(lib, places, 2**30) == set()
