@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -226,6 +227,37 @@ def _end_workers(pool: ProcessPoolExecutor) -> None:
         results._writer.close()
 
 
+def _thread(pool: ProcessPoolExecutor) -> threading.Thread | None:
+    """The one that gives work to the workers."""
+    return getattr(pool, "_executor_manager_thread", None)
+
+
+@contextlib.contextmanager
+def _without_its_trace(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """A worker that ends while tasks are still submitted may end the pool's thread with an error.
+
+    It walks over what has been submitted, to say that the pool is broken, and that grows meanwhile.
+    """
+    hook = threading.excepthook
+
+    def others(args: threading.ExceptHookArgs) -> None:
+        if args.thread is not _thread(pool):
+            hook(args)
+
+    threading.excepthook = others
+    try:
+        yield
+    finally:
+        threading.excepthook = hook
+
+
+def _check_alive(pool: ProcessPoolExecutor) -> None:
+    """Without its thread nothing that was submitted will ever be done."""
+    thread = _thread(pool)
+    if thread is not None and not thread.is_alive():
+        raise BrokenProcessPool
+
+
 def _submitted(pool: ProcessPoolExecutor, index: int, task: Task) -> Future[Run]:
     try:
         return pool.submit(_work, index, task)
@@ -272,43 +304,46 @@ def run_tasks(
     futures: list[Future[Run]] = []
     parts, pool = _pool(len(tasks), nr)
     workers: list[multiprocessing.Process] = []
-    try:
-        with _no_signals():
-            for i, task in enumerate(tasks):
-                futures.append(_submitted(pool, i, task))
-        workers = list(getattr(pool, "_processes", {}).values())
-        bounded = bool(together) or all(
-            process.runtime_ns for task in tasks for process in task.processes
-        )
-        with _bars(console, labels, parts, bounded) as update:
-            left = set(futures)
-            while left:
-                # A signal's exception inside wait() would leave the futures' locks taken.
-                with _no_signals():
-                    done, left = wait(left, timeout=0.1)
-                update()
-                for future in done:
-                    try:
-                        future.result()
-                    except PolicyError as error:
-                        if failed is None:
-                            raise
-                        failed[futures.index(future)] = error
-    except KeyboardInterrupt:
-        interrupted = True
-    except BrokenProcessPool:
-        raise StreamschedError(_how_ended(workers, nr)) from None
-    finally:
-        # What is finished now; a worker that is ended leaves an exception in its task.
-        finished = [
-            future.result()
-            if future.done() and not future.cancelled() and not future.exception()
-            else None
-            for future in futures
-        ]
-        # Some may have begun although not all could: nothing has been submitted then.
-        if len(futures) < len(tasks) or interrupted or not all(one.done() for one in futures):
-            _end_workers(pool)
-        # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
-        pool.shutdown(wait=True, cancel_futures=True)
+    with _without_its_trace(pool):
+        try:
+            with _no_signals():
+                for i, task in enumerate(tasks):
+                    futures.append(_submitted(pool, i, task))
+            workers = list(getattr(pool, "_processes", {}).values())
+            bounded = bool(together) or all(
+                process.runtime_ns for task in tasks for process in task.processes
+            )
+            with _bars(console, labels, parts, bounded) as update:
+                left = set(futures)
+                while left:
+                    # A signal's exception inside wait() would leave the futures' locks taken.
+                    with _no_signals():
+                        done, left = wait(left, timeout=0.1)
+                    update()
+                    if left and not done:
+                        _check_alive(pool)
+                    for future in done:
+                        try:
+                            future.result()
+                        except PolicyError as error:
+                            if failed is None:
+                                raise
+                            failed[futures.index(future)] = error
+        except KeyboardInterrupt:
+            interrupted = True
+        except BrokenProcessPool:
+            raise StreamschedError(_how_ended(workers, nr)) from None
+        finally:
+            # What is finished now; a worker that is ended leaves an exception in its task.
+            finished = [
+                future.result()
+                if future.done() and not future.cancelled() and not future.exception()
+                else None
+                for future in futures
+            ]
+            # Some may have begun although not all could: nothing has been submitted then.
+            if len(futures) < len(tasks) or interrupted or not all(one.done() for one in futures):
+                _end_workers(pool)
+            # To the end: at the interpreter's exit the pool's thread would find its pipe closed.
+            pool.shutdown(wait=True, cancel_futures=True)
     return finished + [None] * (len(tasks) - len(finished)), interrupted

@@ -10,8 +10,16 @@ import struct
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
+import pytest
+from rich.console import Console
+
+from streamsched.base.errors import StreamschedError
 from streamsched.sim import tasks
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.simulate import Setup
+from streamsched.work.jobfile import parse_jobs
 
 SECONDS = 20
 POOL: ProcessPoolExecutor
@@ -52,3 +60,37 @@ def test_workers_take_no_signal_as_the_command_does() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class Growing(dict[int, Any]):
+    """As a dictionary is that grows while somebody walks over it."""
+
+    def items(self) -> Any:
+        raise RuntimeError("dictionary changed size during iteration")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_that_ends_while_tasks_are_submitted(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The pool's thread then ends with an error, and tells nobody that the pool is broken."""
+    submitted = tasks._submitted
+
+    def then_killed(pool: ProcessPoolExecutor, index: int, task: tasks.Task) -> Any:
+        future = submitted(pool, index, task)
+        thread: Any = tasks._thread(pool)
+        thread.pending_work_items = Growing(thread.pending_work_items)
+        for worker in list(pool._processes.values()):
+            worker.kill()
+        thread.join(SECONDS)
+        return future
+
+    monkeypatch.setattr(tasks, "_submitted", then_killed)
+    disk = load_disk("wd5000aaks")
+    work = parse_jobs(
+        "[p]\nrw=read\nsize=100g\n", capacity_bytes=disk.capacity_sectors * 512, environ={}
+    )
+    task = tasks.Task("one", Setup(disk, "noop"), tuple(work))
+    with pytest.raises(StreamschedError, match="a worker process was killed"):
+        tasks.run_tasks([task], 1, Console())
+    assert "Traceback" not in capfd.readouterr().err
