@@ -248,7 +248,10 @@ def _without_its_trace(pool: ProcessPoolExecutor) -> Iterator[None]:
     try:
         yield
     finally:
-        threading.excepthook = hook
+        # A second signal may have cut the end of the pool short.
+        thread = _thread(pool)
+        if thread is None or not thread.is_alive():
+            threading.excepthook = hook
 
 
 def _check_alive(pool: ProcessPoolExecutor) -> None:
