@@ -4,7 +4,7 @@
     python bench/fairness.py                      12 mixes of a fresh seed, which is printed
     python bench/fairness.py --seed 7 --mixes 40  the same mixes each time
     python bench/fairness.py --kind light scan    these kinds of mixes only
-    python bench/fairness.py --array raid5:5:64k  on arrays of such disks
+    python bench/fairness.py --array raid5:5 raid0:4  on such arrays in turn
     python bench/fairness.py --owners process     where the scheduler knows who sends
 
 Each mix runs on one disk, with owners hidden, under none (noop), deadline, cfq and stream. On an
@@ -346,7 +346,9 @@ def main() -> None:
     parser.add_argument("--mixes", type=int, default=12, help="how many")
     parser.add_argument("--kind", nargs="*", default=[], help=f"of {', '.join(ALL_KINDS)}")
     parser.add_argument("--owners", choices=("none", "process"), default="none", help="known")
-    parser.add_argument("--array", type=parse_array, help="as run --array has it")
+    parser.add_argument(
+        "--array", type=parse_array, nargs="+", help="as run --array has it; several: in turn"
+    )
     parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
     parser.add_argument("--parallel", type=int, default=2, help="simulations at once")
     arguments = parser.parse_args()
@@ -358,7 +360,11 @@ def main() -> None:
     least: dict[str, list[float]] = {policy: [] for policy in policies}
     totals = [0, 0, 0]
     for number in range(arguments.mixes):
-        mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)], arguments.array)
+        array = arguments.array[number % len(arguments.array)] if arguments.array else None
+        # Each array meets all kinds, though their numbers have a common divisor.
+        turn = number + number // len(arguments.array or (None,))
+        dice = random.Random(f"{seed}-{number}")
+        mix = draw(dice, kinds[(turn if array else number) % len(kinds)], array)
         bounds = bounds_of(mix)
         lines = measure(
             mix, arguments.beginnings, arguments.parallel, arguments.owners, Console(stderr=True)
