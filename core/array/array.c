@@ -141,7 +141,7 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 }
 
 /* A stream of what came to @parts until now goes on with @rq. */
-static void note_part(struct ss_array *array, struct ss_parts *parts,
+static void note_part(const struct ss_array *array, struct ss_parts *parts,
 		      struct ss_request *rq)
 {
 	struct ss_array_request *request = container_of(rq,
@@ -369,7 +369,7 @@ static void array_removed(struct ss_coordinator *coordinator,
 	ends(array, now_ns);
 }
 
-/* Of several members' at a time each has the time that it alone takes. */
+/* Those of several members overlap: the time with one under way is charged. */
 static void member_flushes(struct ss_array_member *member, bool begins,
 			   u64 now_ns)
 {

@@ -59,8 +59,8 @@ struct ss_array_request {
 	struct ss_request rq; /* in the array's sectors */
 	struct ss_request *real; /* the one of: */
 	u32 member;
-	struct ss_parts *parts; /* of its stream, or NULL; they have of it */
-	u32 nr_noted; /* so many sectors */
+	struct ss_parts *parts; /* its stream's, or NULL */
+	u32 nr_noted; /* sectors of it that are counted there */
 	struct list_head node; /* free, or of a member: oldest first */
 	bool released;
 	bool sent; /* it is in the member's disk */

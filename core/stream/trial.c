@@ -9,8 +9,8 @@
 /* So often doubled while trials end alike. */
 #define TRIAL_DOUBLED 3
 /*
- * The drive's cache fills for so long, or for a quarter of the target. The
- * measured part is twice as long, so that nobody waits for the target.
+ * The drive's cache fills for so long, and the measured part is twice as long.
+ * These three parts and the way back are within the target.
  */
 #define TRIAL_PART_NS (125 * SS_MSEC)
 /* The way to a request is dear from this part of a switch on. */

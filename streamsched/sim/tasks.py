@@ -241,7 +241,7 @@ def _without_its_trace(pool: ProcessPoolExecutor) -> Iterator[None]:
     hook = threading.excepthook
 
     def others(args: threading.ExceptHookArgs) -> None:
-        if args.thread is not _thread(pool):
+        if args.exc_type is not RuntimeError or args.thread is not _thread(pool):
             hook(args)
 
     threading.excepthook = others
