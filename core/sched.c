@@ -7,6 +7,7 @@
  * position, idle time, learning the curve, merging.
  */
 #include "sched.h"
+#include "check.h"
 #include "say.h"
 
 #include <linux/bug.h>
@@ -204,6 +205,7 @@ const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {
 	WARN_ON_ONCE(now_ns < sched->now_ns);
+	ss_check(sched);
 	sched->now_ns = now_ns;
 }
 

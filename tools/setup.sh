@@ -105,7 +105,7 @@ print(s.get_path("include"))')/Python.h" ] ||
 
 setup_package() {
 	# meson refuses options that came after it was first set up here.
-	grep -qs '"nbdkit"' build/python/meson-info/intro-buildoptions.json ||
+	grep -qs '"checks"' build/python/meson-info/intro-buildoptions.json ||
 		rm -rf build/python
 	say "compiling and installing streamsched (10 s to 1 min, later less)"
 	# pip shows what ninja prints only with --verbose.
@@ -113,7 +113,8 @@ setup_package() {
 		"$venv/bin/python" -m pip install --verbose \
 		--disable-pip-version-check --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-dir=build/python \
-		--config-settings=setup-args=-Dwerror=true . || {
+		--config-settings=setup-args=-Dwerror=true \
+		--config-settings=setup-args=-Dchecks="${CHECKS:-false}" . || {
 		sed -n '/FAILED: \|ERROR: \|error: /,$p' build/package.log | head -n 40 >&2
 		fail "the package could not be built (the first messages are above," \
 			"all are in build/package.log)"

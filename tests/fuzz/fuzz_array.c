@@ -11,8 +11,8 @@
  * come. In the end everything pending is served.
  */
 #include "../../core/array/array.h"
+#include "../../core/check.h"
 #include "check.h"
-#include "check_stream.h"
 
 #include "../../core/stream/party.h"
 
@@ -275,7 +275,7 @@ static void check_array(const struct ss_array *array)
 	CHECK(array->sched.nr_in_flight == released);
 	CHECK(all->turn.nr_flushes == flushes);
 	CHECK(array->now_ns <= now_ns);
-	check_stream(&array->sched);
+	ss_check(&array->sched);
 }
 
 static void event(u32 byte)

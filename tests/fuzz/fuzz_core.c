@@ -9,9 +9,9 @@
  * tunable or the curve changes, time passes. In the end everything pending is
  * served.
  */
+#include "../../core/check.h"
 #include "../../core/sched.h"
 #include "check.h"
-#include "check_stream.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -359,7 +359,7 @@ static void obey(struct ss_decision decision)
 /* From one completion to the next head time is charged, once and in full. */
 static void check_charged(u64 charged_ns)
 {
-	charged_ns = stream_charged_ns(&host.sched) - charged_ns;
+	charged_ns = ss_check_charged_ns(&host.sched) - charged_ns;
 	if (!strcmp(host.sched.policy[0].ops->name, "stream"))
 		CHECK(charged_ns == host.now_ns - host.charged_ns);
 	host.charged_ns = host.now_ns;
@@ -368,7 +368,7 @@ static void check_charged(u64 charged_ns)
 /* The time of a flush is charged once. */
 static void flush(bool begins)
 {
-	u64 charged_ns = stream_charged_ns(&host.sched);
+	u64 charged_ns = ss_check_charged_ns(&host.sched);
 	u64 from_ns = host.flush_ns > host.charged_ns ? host.flush_ns :
 							host.charged_ns;
 
@@ -376,7 +376,7 @@ static void flush(bool begins)
 		return;
 	tell_number("flushes", host.nr_flushes);
 	ss_sched_flushes(&host.sched, begins, host.now_ns);
-	charged_ns = stream_charged_ns(&host.sched) - charged_ns;
+	charged_ns = ss_check_charged_ns(&host.sched) - charged_ns;
 	if (charged_ns) {
 		CHECK(!begins);
 		/* What the head was held for before is charged already. */
@@ -391,7 +391,7 @@ static void flush(bool begins)
 static struct slot *complete(u32 nth)
 {
 	struct slot *slot = slot_in(IN_FLIGHT, nth);
-	u64 charged_ns = stream_charged_ns(&host.sched);
+	u64 charged_ns = ss_check_charged_ns(&host.sched);
 
 	if (!slot)
 		return NULL;
@@ -714,7 +714,7 @@ static void one_event(void)
 	raise_idle_bound();
 	check_counts();
 	check_ages();
-	check_stream(&host.sched);
+	ss_check(&host.sched);
 }
 
 /* Serve whatever is left: nothing may be lost or stuck. */

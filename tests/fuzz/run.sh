@@ -16,13 +16,13 @@ cd "$(dirname "$0")/../.."
 clang=${CLANG:-clang}
 seconds=${FUZZ_SECONDS:-60}
 out=build/fuzz
-flags=(-g -O2 -std=gnu11 -Icompat -fno-strict-aliasing
+flags=(-g -O2 -std=gnu11 -Icompat -DSS_CHECKS -fno-strict-aliasing
 	"-fsanitize=fuzzer,address,undefined" -fno-sanitize-recover=all)
 
 sources() {
 	case $1 in
-	core) printf '%s\n' tests/fuzz/fuzz_core.c tests/fuzz/check_stream.c core/*.c core/*/*.c compat/*.c ;;
-	array) printf '%s\n' tests/fuzz/fuzz_array.c tests/fuzz/check_stream.c core/*.c core/*/*.c compat/*.c ;;
+	core) printf '%s\n' tests/fuzz/fuzz_core.c core/*.c core/*/*.c compat/*.c ;;
+	array) printf '%s\n' tests/fuzz/fuzz_array.c core/*.c core/*/*.c compat/*.c ;;
 	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
 	esac
 }

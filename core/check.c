@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What must hold within the policy stream. See check_stream.h. */
-#include "check_stream.h"
-#include "../../core/stream/party.h"
+/* What must hold within the policy stream. See check.h. */
 #include "check.h"
+#include "stream/party.h"
 
-#include <string.h>
+#include <linux/bug.h>
+#include <linux/string.h>
+
+#ifdef SS_CHECKS
+
+#define CHECK(cond) WARN_ON_ONCE(!(cond))
 
 /* The state of the policy stream, which is the outermost; else NULL. */
 static struct ss_parties *parties_of(const struct ss_sched *sched)
@@ -76,23 +80,17 @@ static void check_due(const struct ss_parties *all)
 }
 
 /* All pending are on one of two lists, by whose they are. */
-static void check_lists(struct ss_parties *all, u32 *apart)
+static void check_lists(struct ss_parties *all)
 {
 	const struct ss_request *rq;
-	const struct ss_stream *s;
 	u32 nr = 0, nr_own = 0;
 
 	list_for_each_entry(rq, &all->age, age_node) {
 		CHECK(ss_party_of(all, rq) == ss_party_rest(all));
-		if (rq->stream)
-			apart[ss_streams_index(&all->streams, rq->stream)]++;
 		nr++;
 	}
 	list_for_each_entry(rq, &all->age_own, age_node) {
 		CHECK(rq->party && rq->party != ss_party_rest(all));
-		s = rq->stream;
-		if (s && ss_party_of_stream(all, s) != rq->party)
-			apart[ss_streams_index(&all->streams, s)]++;
 		nr_own++;
 	}
 	CHECK(nr == ss_party_rest(all)->nr_pending);
@@ -100,39 +98,57 @@ static void check_lists(struct ss_parties *all, u32 *apart)
 	CHECK(!all->trial.inner || !nr_own || all->has_weights);
 }
 
-static void check_turn(const struct ss_parties *all)
+/* Each of @age that its stream's own party has not counts @by there. */
+static void count_apart(struct ss_parties *all, const struct list_head *age,
+			int by)
+{
+	const struct ss_request *rq;
+
+	list_for_each_entry(rq, age, age_node) {
+		struct ss_stream *s = rq->stream;
+
+		if (s && ss_party_of_stream(all, s) != ss_party_of(all, rq))
+			s->nr_apart += by;
+	}
+}
+
+static void check_streams(struct ss_parties *all)
 {
 	const struct ss_turn *turn = &all->turn;
 	u32 i;
 
-	CHECK(!turn->back || (turn->party && turn->back != turn->party));
-	CHECK(!turn->holding || turn->party);
 	for (i = 0; i < NR_STREAMS; i++) {
 		const struct ss_party *party = &all->party[i];
+		const struct ss_stream *s = &all->streams.stream[i];
 
-		CHECK(all->streams.stream[i].kept ==
-		      (party == turn->party || party == turn->back));
+		CHECK(s->kept == (party == turn->party || party == turn->back));
+		CHECK(s->nr_apart <= s->nr_open);
 	}
+	/* Counted down by who is apart, all counts are 0; then up again. */
+	count_apart(all, &all->age, -1);
+	count_apart(all, &all->age_own, -1);
+	for (i = 0; i < NR_STREAMS; i++)
+		CHECK(!all->streams.stream[i].nr_apart);
+	count_apart(all, &all->age, 1);
+	count_apart(all, &all->age_own, 1);
 }
 
-void check_stream(const struct ss_sched *sched)
+void ss_check(const struct ss_sched *sched)
 {
 	struct ss_parties *all = parties_of(sched);
-	u32 apart[NR_STREAMS] = { 0 }, i;
 
 	if (!all)
 		return;
+	CHECK(!all->turn.back ||
+	      (all->turn.party && all->turn.back != all->turn.party));
+	CHECK(!all->turn.holding || all->turn.party);
 	check_parties(sched, all);
 	check_due(all);
-	check_turn(all);
-	check_lists(all, apart);
-	for (i = 0; i < NR_STREAMS; i++) {
-		CHECK(apart[i] == all->streams.stream[i].nr_apart);
-		CHECK(apart[i] <= all->streams.stream[i].nr_open);
-	}
+	check_lists(all);
+	check_streams(all);
 }
 
-u64 stream_charged_ns(const struct ss_sched *sched)
+u64 ss_check_charged_ns(const struct ss_sched *sched)
 {
 	const struct ss_parties *all = parties_of(sched);
 	u64 used_ns = 0;
@@ -142,3 +158,5 @@ u64 stream_charged_ns(const struct ss_sched *sched)
 		used_ns += all->party[i].used_ns;
 	return used_ns;
 }
+
+#endif
