@@ -165,6 +165,8 @@ struct ss_policy_ops {
 	int (*weigh)(struct ss_policy *policy, u64 owner, u32 weight);
 	/* @owner will send no more (its process has exited). Optional. */
 	void (*owner_gone)(struct ss_policy *policy, u64 owner, u64 now_ns);
+	/* Ends the program, or warns, if its state is not right. Optional. */
+	void (*check)(const struct ss_policy *policy);
 };
 
 /* One policy at work; its state follows it in memory. */

@@ -7,7 +7,6 @@
  * position, idle time, learning the curve, merging.
  */
 #include "sched.h"
-#include "check.h"
 #include "say.h"
 
 #include <linux/bug.h>
@@ -204,8 +203,11 @@ const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
 /* Every event begins here: time passes, and may have passed in idleness. */
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {
+	const struct ss_policy *policy = &sched->policy[0];
+
 	WARN_ON_ONCE(now_ns < sched->now_ns);
-	ss_check(sched);
+	if (policy->ops->check)
+		policy->ops->check(policy);
 	sched->now_ns = now_ns;
 }
 

@@ -9,20 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BUG_ON(cond)                                                           \
+#define COMPAT_BUG_ON(is, cond)                                                \
 	do {                                                                   \
-		if (__builtin_expect(!!(cond), 0)) {                           \
+		if (__builtin_expect(is, 0)) {                                 \
 			fprintf(stderr, "%s:%d: bug: %s\n", __FILE__,          \
-				__LINE__, #cond);                              \
+				__LINE__, cond);                               \
 			abort();                                               \
 		}                                                              \
 	} while (0)
+
+#define BUG_ON(cond) COMPAT_BUG_ON(!!(cond), #cond)
 
 /* Like the kernel's, gives back the condition; unlike it, never continues. */
 #define WARN_ON_ONCE(cond)                                                     \
 	({                                                                     \
 		bool warn_cond_ = !!(cond);                                    \
-		BUG_ON(warn_cond_);                                            \
+		COMPAT_BUG_ON(warn_cond_, #cond);                              \
 		warn_cond_;                                                    \
 	})
 

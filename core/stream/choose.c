@@ -81,13 +81,12 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 static struct ss_decision choose_of(const struct ss_policy *policy,
 				    const struct ss_party *party, u64 now_ns)
 {
-	const struct ss_parties *all = policy->state;
 	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
 
 	if (ss_turn_nr_moving(policy) > party->nr_in_flight &&
 	    now_ns < stuck_at_ns)
 		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
-	if (party == &all->party[PARTY_REST])
+	if (party == ss_party_rest(policy->state))
 		return choose_of_rest(policy, now_ns);
 	return ss_because(ss_dispatch(choose_own(policy, party)), SS_WHY_OWN);
 }
@@ -107,7 +106,6 @@ static struct ss_decision choose_turn(const struct ss_policy *policy,
 struct ss_decision ss_choose_instead(const struct ss_policy *policy, u64 now_ns)
 {
 	const struct ss_parties *all = policy->state;
-	const struct ss_policy *inner = policy->inner;
 	const struct ss_party *rest = &all->party[PARTY_REST];
 	const struct ss_party *next = all->turn.party;
 
@@ -116,7 +114,7 @@ struct ss_decision ss_choose_instead(const struct ss_policy *policy, u64 now_ns)
 	if (!next || !next->nr_pending)
 		return ss_nothing();
 	if (next == rest)
-		return inner->ops->choose(inner, now_ns, NULL);
+		return policy->inner->ops->choose(policy->inner, now_ns, NULL);
 	return choose_of(policy, next, now_ns);
 }
 
@@ -148,12 +146,12 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 {
 	const struct ss_parties *all = policy->state;
 	const struct ss_party *turn = all->turn.party, *first = all->first_due;
-	const struct ss_policy *inner = policy->inner;
 	struct ss_decision decision;
 
 	if ((ss_is_flat(policy) || all->trial.inner) &&
 	    all->nr_ready == (all->party[PARTY_REST].nr_pending > 0))
-		return ss_because(inner->ops->choose(inner, now_ns, skip),
+		return ss_because(policy->inner->ops->choose(policy->inner,
+							     now_ns, skip),
 				  SS_WHY_INNER);
 	if (first && first->light && first->due_ns <= now_ns)
 		return choose_turn(policy, first, SS_WHY_LIGHT, now_ns);

@@ -12,6 +12,7 @@
  * A file knows those further down only:
  *
  *	stream.c	the calls
+ *	check.c		assertions of debug builds
  *	trial.c		turns, or the inner policy alone
  *	choose.c	which request is next
  *	turn.c		whose turn it is, how long, what it costs
@@ -27,6 +28,7 @@
 #include "../policies.h"
 #include "../sorted.h"
 #include "answer.h"
+#include "check.h"
 #include "choose.h"
 #include "credit.h"
 #include "party.h"
@@ -348,4 +350,5 @@ const struct ss_policy_ops ss_stream_ops = {
 	.flushes = stream_flushes,
 	.stream_at = stream_stream_at,
 	.index_of = stream_index_of,
+	.check = ss_check,
 };

@@ -11,7 +11,6 @@
  * come. In the end everything pending is served.
  */
 #include "../../core/array/array.h"
-#include "../../core/check.h"
 #include "check.h"
 
 #include "../../core/stream/party.h"
@@ -275,7 +274,6 @@ static void check_array(const struct ss_array *array)
 	CHECK(array->sched.nr_in_flight == released);
 	CHECK(all->turn.nr_flushes == flushes);
 	CHECK(array->now_ns <= now_ns);
-	ss_check(&array->sched);
 }
 
 static void event(u32 byte)

@@ -9,8 +9,8 @@
  * tunable or the curve changes, time passes. In the end everything pending is
  * served.
  */
-#include "../../core/check.h"
 #include "../../core/sched.h"
+#include "../../core/stream/check.h"
 #include "check.h"
 
 #include <stdint.h>
@@ -714,7 +714,6 @@ static void one_event(void)
 	raise_idle_bound();
 	check_counts();
 	check_ages();
-	ss_check(&host.sched);
 }
 
 /* Serve whatever is left: nothing may be lost or stuck. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Assertions: what must hold within the policy stream between two events.
+ * Assertions: what must hold between two events.
  *
  * They cost more than the scheduler itself. So only builds with SS_CHECKS have
  * them: fuzzers, the simulator's debug build and kernels with KASAN. In user
@@ -9,22 +9,19 @@
 #ifndef SS_CHECK_H
 #define SS_CHECK_H
 
-#include "sched.h"
+#include "../policy.h"
 
 #ifdef SS_CHECKS
 /*
  * Sums of counts and weights, the order of who is due, one turn, whose each
- * pending request is. Nothing where @sched has another policy.
+ * pending request is.
  */
-void ss_check(const struct ss_sched *sched);
+void ss_check(const struct ss_policy *policy);
 
 /* Head time that is charged to parties so far; 0 with another policy. */
 u64 ss_check_charged_ns(const struct ss_sched *sched);
 #else
-static inline void ss_check(const struct ss_sched *sched)
-{
-	(void)sched;
-}
+#define ss_check NULL
 #endif
 
 #endif

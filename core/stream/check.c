@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What must hold within the policy stream. See check.h. */
+/* What must hold between two events. See check.h. */
 #include "check.h"
-#include "stream/party.h"
+#include "party.h"
 
 #include <linux/bug.h>
-#include <linux/string.h>
 
 #ifdef SS_CHECKS
 
 #define CHECK(cond) WARN_ON_ONCE(!(cond))
-
-/* The state of the policy stream, which is the outermost; else NULL. */
-static struct ss_parties *parties_of(const struct ss_sched *sched)
-{
-	const struct ss_policy *policy = &sched->policy[0];
-
-	return strcmp(policy->ops->name, "stream") ? NULL : policy->state;
-}
 
 /* A party's own queue, by position: how many are in it. */
 static u32 check_queue(const struct ss_parties *all,
@@ -133,16 +124,14 @@ static void check_streams(struct ss_parties *all)
 	count_apart(all, &all->age_own, 1);
 }
 
-void ss_check(const struct ss_sched *sched)
+void ss_check(const struct ss_policy *policy)
 {
-	struct ss_parties *all = parties_of(sched);
+	struct ss_parties *all = policy->state;
 
-	if (!all)
-		return;
 	CHECK(!all->turn.back ||
 	      (all->turn.party && all->turn.back != all->turn.party));
 	CHECK(!all->turn.holding || all->turn.party);
-	check_parties(sched, all);
+	check_parties(policy->sched, all);
 	check_due(all);
 	check_lists(all);
 	check_streams(all);
@@ -150,11 +139,14 @@ void ss_check(const struct ss_sched *sched)
 
 u64 ss_check_charged_ns(const struct ss_sched *sched)
 {
-	const struct ss_parties *all = parties_of(sched);
+	const struct ss_policy *policy = &sched->policy[0];
+	const struct ss_parties *all = policy->state;
 	u64 used_ns = 0;
 	u32 i;
 
-	for (i = 0; all && i < NR_PARTIES; i++)
+	if (policy->ops->check != ss_check)
+		return 0;
+	for (i = 0; i < NR_PARTIES; i++)
 		used_ns += all->party[i].used_ns;
 	return used_ns;
 }
