@@ -128,8 +128,6 @@ static bool array_place_of(const struct ss_array_member *member,
 
 /* A row of chunks is short if it takes a stream so many times positioning. */
 #define ROW_WAYS 2
-/* Who reads less than one of so many sectors moves a head for each request. */
-#define DENSE 8
 /* Members run ahead of each other by so many rows; that leaves none out. */
 #define ROWS_TOGETHER 4
 /* Means of a stream are of about so many requests. */
@@ -190,8 +188,6 @@ static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
 		      geometry->data_members > 1 && parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
-		      parts->end_sector - parts->begin_sector <=
-			      (u64)DENSE * parts->moved &&
 		      row_ns <= ROW_WAYS * array->mean_random_ns;
 	return parts->wide;
 }
