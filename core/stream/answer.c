@@ -24,6 +24,19 @@ static u64 answer_instead_ns(const struct ss_policy *policy,
 	return min_t(u64, answer_cost_ns(policy, rq), together_ns);
 }
 
+/* Until when it comes, if it does. */
+static u64 answer_limit_ns(const struct ss_parties *all)
+{
+	return all->answer.since_ns +
+	       ss_think_limit_ns(&all->answer.think, all->switch_ns);
+}
+
+static void answer_is_lost(struct ss_parties *all, u64 now_ns)
+{
+	ss_think_tell(&all->answer.think, now_ns - all->answer.since_ns, 0,
+		      all->switch_ns);
+}
+
 void ss_answer_arrived(struct ss_policy *policy, const struct ss_party *party,
 		       struct ss_request *rq, struct ss_decision instead,
 		       u64 now_ns)
@@ -75,8 +88,7 @@ void ss_answer_completed(struct ss_policy *policy, const struct ss_request *rq,
 		return;
 	/* The reader served before it has sent nothing all the time. */
 	if (answer->open)
-		ss_think_tell(&answer->think, now_ns - answer->since_ns, 0,
-			      all->switch_ns);
+		answer_is_lost(all, now_ns);
 	answer->last = NULL;
 	answer->sector = ss_request_end(rq);
 	answer->since_ns = now_ns;
@@ -88,6 +100,9 @@ void ss_answer_ends(struct ss_parties *all, u64 now_ns)
 {
 	struct ss_answer *answer = &all->answer;
 
+	/* The head has waited for it in vain. */
+	if (answer->open && now_ns >= answer_limit_ns(all))
+		answer_is_lost(all, now_ns);
 	answer->began_ns = now_ns;
 	answer->open = false;
 	answer->rq = NULL;
@@ -108,8 +123,7 @@ u64 ss_answer_until_ns(const struct ss_parties *all)
 
 	if (!answer->open || !ss_answer_pays(all))
 		return 0;
-	return answer->since_ns +
-	       ss_think_limit_ns(&answer->think, all->switch_ns);
+	return answer_limit_ns(all);
 }
 
 struct ss_decision ss_answer_choose(const struct ss_policy *policy,
