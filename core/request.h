@@ -63,7 +63,7 @@ struct ss_request {
 	struct list_head age_node; /* stream: all pending, oldest first */
 	u64 expires_ns; /* when the policy calls it expired, or U64_MAX */
 	void *stream; /* the stream, group or owner it is of */
-	struct list_head member_node; /* stream: pending ones of one stream */
+	void *sender; /* stream: who sent it, while the rest has it, or NULL */
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
 

@@ -124,6 +124,31 @@ static void check_streams(struct ss_parties *all)
 	count_apart(all, &all->age_own, 1);
 }
 
+/* The requests of known senders that the rest has; others are in flight. */
+static void check_senders(struct ss_parties *all)
+{
+	u32 in_flight = ss_party_rest(all)->nr_in_flight, nr_rest = 0, i;
+	const struct ss_request *rq;
+
+	list_for_each_entry(rq, &all->age_own, age_node)
+		CHECK(!rq->sender);
+	for (i = 0; i < NR_SENDERS; i++) {
+		const struct ss_sender *sender = &all->senders.sender[i];
+		u32 pending = 0;
+
+		list_for_each_entry(rq, &all->age, age_node) {
+			if (rq->sender != sender)
+				continue;
+			CHECK(sender->owner == rq->owner);
+			pending++;
+		}
+		CHECK(sender->nr_rest >= pending);
+		CHECK(sender->nr_rest <= pending + in_flight);
+		nr_rest += sender->nr_rest > 0;
+	}
+	CHECK(nr_rest == all->senders.nr_rest);
+}
+
 void ss_check(const struct ss_policy *policy)
 {
 	struct ss_parties *all = policy->state;
@@ -134,6 +159,7 @@ void ss_check(const struct ss_policy *policy)
 	check_parties(policy->sched, all);
 	check_due(all);
 	check_lists(all);
+	check_senders(all);
 	check_streams(all);
 }
 

@@ -27,29 +27,50 @@ static void credit_pay(const struct ss_parties *all, struct ss_party *party,
 void ss_credit_charge(const struct ss_policy *policy, struct ss_party *party,
 		      u64 used_ns, u64 now_ns)
 {
-	credit_pay(policy->state, party, now_ns);
 	party->used_ns += used_ns;
+	ss_credit_owes(policy, party, used_ns, now_ns);
+}
+
+void ss_credit_owes(const struct ss_policy *policy, struct ss_party *party,
+		    u64 used_ns, u64 now_ns)
+{
+	credit_pay(policy->state, party, now_ns);
 	used_ns = min_t(u64, 1000ULL * party->debt_us + used_ns,
 			policy->value[STREAM_WAIT_TARGET]);
 	party->debt_us = (u32)div_u64(used_ns, 1000);
 }
 
-void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
-		       u64 now_ns)
+u64 ss_credit_paid_ns(const struct ss_policy *policy, struct ss_party *party,
+		      u64 now_ns)
 {
-	struct ss_parties *all = policy->state;
+	const struct ss_parties *all = policy->state;
 	u64 pays_ns;
 
-	if (party == all->turn.party || ss_party_is_async(all, party) ||
-	    now_ns < ss_wait_until_ns(policy, party))
-		return;
 	credit_pay(all, party, now_ns);
 	/* By when the head is there the debt is to be paid. */
 	pays_ns = div_u64(1000ULL * party->debt_us * credit_weights(all, party),
 			  party->weight);
-	pays_ns -= min_t(u64, pays_ns, all->switch_ns);
-	if (now_ns + pays_ns >= party->due_ns)
+	return now_ns + pays_ns - min_t(u64, pays_ns, all->switch_ns);
+}
+
+void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	u64 paid_ns;
+
+	if (party == all->turn.party || ss_party_is_async(all, party) ||
+	    now_ns < ss_wait_until_ns(policy, party))
+		return;
+	paid_ns = ss_credit_paid_ns(policy, party, now_ns);
+	if (rq->sender)
+		paid_ns = max_t(
+			u64, paid_ns,
+			ss_credit_paid_ns(policy,
+					  ss_party_of_sender(all, rq->sender),
+					  now_ns));
+	if (paid_ns >= party->due_ns)
 		return;
 	party->light = true;
-	ss_party_is_due(all, party, now_ns + pays_ns);
+	ss_party_is_due(all, party, paid_ns);
 }

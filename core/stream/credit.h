@@ -17,8 +17,16 @@
 void ss_credit_charge(const struct ss_policy *policy, struct ss_party *party,
 		      u64 used_ns, u64 now_ns);
 
-/* @party, which was idle, has a request: when is it due? */
+/* @party owes @used_ns of the head's time, which is charged elsewhere. */
+void ss_credit_owes(const struct ss_policy *policy, struct ss_party *party,
+		    u64 used_ns, u64 now_ns);
+
+/* By when has @party, had it a request now, paid for what it has used? */
+u64 ss_credit_paid_ns(const struct ss_policy *policy, struct ss_party *party,
+		      u64 now_ns);
+
+/* @party, which was idle, has @rq: when is it due? */
 void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
-		       u64 now_ns);
+		       const struct ss_request *rq, u64 now_ns);
 
 #endif

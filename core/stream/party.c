@@ -4,7 +4,7 @@
 
 #include <linux/bug.h>
 
-static void party_init(struct ss_party *party)
+void ss_party_init(struct ss_party *party)
 {
 	WARN_ON_ONCE(party->nr_pending || party->nr_in_flight);
 	*party = (struct ss_party){ .sorted = RB_ROOT, .weight = USUAL };
@@ -21,7 +21,7 @@ void ss_party_init_all(struct ss_policy *policy)
 	INIT_LIST_HEAD(&all->age_own);
 	ss_streams_init(&all->streams);
 	for (i = 0; i < NR_PARTIES; i++)
-		party_init(&all->party[i]);
+		ss_party_init(&all->party[i]);
 	all->switch_ns = policy->sched->curve.mean_random_ns;
 }
 
@@ -99,7 +99,7 @@ static struct ss_party *party_streamless(struct ss_parties *all,
 
 	if (weight == USUAL || all->takes_turns)
 		return ss_party_rest(all);
-	for (i = PARTY_WEIGHED; i < NR_PARTIES; i++) {
+	for (i = PARTY_WEIGHED; i < PARTY_SENDER; i++) {
 		party = &all->party[i];
 		off = max_t(u32, weight, party->weight) -
 		      min_t(u32, weight, party->weight);
@@ -143,7 +143,7 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 	/* Its place in the table was another stream's, whose queue is empty. */
 	party = ss_party_of_stream(all, s);
 	if (s->is_new)
-		party_init(party);
+		ss_party_init(party);
 	s->is_new = false;
 	if (all->trial.inner)
 		return ss_party_rest(all);
@@ -180,8 +180,10 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 		return;
 	if (party == ss_party_rest(all)) {
 		ss_senders_arrived(&all->senders, rq, &all->age);
-		/* Weights say who is who. */
-		weight = all->has_weights ? USUAL : party_rest_weight(all);
+		/* A process may serve many; weights say who is who. */
+		weight = USUAL * max_t(u32, all->senders.nr_rest, 1);
+		if (!all->has_weights)
+			weight = max_t(u32, weight, party_rest_weight(all));
 	}
 	if (party->nr_pending)
 		all->ready_weight += weight - party->weight;
@@ -194,6 +196,10 @@ void ss_party_add(struct ss_policy *policy, struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	struct ss_stream *s = rq->stream;
 
+	if (party != ss_party_rest(all))
+		rq->sender = NULL;
+	else if (rq->sender)
+		ss_senders_joined(&all->senders, rq->sender);
 	party_weighs(all, party, rq);
 	if (s && ss_party_stream(all, party) != s)
 		s->nr_apart++;
@@ -229,10 +235,12 @@ void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 		s->nr_apart--;
 	if (party != ss_party_rest(all))
 		ss_sorted_del(&party->sorted, rq);
-	else if (removed)
-		inner->ops->removed(inner, rq, now_ns);
-	else
+	else if (!removed)
 		inner->ops->dispatched(inner, rq, now_ns);
+	else
+		inner->ops->removed(inner, rq, now_ns);
+	if (removed)
+		ss_party_rest_loses(all, rq);
 	list_del_init(&rq->age_node);
 	if (all->answer.rq == rq)
 		all->answer.rq = NULL;

@@ -4,7 +4,8 @@
  *
  * Each established stream is a party with a queue of its own. All other sync
  * requests are the inner policy's and together one more, the rest; what is in
- * no stream and has another weight has a party for each of a few weights.
+ * no stream and has another weight has a party for each of a few weights, and
+ * known senders have some of theirs apart (apart.c).
  * Async requests are the last party. Those that have something pending, but
  * for the one whose turn it is (turn.c), stand in one order: by when they are
  * due. That is the target after they began to wait, or earlier for one that
@@ -49,7 +50,8 @@ enum {
 	PARTY_REST = NR_STREAMS,
 	PARTY_ASYNC,
 	PARTY_WEIGHED,
-	NR_PARTIES = PARTY_WEIGHED + NR_WEIGHED,
+	PARTY_SENDER = PARTY_WEIGHED + NR_WEIGHED,
+	NR_PARTIES = PARTY_SENDER + NR_SENDERS,
 };
 
 struct ss_party {
@@ -94,6 +96,7 @@ struct ss_turn {
 	bool holding; /* the head waits for its party */
 	u64 charged_ns; /* up to when head time is charged */
 	struct ss_party *wrote; /* last what is waited for, or NULL */
+	const struct ss_sender *wrote_sender; /* in the rest, or NULL */
 	u32 nr_flushes; /* under way; they are of the one that wrote */
 	u64 flush_ns; /* since when */
 	u32 nr_stuck; /* in flight, no longer waited for */
@@ -183,6 +186,24 @@ static inline struct ss_party *ss_party_of_stream(struct ss_parties *all,
 	return &all->party[ss_streams_index(&all->streams, s)];
 }
 
+/* What @sender has apart from the rest. */
+static inline struct ss_party *ss_party_of_sender(
+	struct ss_parties *all, const struct ss_sender *sender)
+{
+	return &all->party[PARTY_SENDER + (sender - all->senders.sender)];
+}
+
+/* The sender that has @party apart from the rest, or NULL. */
+static inline struct ss_sender *ss_party_sender(struct ss_parties *all,
+						const struct ss_party *party)
+{
+	u32 index = ss_party_index(all, party);
+
+	return index < PARTY_SENDER ?
+		       NULL :
+		       &all->senders.sender[index - PARTY_SENDER];
+}
+
 /* Who sends the requests of @party. */
 static inline struct ss_reader *ss_party_reader(struct ss_parties *all,
 						const struct ss_party *party)
@@ -210,6 +231,14 @@ static inline bool ss_party_is_rest(const struct ss_parties *all,
 static inline bool ss_party_is_idle(const struct ss_party *party)
 {
 	return !party->nr_pending && !party->nr_in_flight;
+}
+
+/* Has @sender nothing pending or in flight, but in streams? */
+static inline bool ss_sender_is_idle(struct ss_parties *all,
+				     const struct ss_sender *sender)
+{
+	return !sender->nr_rest &&
+	       ss_party_is_idle(ss_party_of_sender(all, sender));
 }
 
 /* Where positioning costs nothing there is nothing to do. */
@@ -271,6 +300,17 @@ static inline struct ss_request *ss_party_next(const struct ss_policy *policy,
 			       NULL);
 }
 
+/* @rq, which the rest has or has sent, is done or goes elsewhere. */
+static inline void ss_party_rest_loses(struct ss_parties *all,
+				       struct ss_request *rq)
+{
+	if (rq->sender)
+		ss_senders_left(&all->senders, rq->sender);
+	rq->sender = NULL;
+}
+
+/* The idle @party is another one's from now on. */
+void ss_party_init(struct ss_party *party);
 void ss_party_init_all(struct ss_policy *policy);
 
 /*

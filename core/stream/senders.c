@@ -11,8 +11,6 @@
 #define SENDERS_COMPARED 8
 /* Means of about so many requests. Half: noisy; double: learns late. */
 #define SENDERS_MEMORY 32
-/* More senders are not told apart. */
-#define MOST_SENDERS 32
 
 void ss_senders_arrived(struct ss_senders *senders, const struct ss_request *rq,
 			const struct list_head *age)
@@ -46,7 +44,7 @@ u32 ss_senders_percent(const struct ss_senders *senders, u32 nr_outstanding)
 	chance = (SENDERS_ONE - senders->own) * others;
 	/* Of one that has d outstanding it is nearest once in about d times. */
 	return max_t(u32, 100,
-		     (u32)min_t(u64, MOST_SENDERS * 100,
+		     (u32)min_t(u64, NR_SENDERS * 100,
 				div_u64((u64)nr_outstanding * own * 100,
 					own + chance)));
 }

@@ -17,6 +17,7 @@
  *	choose.c	which request is next
  *	turn.c		whose turn it is, how long, what it costs
  *	answer.c	the reader just served goes on at its place
+ *	apart.c		what known senders have apart from the rest
  *	credit.c	who has used less than its part
  *	wait.c		how long the head stays for an idle party
  *	party.c		queues, and who is due first
@@ -28,6 +29,7 @@
 #include "../policies.h"
 #include "../sorted.h"
 #include "answer.h"
+#include "apart.h"
 #include "check.h"
 #include "choose.h"
 #include "credit.h"
@@ -99,6 +101,7 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	bool established, goes_on = false;
 
 	rq->stream = NULL;
+	rq->sender = NULL;
 	if (ss_is_flat(policy))
 		return ss_party_rest(all);
 	if (ss_request_is_awaited(rq))
@@ -118,6 +121,8 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 		rq->stream = s;
 	}
 	party = ss_party_assign(policy, rq, &established, now_ns);
+	if (ss_request_is_awaited(rq))
+		party = ss_apart_party(policy, party, rq, now_ns);
 	if (established)
 		ss_turn_established(policy, party, goes_on);
 	return party;
@@ -129,12 +134,13 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_parties *all = policy->state;
 	struct ss_decision instead = ss_nothing();
 	struct ss_party *party;
-	bool idle, contended;
+	bool idle, contended, sender_idle;
 
 	ss_trial_time_passes(policy, now_ns);
 	INIT_LIST_HEAD(&rq->age_node);
 	party = stream_party(policy, rq, now_ns);
 	idle = ss_party_is_idle(party);
+	sender_idle = !rq->sender || ss_sender_is_idle(all, rq->sender);
 	contended = ss_party_others_work(policy, party);
 	if (idle && ss_party_is_rest(all, party))
 		ss_wait_ends(policy, party, now_ns);
@@ -146,8 +152,8 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		ss_answer_arrived(policy, party, rq, instead, now_ns);
 	}
 	ss_party_add(policy, party, rq, now_ns);
-	if (idle && contended)
-		ss_credit_arrived(policy, party, now_ns);
+	if (idle && sender_idle && contended)
+		ss_credit_arrived(policy, party, rq, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
 
@@ -192,6 +198,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	if (party == ss_party_rest(all))
 		ss_senders_completed(&all->senders, rq);
 	ss_trial_done(policy, rq);
+	ss_party_rest_loses(all, rq);
 	if (s && ss_streams_closes(s))
 		ss_wait_begins(all, ss_party_of_stream(all, s), now_ns);
 	if (ss_party_is_rest(all, party) && ss_party_is_idle(party))
@@ -238,7 +245,7 @@ static void stream_awaited(struct ss_policy *policy, struct ss_request *rq,
 		return;
 	ss_party_move(policy, rq, rest, now_ns);
 	if (idle)
-		ss_credit_arrived(policy, rest, now_ns);
+		ss_credit_arrived(policy, rest, rq, now_ns);
 }
 
 static void stream_joins(struct ss_policy *policy, struct ss_request *rq,

@@ -40,7 +40,7 @@ static void trial_forget_done(struct ss_parties *all, u32 which)
 {
 	u32 i;
 
-	for (i = 0; i <= PARTY_REST; i++)
+	for (i = 0; i < NR_PARTIES; i++)
 		all->party[i].done[which] = 0;
 }
 
@@ -50,20 +50,31 @@ static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 	return mul_u64_u64_div_u64(done, SS_SEC, trial->window_ns[which]);
 }
 
+/* Has @party sent nothing for so long that it has ended? */
+static bool trial_is_gone(struct ss_parties *all, const struct ss_party *party,
+			  u64 now_ns)
+{
+	const struct ss_stream *s = ss_party_stream(all, party);
+	const struct ss_sender *sender = ss_party_sender(all, party);
+	u64 since_ns = now_ns;
+
+	if (s && !s->nr_open)
+		since_ns = s->reader.idle_since_ns;
+	else if (sender && ss_sender_is_idle(all, sender))
+		since_ns = sender->came_ns;
+	return now_ns - since_ns > ss_think_longest_ns(all->switch_ns);
+}
+
 /* Has the inner policy served @party, which still asks, clearly less? */
 static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
 			   u64 now_ns)
 {
 	const struct ss_trial *trial = &all->trial;
-	const struct ss_stream *s = ss_party_stream(all, party);
 	u64 own = trial_rate(trial, party->done[OWN], OWN);
 
-	if (s && !s->nr_open &&
-	    now_ns - s->reader.idle_since_ns >
-		    ss_think_longest_ns(all->switch_ns))
-		return false;
-	return trial_rate(trial, party->done[INNER], INNER) <
-	       own - own / TRIAL_LOSS;
+	return !trial_is_gone(all, party, now_ns) &&
+	       trial_rate(trial, party->done[INNER], INNER) <
+		       own - own / TRIAL_LOSS;
 }
 
 /* Sectors that the disk served in the last window of @which. */
@@ -72,7 +83,7 @@ static u64 trial_sectors(const struct ss_parties *all, u32 which)
 	u64 done = 0;
 	u32 i;
 
-	for (i = 0; i <= PARTY_REST; i++)
+	for (i = 0; i < NR_PARTIES; i++)
 		done += all->party[i].done[which];
 	return done;
 }
@@ -88,7 +99,7 @@ static bool trial_inner_wins(struct ss_parties *all, u64 now_ns)
 	u64 own = trial_total(all, OWN);
 	u32 i;
 
-	for (i = 0; i <= PARTY_REST; i++)
+	for (i = 0; i < NR_PARTIES; i++)
 		if (trial_has_lost(all, &all->party[i], now_ns))
 			return false;
 	return trial_total(all, INNER) > own + own / TRIAL_GAIN;
@@ -227,9 +238,13 @@ void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_stream *s = rq->stream;
-	struct ss_party *party = s && s->established ?
-					 ss_party_of_stream(all, s) :
-					 ss_party_rest(all);
+	struct ss_party *party = ss_party_rest(all);
 
+	if (s && s->established)
+		party = ss_party_of_stream(all, s);
+	else if (rq->sender)
+		party = ss_party_of_sender(all, rq->sender);
+	else if (rq->party && ss_party_is_rest(all, rq->party))
+		party = rq->party;
 	party->done[all->trial.inner ? INNER : OWN] += rq->nr_sectors;
 }

@@ -167,6 +167,18 @@ static void turn_ends(struct ss_policy *policy, struct ss_party *before,
 	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
 }
 
+/* @party has used the head, for @sender if that is known. */
+static void turn_charges(const struct ss_policy *policy, struct ss_party *party,
+			 const struct ss_sender *sender, u64 used_ns,
+			 u64 now_ns)
+{
+	ss_credit_charge(policy, party, used_ns, now_ns);
+	if (sender)
+		ss_credit_owes(policy,
+			       ss_party_of_sender(policy->state, sender),
+			       used_ns, now_ns);
+}
+
 /* The head goes there for a light party and will come back. */
 static struct ss_party *turn_interrupts(struct ss_policy *policy,
 					struct ss_party *party,
@@ -182,7 +194,8 @@ static struct ss_party *turn_interrupts(struct ss_policy *policy,
 		turn->back_sector = rq->from_sector;
 	}
 	way = ss_distance(ss_request_end(rq), turn->back_sector);
-	ss_credit_charge(policy, party, ss_curve_look_up(curve, way), now_ns);
+	turn_charges(policy, party, rq->sender, ss_curve_look_up(curve, way),
+		     now_ns);
 	return turn->back ?: turn->party;
 }
 
@@ -296,7 +309,7 @@ void ss_turn_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 	if (begins || !turn->wrote || now_ns <= from_ns)
 		return;
 	took_ns = now_ns - from_ns;
-	ss_credit_charge(policy, turn->wrote, took_ns, now_ns);
+	turn_charges(policy, turn->wrote, turn->wrote_sender, took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
 }
@@ -318,11 +331,13 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	if (party == ss_party_rest(all) && party->nr_in_flight &&
 	    !all->takes_turns)
 		turn_mean(&all->answer.together_ns, took_ns);
-	ss_credit_charge(policy, party, took_ns, now_ns);
+	turn_charges(policy, party, rq->sender, took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
-	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq))
+	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq)) {
 		turn->wrote = party;
+		turn->wrote_sender = rq->sender;
+	}
 	if (rq == turn->first)
 		turn_notes_switch(policy, rq, now_ns);
 }

@@ -10,8 +10,10 @@
 #include "stream-array.h"
 #include "stream-iosched.h"
 
+#include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #define CREATE_TRACE_POINTS
@@ -89,6 +91,26 @@ int stream_restart(struct stream_data *sd, const char *inner, bool plain,
 	return 0;
 }
 
+/* Of owners that are cgroups; processes have smaller numbers. */
+#define CGROUPS (1ULL << 63)
+
+/*
+ * Who sends @rq: its cgroup, if that is not the root, or the process that runs
+ * now. Nobody, if that is a thread of the kernel, which sends for others, as
+ * behind loop and dm-crypt.
+ */
+static u64 owner_of(const struct request *rq)
+{
+	struct cgroup_subsys_state *css;
+
+	css = rq->bio ? bio_blkcg_css(rq->bio) : NULL;
+	if (css && cgroup_parent(css->cgroup))
+		return CGROUPS | cgroup_id(css->cgroup);
+	if (!in_task() || (current->flags & PF_KTHREAD))
+		return SS_OWNER_NONE;
+	return (u64)current->tgid;
+}
+
 static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct stream_data *sd;
@@ -106,6 +128,7 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		return -ENOMEM;
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
+	sd->io.owner = owner_of;
 	if (compat_two_ranges(q, &sd->io.second_sector))
 		sd->io.nr_heads = 2;
 	stream_weights_begin(sd);

@@ -31,6 +31,21 @@ def least_of_equal(found: Run) -> float:
     return min(parts) * len(parts) / max(1, sum(parts))
 
 
+def shares(job: str, disk: str, depth: int, late: int = 0, owners: str = "none") -> list[float]:
+    """What each has of what it has alone; @late: begun otherwise within 20 ms, or 0 together."""
+    model = load_disk(disk)
+    setup = Setup(model, SPEC, owners=owners, queue_depth=depth)
+    processes = list(parse_jobs(job, capacity_bytes=model.capacity_sectors * 512))
+    dice = random.Random(late)
+    begun = [
+        dataclasses.replace(each, startdelay_ns=late and dice.randrange(20_000_000))
+        for each in processes
+    ]
+    together = run_jobs(setup, begun)
+    alone = [run_jobs(setup, [each]).jobs[0].bytes for each in processes]
+    return [found.bytes / most for found, most in zip(together.jobs, alone, strict=True)]
+
+
 LOGS = """
 [log]
 rw=write
@@ -78,13 +93,46 @@ size=100g
 @pytest.mark.parametrize("depth", [1, 8])
 def test_the_time_of_a_flush_is_of_who_asked_for_it(depth: int) -> None:
     """What the drive's cache takes in costs nothing; writing it out takes most of the time."""
-    model = load_disk("st2000dm006")
-    setup = Setup(model, SPEC, owners="none", queue_depth=depth)
-    processes = parse_jobs(LOGS_BESIDE_A_READER, capacity_bytes=model.capacity_sectors * 512)
-    together = run_jobs(setup, processes).jobs
-    alone = [run_jobs(setup, [one]).jobs[0] for one in processes]
-    shares = [a.bytes / b.bytes for a, b in zip(together, alone, strict=True)]
-    assert min(shares) * len(shares) >= 0.7
+    assert 3 * min(shares(LOGS_BESIDE_A_READER, "st2000dm006", depth)) >= 0.7
+
+
+SENDERS = """
+[global]
+direct=1
+runtime=30
+time_based
+size=100g
+[deep]
+rw=randread
+bs=4k
+ioengine=libaio
+iodepth=32
+[reader]
+rw=read
+bs=256k
+numjobs=2
+offset=200g
+offset_increment=200g
+[one]
+rw=randread
+bs=64k
+offset=600g
+[light]
+rw=randread
+bs=4k
+thinktime=100000
+offset=800g
+"""
+
+
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
+@pytest.mark.parametrize("depth", [1, 32])
+def test_known_senders_have_a_part_each(disk: str, depth: int) -> None:
+    """Who has many outstanding has no more for it, and who has used little does not wait."""
+    *heavy, light = shares(SENDERS, disk, depth, owners="process")
+    assert 5 * min(heavy) >= 0.6
+    assert 5 * max(heavy) <= 1.8
+    assert light >= 0.3
 
 
 VMS = """
@@ -106,21 +154,6 @@ offset=200g
 offset_increment=150g
 size=20g
 """
-
-
-def shares(job: str, disk: str, depth: int, late: int = 0) -> list[float]:
-    """What each has of what it has alone; @late: begun otherwise within 20 ms, or 0 together."""
-    model = load_disk(disk)
-    setup = Setup(model, SPEC, owners="none", queue_depth=depth)
-    processes = list(parse_jobs(job, capacity_bytes=model.capacity_sectors * 512))
-    dice = random.Random(late)
-    begun = [
-        dataclasses.replace(each, startdelay_ns=late and dice.randrange(20_000_000))
-        for each in processes
-    ]
-    together = run_jobs(setup, begun)
-    alone = [run_jobs(setup, [each]).jobs[0].bytes for each in processes]
-    return [found.bytes / most for found, most in zip(together.jobs, alone, strict=True)]
 
 
 @pytest.mark.parametrize("nr", [2, 4, 8])
