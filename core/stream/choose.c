@@ -34,6 +34,15 @@ static u64 choose_rest_until_ns(const struct ss_policy *policy)
 		       0;
 }
 
+/* No request of a party passes by its @oldest that came the target after it. */
+static bool choose_passes(const struct ss_policy *policy,
+			  const struct ss_request *rq,
+			  const struct ss_request *oldest)
+{
+	return rq->arrival_ns >
+	       oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET];
+}
+
 /* A request of the rest, which has one pending. */
 static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 					 u64 now_ns)
@@ -41,6 +50,7 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 	const struct ss_parties *all = policy->state;
 	struct ss_decision decision = ss_nothing();
 	u64 until_ns = choose_rest_until_ns(policy);
+	struct ss_request *oldest;
 
 	if (all->turn.party == &all->party[PARTY_REST] && ss_answer_pays(all)) {
 		if (now_ns < until_ns)
@@ -48,15 +58,19 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 		decision = ss_answer_choose(
 			policy, choose_reader_is_over(policy, now_ns), now_ns);
 	}
-	if (decision.verdict != SS_NOTHING)
-		return decision;
-	return policy->inner->ops->choose(policy->inner, now_ns, NULL);
+	if (decision.verdict == SS_NOTHING)
+		decision = policy->inner->ops->choose(policy->inner, now_ns,
+						      NULL);
+	oldest = list_first_entry(&all->age, struct ss_request, age_node);
+	if (decision.verdict == SS_DISPATCH &&
+	    choose_passes(policy, decision.rq, oldest))
+		return ss_because(ss_dispatch(oldest), SS_WHY_OLDEST);
+	return decision;
 }
 
 /*
  * A request of the queue of @party, which has one pending. At one place the
  * request that is farthest behind is next, so that its readers stay together.
- * But no request passes by the oldest of all that came the target after it.
  */
 static struct ss_request *choose_own(const struct ss_policy *policy,
 				     const struct ss_party *party)
@@ -71,8 +85,7 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 		rq = behind;
 	oldest = list_first_entry(&all->age_own, struct ss_request, age_node);
 	if (ss_party_of(all, oldest) == party &&
-	    rq->arrival_ns >
-		    oldest->arrival_ns + policy->value[STREAM_WAIT_TARGET])
+	    choose_passes(policy, rq, oldest))
 		return oldest;
 	return rq;
 }
