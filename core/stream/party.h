@@ -94,6 +94,7 @@ struct ss_turn {
 	u64 back_sector; /* and where the head was */
 	const struct ss_request *first; /* of the turn, in flight, or NULL */
 	bool holding; /* the head waits for its party */
+	bool moved; /* it was another's when it began */
 	u64 charged_ns; /* up to when head time is charged */
 	struct ss_party *wrote; /* last what is waited for, or NULL */
 	const struct ss_sender *wrote_sender; /* in the rest, or NULL */

@@ -129,39 +129,41 @@ static void turn_is_of(struct ss_parties *all, struct ss_party *party,
 		ss_party_queues(all, before);
 }
 
-/* When @party, whose turn ends, is to have its next one. */
-static u64 turn_next_ns(const struct ss_policy *policy,
-			const struct ss_party *party, u64 now_ns)
+/*
+ * The turn of @party ends, or moves on: its next one is to be due. Who has not
+ * had all of a turn goes on waiting.
+ */
+static void turn_leaves(struct ss_policy *policy, struct ss_party *party,
+			bool had_all, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
+	const struct ss_request *rq = ss_sorted_first(&party->sorted);
+	u64 since_ns = had_all || !rq ? now_ns : rq->arrival_ns;
 
-	if (party == ss_party_rest(all) && party->nr_pending)
-		return ss_party_rest_due_ns(policy);
-	return now_ns + policy->value[STREAM_WAIT_TARGET];
+	party->due_ns = party == ss_party_rest(all) && party->nr_pending ?
+				ss_party_rest_due_ns(policy) :
+				since_ns + policy->value[STREAM_WAIT_TARGET];
 }
 
-/* The same in the middle of a turn. */
+/* In the middle of a turn it is that of @party. */
 static void turn_moves(struct ss_policy *policy, struct ss_party *party,
 		       u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
 
-	turn->party->due_ns = turn_next_ns(policy, turn->party, now_ns);
+	turn_leaves(policy, turn->party, !turn->moved, now_ns);
 	turn_is_of(all, party, party == turn->back ? NULL : turn->back);
+	turn->moved = true;
 }
 
-/*
- * The turn of @before is over, or @interrupted: its next one is to be due. Who
- * is interrupted has not had all of a turn, and goes on waiting.
- */
+/* The turn of @before is over, or interrupted. */
 static void turn_ends(struct ss_policy *policy, struct ss_party *before,
 		      bool interrupted, u64 now_ns)
 {
-	const struct ss_request *rq = ss_sorted_first(&before->sorted);
-	u64 since_ns = interrupted && rq ? rq->arrival_ns : now_ns;
+	struct ss_parties *all = policy->state;
 
-	before->due_ns = turn_next_ns(policy, before, since_ns);
+	turn_leaves(policy, before, !interrupted && !all->turn.moved, now_ns);
 	before->had_turn = true;
 	policy->sched->counters.slices_ended++;
 	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
@@ -227,6 +229,7 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 	if (before)
 		turn_ends(policy, before, back, now_ns);
 	turn_is_of(all, party, back);
+	turn->moved = false;
 	turn->first = rq;
 }
 
