@@ -5,7 +5,7 @@
 # inputs that break an invariant. The inputs found to reach new code are kept
 # in build/fuzz/ and begin the next run; tests/fuzz/corpus/ holds the first.
 #
-#   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [array] [trace]
+#   FUZZ_SECONDS=60 tests/fuzz/run.sh [core] [array] [trace] [wait]
 #
 # With FUZZ_TOTALS=FILE the line "fuzz PASSED FAILED SKIPPED" is added there.
 # Without a clang that builds such targets all are skipped, and the line says
@@ -23,6 +23,7 @@ sources() {
 	case $1 in
 	core) printf '%s\n' tests/fuzz/fuzz_core.c core/*.c core/*/*.c compat/*.c ;;
 	array) printf '%s\n' tests/fuzz/fuzz_array.c core/*.c core/*/*.c compat/*.c ;;
+	wait) printf '%s\n' tests/fuzz/fuzz_wait.c core/*.c core/*/*.c disk/*.c compat/*.c ;;
 	trace) printf '%s\n' tests/fuzz/fuzz_trace.c sim/trace*.c ;;
 	esac
 }
@@ -95,7 +96,7 @@ if [ "${1-}" = --check ]; then
 	exit
 fi
 if [ $# = 0 ]; then
-	set -- core array trace
+	set -- core array trace wait
 fi
 if ! can_build; then
 	echo "fuzz $* skipped: $clang with libFuzzer is missing; install the" \

@@ -235,10 +235,10 @@ def test_without_libfuzzer_fuzzing_is_skipped_by_name(root: Path, tmp_path: Path
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "fuzz core array trace skipped: no-such-clang with libFuzzer is missing; "
+        "fuzz core array trace wait skipped: no-such-clang with libFuzzer is missing; "
         "install the Debian packages clang and libclang-rt-dev\n"
     )
-    assert totals.read_text() == "fuzz 0 0 3\n"
+    assert totals.read_text() == "fuzz 0 0 4\n"
 
 
 def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) -> None:
