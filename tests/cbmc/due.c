@@ -10,9 +10,9 @@
  * What does not bear on the order may be anything: how long a slice is, what a
  * way costs, how long the head waits for an idle party, which request of a
  * party's own queue is first. So what is proved holds of every choice that
- * choose.c may make, and of those that it never makes. tests/cbmc/run.sh runs
- * it and tests/core/test_due_order.py that; tools/mutants.toml has bugs that it
- * finds.
+ * choose.c may make, and of those that it never makes. The tree is a model, see
+ * linux/rbtree.h beside this file. tests/cbmc/run.sh runs the proof, and
+ * tests/core/test_due_order.py has bugs that it finds.
  */
 #include <stddef.h>
 

@@ -9,19 +9,20 @@
  *
  *	max(wait_target, n x (2 switches + one service)) + one slice
  *
- * There are two such figures, for a process that has several requests pending
- * waits for itself, too:
+ * A process with several requests pending also waits for itself. So there are
+ * two figures:
  *
- *	party	A process that reads or writes on counts as one of n, and waits
- *		since its last request was dispatched. Of all others, which
- *		are in no stream, each request counts as one and waits since
- *		it arrived.
- *	any	Each request of any process counts as one, and waits since it
- *		arrived.
+ * party: a process that reads or writes on counts as one of n, and waits since
+ * its last request was dispatched. Of random processes, which are in no
+ * stream, each request counts as one of n, and waits since it arrived.
  *
- * FUZZ_VERBOSE=1 prints the processes and each wait that is the longest so
- * far, 2 each dispatch too. WAIT_MEMBERS=N has N disks whatever the input says, and WAIT_SECONDS=N
- * a run of that length: a wait that grows with the run is starvation.
+ * any: each request of any process counts as one of n, and waits since it
+ * arrived.
+ *
+ * FUZZ_VERBOSE=1 prints the processes, and each wait that is the longest so
+ * far; FUZZ_VERBOSE=2 also prints each dispatch. With WAIT_MEMBERS=N there are
+ * N disks, whatever the input says. With WAIT_SECONDS=N the run is of that
+ * length: a wait that grows with the run is starvation.
  */
 #include "../../core/array/array.h"
 #include "../../core/sched.h"
