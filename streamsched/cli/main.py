@@ -23,6 +23,7 @@ from typer.completion import get_completion_inspect_parameters
 from streamsched import __version__
 from streamsched.base.errors import StreamschedError, UsageError, printable, said
 from streamsched.cli import advise as cli_advise
+from streamsched.cli import bound as cli_bound
 from streamsched.cli import disk as cli_disk
 from streamsched.cli import lists as cli_lists
 from streamsched.cli import papers as cli_papers
@@ -77,6 +78,7 @@ app.command("profile", rich_help_panel=SIMULATE)(cli_disk.profile_)
 app.command("study", rich_help_panel=RESEARCH)(cli_study.study)
 app.command("reproduce", rich_help_panel=RESEARCH)(cli_papers.reproduce)
 app.command("compare", rich_help_panel=RESEARCH)(cli_papers.compare_all)
+app.command("bound", rich_help_panel=RESEARCH)(cli_bound.bound)
 app.command("frontier", rich_help_panel=RESEARCH)(cli_papers.frontier)
 app.add_typer(kernelarray.app, name="array", rich_help_panel=DISKS)
 app.add_typer(cli_lists.app, name="list", rich_help_panel=SIMULATE)

@@ -46,7 +46,7 @@ REASONS = tuple(ffi.string(lib.ss_why_name[why]).decode() for why in range(lib.S
 LUMP = 1 << 16
 
 
-def _layout() -> tuple[struct.Struct, tuple[str, ...]]:
+def row_layout() -> tuple[struct.Struct, tuple[str, ...]]:
     """The simulator's row as struct reads it, and its fields' names."""
     fields = ffi.typeof("struct sim_log_row").fields
     letters = "".join(" BH I   Q"[ffi.sizeof(field.type)] for _, field in fields)
@@ -102,7 +102,7 @@ def appending(path: str) -> Iterator[Callable[[bytes], object]]:
 
 def _lumps(part: Path) -> Iterator[dict[str, list[Any]]]:
     """The columns of some rows at a time, but for the policy and the process's name."""
-    layout, names = _layout()
+    layout, names = row_layout()
     with part.open("rb") as file:
         while data := file.read(LUMP * layout.size):
             columns = dict(zip(names, zip(*layout.iter_unpack(data), strict=True), strict=True))

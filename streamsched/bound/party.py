@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each process needs of the disk at least, whatever schedules it: docs/BOUNDS.md has why.
+
+A stream goes through its region in order. A random process has a place anew for each request, and
+so have writes that the drive's cache holds back: there the drive chooses among all it holds. Of
+any other process no more is known than how many bytes must pass the head.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+import math
+from collections.abc import Sequence
+
+from streamsched.bound.arm import READ_HIT, READ_MISS, SLACK_NS, WRITE_HIT, Arm
+from streamsched.sim.simulate import NS, PAGE_COPY_NS, Run, Setup
+from streamsched.work.fio_places import UNIFORM
+from streamsched.work.process import RW_RANDOM, RW_READ, RW_WRITE, Process
+
+PAGE_BYTES = 4096
+# So much larger than all caches must a region be whose requests are taken to miss them.
+LARGE = 20
+# Of a rate that few requests were counted for: so many standard deviations, of so much of a mean.
+DEVIATIONS, SPREAD = 4, 0.6
+
+
+class Kind(enum.Enum):
+    """How much is known of a process's places."""
+
+    stream = "stream"
+    random = "random"
+    other = "other"
+
+
+@dataclasses.dataclass(frozen=True)
+class Party:
+    """A process and its floors; times in ns, rates of the process alone in bytes a second."""
+
+    name: str
+    kind: Kind
+    rate: float  # alone
+    alone_s: float  # what it took alone; where it is stopped by a runtime: that
+    first: int  # its region's first sector, and the one behind its last
+    end: int
+    low: int  # the same in cylinders, both within
+    high: int
+    request_bytes: float
+    head_ns: float  # a byte under the head
+    slot_ns: float  # a byte in the drive's one command
+    head_free: float  # bytes that may stay in memory, and never come to the medium
+    visited: bool  # the head must come back to it, again and again
+    outstanding: int  # of a random one: among so many of its requests the next is chosen
+    hit: float  # of a random one: the part of requests that a cache may have
+    cap: float  # no greater share, by its own pace
+    proved: bool  # or nothing more than an assumption
+
+
+def _mean_bytes(process: Process, run: Run) -> float:
+    blocks = sum(run.jobs[0].blocks)
+    return run.jobs[0].bytes / blocks if blocks else 0.0
+
+
+def _in_order(process: Process) -> bool:
+    """One file, gone through from its begin to its end."""
+    return (
+        not process.rw & RW_RANDOM
+        and not process.seq_skip
+        and not process.stays
+        and not process.zone_skip
+        and process.nr_files <= 1
+        and not process.pool
+        and not process.nr_file_splits
+    )
+
+
+def _anywhere(process: Process) -> bool:
+    """Each block at a place of its own, all alike."""
+    return bool(
+        process.rw & RW_RANDOM
+        and process.random_every <= 1
+        and process.places == UNIFORM
+        and not process.distribution
+        and not any(process.in_order_pct)
+        and not process.stays
+        and not process.scattered
+        and process.nr_files <= 1
+        and not process.pool
+    )
+
+
+def _caches(process: Process, setup: Setup) -> float:
+    """Bytes that a request may be answered with by memory, not by the medium."""
+    disk = setup.disk
+    drive = 512 * (disk.segments * disk.segment_sectors + disk.write_cache_sectors)
+    return drive + (0 if process.direct else setup.cache_bytes)
+
+
+def _held_back(process: Process, setup: Setup) -> float:
+    """Bytes of writes that caches hold at once, and need not have come to the medium."""
+    if not process.rw & RW_WRITE:
+        return 0.0
+    drive = 512 * setup.disk.write_cache_sectors
+    return drive + (0 if process.direct else setup.cache_bytes * setup.dirty_pct / 100)
+
+
+def _outstanding(process: Process, setup: Setup, request_bytes: float) -> int:
+    """How many of a random process's requests the next one may be chosen among."""
+    disk = setup.disk
+    nr = max(1, process.iodepth)
+    if process.rw & RW_WRITE:
+        nr += disk.write_cache_extents if disk.write_cache_sectors else 0
+        if not process.direct:
+            nr += int(setup.cache_bytes * setup.dirty_pct / 100 / max(request_bytes, 512))
+    return nr
+
+
+def _cap(process: Process, run: Run, setup: Setup, arm: Arm, size: float) -> tuple[float, bool]:
+    """Its greatest share, and whether that is proved (A3 in docs/BOUNDS.md: or assumed)."""
+    rate = run.bytes / run.seconds
+    blocks = max(1, sum(run.jobs[0].blocks))
+    noise = DEVIATIONS * SPREAD / math.sqrt(blocks) if process.rw & RW_RANDOM else 0.01
+    if process.rw & RW_WRITE or process.fsync_blocks:
+        # Caches may take what they take: as fast as memory, or the interface, is.
+        byte_ns = PAGE_COPY_NS / PAGE_BYTES
+        if process.direct:
+            hit = min(arm.overhead_ns(WRITE_HIT), arm.overhead_ns(READ_HIT))
+            byte_ns = 1e9 / setup.disk.interface_bytes_per_s
+            byte_ns = max(byte_ns, (hit / size + byte_ns) / max(1, process.iodepth))
+        return max(1.0, 1e9 / byte_ns / rate), True
+    if process.iodepth > 1 and process.direct:
+        hit = arm.overhead_ns(READ_HIT) / size + 1e9 / setup.disk.interface_bytes_per_s
+        return max(1 + noise, 1e9 / hit * process.iodepth / rate), True
+    return 1 + noise, _in_order(process) or _anywhere(process)
+
+
+def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) -> Party:
+    """Of @process, which did @run alone; @shared processes have blocks in common with it."""
+    size = max(_mean_bytes(process, run), 512.0)
+    first = process.offset // 512
+    length = max(process.size, process.file_stride * process.nr_files, process.zone_range, 512)
+    end = min(first + length // 512, setup.disk.capacity_sectors)
+    reads, writes = bool(process.rw & RW_READ), bool(process.rw & RW_WRITE)
+    runs_s = (process.runtime_ns + process.ramp_ns) / NS or run.seconds
+    moved = run.bytes / run.seconds * runs_s
+    again = moved > process.size  # it comes to blocks that it has had
+    kind = Kind.other
+    if (
+        shared == 1
+        and reads != writes
+        and not (again and process.size < 2 * _caches(process, setup))
+    ):
+        if _in_order(process) and not process.fsync_blocks:
+            kind = Kind.stream
+        elif _anywhere(process) and process.size >= LARGE * _caches(process, setup):
+            kind = Kind.random
+    if kind is Kind.stream and not again:
+        end = min(end, first + int(1.05 * moved) // 512 + 2048)
+    contiguous = _in_order(process)
+    sector_ns = arm.running_ns(first, end) if contiguous else arm.sector_ns(first, end)
+    byte_ns = sector_ns / 512
+    if kind is Kind.other and not process.direct and reads and (writes or shared == 1):
+        # What it has written it may read out of memory; what it has read, too.
+        fresh = min(1.0, process.size / moved) if moved and not writes else 0.0
+        byte_ns *= fresh
+    elif again:
+        byte_ns *= min(1.0, process.size / moved) if kind is Kind.other else 1.0
+    if writes and process.norandommap and process.size < LARGE * moved:
+        byte_ns = 0.0
+    byte_ns /= shared
+    hit = min(1.0, _caches(process, setup) / process.size) if kind is Kind.random else 0.0
+    most = 512 * setup.max_request_sectors
+    merged = min(most, size) if process.direct and process.iodepth <= 1 else most
+    overhead = min(arm.overhead_ns(READ_HIT), arm.overhead_ns(WRITE_HIT))
+    slot_ns = 1e9 / setup.disk.interface_bytes_per_s + overhead / max(merged, 512)
+    if kind is Kind.random and reads:
+        slot_ns = max(slot_ns, byte_ns + arm.overhead_ns(READ_MISS) / size)
+    elif kind is Kind.other and not process.direct:
+        slot_ns = 0.0
+    cap, proved = _cap(process, run, setup, arm, size)
+    return Party(
+        name=process.name,
+        kind=kind,
+        rate=run.bytes / run.seconds,
+        alone_s=run.seconds,
+        first=first,
+        end=end,
+        low=arm.cylinder(first),
+        high=arm.cylinder(end - 1),
+        request_bytes=size,
+        head_ns=max(0.0, byte_ns * (1 - hit) - (SLACK_NS / size if kind is Kind.random else 0)),
+        slot_ns=slot_ns * (1 - hit),
+        head_free=_held_back(process, setup),
+        visited=kind is Kind.stream and reads,
+        outstanding=_outstanding(process, setup, size),
+        hit=hit,
+        cap=cap,
+        proved=proved and kind is not Kind.other,
+    )
+
+
+def sharing(processes: Sequence[Process]) -> list[int]:
+    """Of each process how many, itself among them, have a region that meets its own, or meet one
+    that does.
+    """
+    group = list(range(len(processes)))
+
+    def root(at: int) -> int:
+        while group[at] != at:
+            at = group[at]
+        return at
+
+    reach = [
+        (one.offset, one.offset + max(one.size, one.file_stride * one.nr_files, one.zone_range))
+        for one in processes
+    ]
+    order = sorted(range(len(processes)), key=lambda at: reach[at])
+    top = order[0] if order else 0
+    for before, at in itertools.pairwise(order):
+        if reach[before][1] > reach[top][1]:
+            top = before
+        if reach[at][0] < reach[top][1]:
+            group[root(at)] = root(top)
+    roots = [root(at) for at in range(len(processes))]
+    return [roots.count(one) for one in roots]
