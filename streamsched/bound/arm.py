@@ -167,6 +167,13 @@ class Arm:
         high = max(low + 1, int(np.searchsorted(first, max(end, begin + 1), side="left")))
         return float((self.disk.rotation_ns + self.skew_ns) / per_track[low:high].max())
 
+    @functools.cached_property
+    def drift(self) -> int:
+        """Cylinders that reading ahead, or a request's length, may take the head on."""
+        disk = self.disk
+        cylinder = disk.surfaces * min(disk.zone_sectors_per_track[: disk.nr_zones])
+        return int((disk.readahead_sectors + 2048) // cylinder + 2)
+
     @property
     def skew_ns(self) -> float:
         """The smallest skew between two tracks that follow each other."""

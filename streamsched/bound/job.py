@@ -23,7 +23,9 @@ from streamsched.sim.tasks import run_tasks
 from streamsched.work.process import RW_WRITE, Process
 
 # A process that alone took so much of its runtime would have gone on.
-STOPPED = 0.999
+STOPPED = 0.99
+# A writer that caches might take so much more of than it has alone.
+LOOSE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,26 +75,37 @@ class JobBound:
         ]
         self.rates = {number: party.rate for number, party in enumerate(self.parties)}
 
+    def _stopped(self, at: int) -> bool:
+        """By its runtime: it would have gone on."""
+        process = self.processes[at]
+        if process.time_based:
+            return True
+        return (
+            process.runtime_ns > 0 and self.alone[at].seconds * NS >= STOPPED * process.runtime_ns
+        )
+
     @property
     def steady(self) -> bool:
         """All go on until their runtime ends, and that together."""
         spans = {(one.runtime_ns, one.ramp_ns, one.stage) for one in self.processes}
-        return len(spans) == 1 and all(
-            process.runtime_ns
-            and not process.background
-            and run.seconds * NS >= STOPPED * process.runtime_ns
-            for process, run in zip(self.processes, self.alone, strict=True)
+        return (
+            len(spans) == 1
+            and not any(one.background or one.wait_for for one in self.processes)
+            and all(self._stopped(at) for at in range(len(self.processes)))
         )
 
     def mix(self, absent_s: float) -> Mix:
         """The program, for streams that the head leaves alone for so long at most."""
-        works = tuple(party.alone_s for party in self.parties)
         if self.steady:
             seconds = self.processes[0].runtime_ns / NS
             late = max(process.startdelay_ns for process in self.processes) / NS
             absent_ns = (absent_s + late) * NS
             return Mix(self.arm, self.parties, Asked(self.setup.queue_depth, absent_ns, seconds))
-        seconds = max(max(works), 1e-3)
+        works = tuple(
+            0.0 if process.background or self._stopped(at) else self.parties[at].alone_s
+            for at, process in enumerate(self.processes)
+        )
+        seconds = max(max(party.alone_s for party in self.parties), 1e-3)
         return Mix(self.arm, self.parties, Asked(self.setup.queue_depth, None, seconds, works))
 
     def bound(self, target_s: float) -> Bound:
@@ -141,8 +154,12 @@ class JobBound:
         return mix.most() if self.steady else mix.efficiency()
 
     def loose(self) -> list[str]:
-        """The processes of which little is known but how many bytes they move."""
-        return [party.name for party in self.parties if party.kind is Kind.other]
+        """The processes that their bytes alone bound, or how fast caches take what they write."""
+        return [
+            party.name
+            for party in self.parties
+            if party.kind is Kind.other or (party.head_free and party.cap > LOOSE)
+        ]
 
 
 class Absence:

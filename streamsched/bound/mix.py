@@ -22,7 +22,9 @@ from streamsched.sim.simulate import NS
 DOUBT = 14.0
 CUTS, ENOUGH = 24, 1e-3
 # Of a region in the sums over its places, and prices of time in 1/ns that are tried.
-PARTS = 48
+PARTS = 24
+# Steps towards the weights of a cut, and their range.
+ROUNDS, LEAST_PLACED = 30, 1e-3
 PRICES = [10 ** (-8 + step / 8) for step in range(33)]
 CURVE = 5
 # The least share counts so much more than the sum where it is to be greatest.
@@ -65,7 +67,20 @@ class Asked:
     depth: int  # commands in the drive at once
     absent_ns: float | None  # no place is without the head for longer; None: no matter
     seconds: float  # for which the parties run together
-    work_s: tuple[float, ...] = ()  # of jobs with an end: how long each takes alone
+    work_s: tuple[float, ...] = ()  # of jobs with an end: how long each takes alone; 0: has none
+
+
+@dataclasses.dataclass(frozen=True)
+class States:
+    """Where the head may be; rows of a table of all pairs of them."""
+
+    owner: Any  # which placed party
+    first: Any  # of each placed party the first state
+    nr: Any  # and how many it has
+    ways: Any  # ns from each to each, at least
+    chance: Any  # of a random party's request to be here
+    stream: Any
+    hit: Any
 
 
 class Mix:
@@ -172,8 +187,8 @@ class Mix:
         one, other = self.parties[self.placed[begin]], self.parties[self.placed[end]]
         if begin == end:
             return 0.0
-        far = max(one.low - other.high, other.low - one.high, 0)
-        way = float(self.arm.least_seek_ns(far))
+        far = max(one.low - other.high, other.low - one.high) - self.arm.drift
+        way = float(self.arm.least_seek_ns(max(far, 0)))
         # A stream that is come back to may begin with a track: the skew before that is spared.
         spared = self.arm.skew_ns if other.kind is Kind.stream else 0.0
         return max(0.0, way - spared)
@@ -208,37 +223,58 @@ class Mix:
 
     # ---- cuts: what positioning costs at least, however requests are chosen ----
 
-    @functools.cache  # noqa: B019
-    def _moment(self, begin: int, end: int, price: float) -> float:
-        """The mean of exp(-price * way) to a random place of @end, from the best one of @begin."""
+    @functools.cached_property
+    def _states(self) -> States:
+        """Where the head may be: with a stream, or in a part of a random party's region."""
         import numpy as np
 
-        one, other = self.parties[self.placed[begin]], self.parties[self.placed[end]]
-        if other.kind is Kind.stream:
-            return math.exp(-price * self.way_ns(begin, end))
-        edges = np.linspace(other.low, other.high + 1, PARTS + 1)
-        starts = np.linspace(one.low, one.high + 1, PARTS + 1)
-        low = np.maximum(edges[None, :-1] - starts[1:, None], starts[:-1, None] - edges[None, 1:])
-        ways = self.arm.least_seek_ns(np.maximum(low, 0.0))
-        weights = self._weights(end, tuple(edges))
-        seek = float((np.exp(-price * ways) * weights[None, :]).sum(axis=1).max())
-        turn = 1.0
-        if one.kind is Kind.random:
-            # From a random place the index mark is anywhere; a stream is left when it suits.
-            angle = price * self.arm.disk.rotation_ns
-            turn = -math.expm1(-angle) / angle
-        return min(1.0, seek * turn + other.hit)
+        party: list[int] = []
+        low, high, chance, first = [], [], [], []
+        for k, at in enumerate(self.placed):
+            one = self.parties[at]
+            first.append(len(party))
+            if one.kind is Kind.stream:
+                edges, chances = np.array([one.low, one.high + 1]), np.ones(1)
+            else:
+                edges = np.linspace(one.low, one.high + 1, PARTS + 1)
+                sectors = np.linspace(one.first, one.end - 1, 1024 * PARTS).astype(np.int64)
+                counts, _ = np.histogram(self.arm.spots(sectors).cylinder, bins=edges)
+                # Parts that the grid of sectors has met a little less often count as met.
+                chances = (counts + 2) / counts.sum()
+            party += [k] * len(chances)
+            low += list(edges[:-1])
+            high += list(edges[1:])
+            chance += list(chances)
+        lows, highs = np.array(low), np.array(high)
+        far = np.maximum(lows[None, :] - highs[:, None], lows[:, None] - highs[None, :])
+        ways = self.arm.least_seek_ns(np.maximum(far - self.arm.drift, 0.0))
+        owner = np.array(party)
+        streams = np.array([self.parties[at].kind is Kind.stream for at in self.placed])
+        into = streams[owner]
+        ways[:, into] = np.maximum(ways[:, into] - self.arm.skew_ns, 0.0)
+        hits = np.array([self.parties[at].hit for at in self.placed])
+        return States(
+            owner=owner,
+            first=np.array(first),
+            nr=np.bincount(owner),
+            ways=ways,
+            chance=np.array(chance),
+            stream=streams[owner],
+            hit=hits[owner],
+        )
 
     @functools.cache  # noqa: B019
-    def _weights(self, end: int, edges: tuple[float, ...]) -> Any:
-        """The chance of each part of the region, by the sectors in it."""
+    def _moments(self, price: float) -> Any:
+        """The mean of exp(-price * way) from each state, summed over the places in each state."""
         import numpy as np
 
-        party = self.parties[self.placed[end]]
-        sectors = np.linspace(party.first, party.end - 1, 64 * PARTS).astype(np.int64)
-        cylinders = self.arm.spots(sectors).cylinder
-        counts, _ = np.histogram(cylinders, bins=np.array(edges))
-        return counts / max(1, counts.sum())
+        states = self._states
+        moments = np.exp(-price * states.ways)
+        # From a random place the next one is anywhere on its track; a stream is left when it suits.
+        angle = price * self.arm.disk.rotation_ns
+        turn = -math.expm1(-angle) / angle
+        moments[np.ix_(~states.stream, ~states.stream)] *= turn
+        return (np.minimum(1.0, moments + states.hit[None, :])) * states.chance[None, :]
 
     def _cut(self, found: Any) -> tuple[Any, float, float]:
         """The row that says most against the ways of @found, its limit, and by how much @found
@@ -246,21 +282,34 @@ class Mix:
         """
         import numpy as np
 
-        nr = len(self.placed)
+        nr, states = len(self.placed), self._states
         flows = np.maximum(found[self.ways : self.travel].reshape(nr, nr), 1e-9)
         parts = flows / flows.sum(axis=1, keepdims=True)
         # No way is ruled out by this guess.
         parts = 0.999 * parts + 0.001 / nr
+        chosen = np.array(
+            [
+                self.parties[at].outstanding if self.parties[at].kind is Kind.random else 1
+                for at in self.placed
+            ]
+        )
         best: tuple[float, Any, float] | None = None
-        chosen = [
-            self.parties[at].outstanding if self.parties[at].kind is Kind.random else 1
-            for at in self.placed
-        ]
         for price in PRICES:
-            moments = np.array([[self._moment(k, m, price) for m in range(nr)] for k in range(nr)])
-            known = np.log(parts) - np.log(np.array(chosen))[None, :]
-            gains = (known - np.log(np.maximum(moments, 1e-300))) / price / NS
-            owed = DOUBT / price / NS / self.asked.seconds
+            moments = self._moments(price)
+            # What a way weighs: as often as it is gone, by what it costs in the mean.
+            blocks = np.add.reduceat(moments, states.first, axis=1)
+            blocks = np.add.reduceat(blocks, states.first, axis=0) / states.nr[:, None]
+            weights = parts / np.maximum(blocks, 1e-300)
+            weighed = moments * weights[np.ix_(states.owner, states.owner)]
+            # How well placed the head is in each state: any numbers would do, these do best.
+            placed = np.ones(len(states.owner))
+            for _ in range(ROUNDS):
+                placed = weighed @ placed
+                placed = np.maximum(placed / placed.max(), LEAST_PLACED)
+            growth = float((weighed @ placed / placed).max())
+            gains = np.log(weights) - np.log(chosen)[None, :] - math.log(growth)
+            gains /= price * NS
+            owed = (DOUBT - math.log(placed.min())) / price / NS / self.asked.seconds
             value = float((flows * gains).sum()) - owed
             if best is None or value > best[0]:
                 best = (value, gains, owed)
@@ -312,14 +361,15 @@ class Mix:
         return Shares(tuple(float(one) for one in found[: self.nr]))
 
     def efficiency(self) -> Shares:
-        """Of jobs with an end: their greatest mean shares, which are as their times alone are.
+        """Of jobs with an end: their greatest mean shares, as to each other as their times alone.
 
         The sum is the time of all alone, one after the other, by their time together.
         """
         work, ties = self.asked.work_s, []
-        for at in range(1, self.nr):
+        fixed = [at for at in range(self.nr) if work[at]]
+        for at in fixed[1:]:
             tie = self._row()
-            tie[at], tie[0] = work[0], -work[at]
+            tie[at], tie[fixed[0]] = work[fixed[0]], -work[at]
             ties.append(tie)
         return self._shares(self._solve(ties=ties))
 

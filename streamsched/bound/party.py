@@ -169,7 +169,7 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
     if writes and process.norandommap and process.size < LARGE * moved:
         byte_ns = 0.0
     byte_ns /= shared
-    hit = min(1.0, _caches(process, setup) / process.size) if kind is Kind.random else 0.0
+    hit = min(1.0, 4 * _caches(process, setup) / process.size) if kind is Kind.random else 0.0
     most = 512 * setup.max_request_sectors
     merged = min(most, size) if process.direct and process.iodepth <= 1 else most
     overhead = min(arm.overhead_ns(READ_HIT), arm.overhead_ns(WRITE_HIT))

@@ -3,40 +3,65 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streamsched.api.place import Place, setups_of
 from streamsched.api.work import Job, job_of, job_work
 from streamsched.base.console import trimmed
-from streamsched.base.errors import UsageError, given
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
 from streamsched.base.progress import nr_jobs
 from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
 from streamsched.cli.options import (
     POLICIES_HELP,
     DepthOption,
+    DeviceOption,
     DiskOption,
     Form,
+    FormatOption,
     FormOption,
     OwnersOption,
     ParallelOption,
     RuntimeOption,
+    SkipBadOption,
     policy_option,
     runtime_ns,
 )
 from streamsched.cli.work import say
 from streamsched.sim.results import plain_table
+from streamsched.sim.tasks import Task, Trace, run_tasks
 from streamsched.sim.workloads import WORKLOADS
 
 TARGET = "500ms"
 # A job that has neither an end nor a runtime would be measured for ever.
 NEVER = "has no end, so there is nothing to bound; give it a runtime, or --runtime 30s"
+
+
+# Beyond this there is a bar, on a terminal.
+PATIENCE_S = 2.0
+# Neither a bound nor what is reached has more of them.
+DIGITS = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What the command was asked for, beside work and disk."""
+
+    target_s: float
+    policy: str | None
+    parallel: int
 
 
 def _target_s(text: str) -> float:
@@ -74,44 +99,72 @@ def bound(
         ),
     ] = TARGET,
     runtime: RuntimeOption = None,
+    format_: FormatOption = None,
+    device: DeviceOption = None,
+    skip_bad: SkipBadOption = False,
     output: FormOption = Form.table,
     parallel: ParallelOption = 0,
 ) -> None:
     """Show what no scheduler can beat, even one that knows all requests beforehand."""
     from streamsched.bound.arm import solver
 
-    target_s = _target_s(wait_target)
+    asked = Asked(_target_s(wait_target), policy, nr_jobs(parallel))
     place = Place(disk, None, owners, queue_depth)
     solver()  # if it is missing, before there is work
-    _job(work, place, target_s, policy, runtime_ns(runtime), output, nr_jobs(parallel))
+    if _is_trace(work):
+        if runtime is not None:
+            raise UsageError("--runtime: is of a job; a trace is as long as it is")
+        trace = Trace(work, format_, device, skip_bad)
+        answer = _trace(trace, place, asked)
+        printed = _print_trace
+    else:
+        for option, value in (("--format", format_), ("--device", device)):
+            if value is not None:
+                raise UsageError(f"{option} {value}: is of a trace, and {work} is a job")
+        answer = _job(work, place, asked, runtime_ns(runtime))
+        printed = _print_job
+    if output is Form.json:
+        json.dump(answer, sys.stdout, indent=2)
+        print()
+    else:
+        printed(answer)
+    for one in answer["policies"]:
+        if one["regret"] < -DIGITS:
+            raise StreamschedError(
+                f"{one['policy']} is above the bound, which is a bug; report it with "
+                f"{_saved(answer)}, where the case is"
+            )
 
 
-def _job(
-    name: str,
-    place: Place,
-    target_s: float,
-    policy: str | None,
-    most_ns: int,
-    output: Form,
-    jobs: int,
-) -> None:
-    from streamsched.bound.job import JobBound, Reached
+def _is_trace(work: str) -> bool:
+    """A file that is no job file."""
+    path = Path(work)
+    return work not in WORKLOADS and path.suffix not in ("", ".fio", ".job", ".ini")
+
+
+def _saved(answer: dict[str, Any]) -> str:
+    """A file of this folder with @answer."""
+    path = Path(f"above-the-bound-{os.getpid()}.json")
+    path.write_text(json.dumps(answer, indent=2) + "\n")
+    return str(path)
+
+
+def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
+    from streamsched.bound.job import JobBound
 
     job = Job(name if name in WORKLOADS else job_of(name), runtime_ns=most_ns)
     place = place.of(job.workload)
     storage, depth = place.storage()
-    setups = setups_of(storage.disk, policy or "noop", place.seen, depth, [], "measured")
+    policies = asked.policy or "noop"
+    setups = setups_of(storage.disk, policies, place.seen, depth, [], "measured")
     done = job_work(job, storage, setups, [], 0)
     say(done.notes)
     for process in done.processes:
         if process.time_based and not process.runtime_ns:
             raise UsageError(f"{done.name}: {process.name} {NEVER}")
-    found = JobBound(done.setups[0], done.processes, jobs, Console(stderr=True))
-    ends = found.bound(target_s)
-    reached: list[Reached] = []
-    if policy:
-        reached = [found.reached(setup, target_s) for setup in done.setups]
-    shares = {one.policy: one.shares for one in reached}
+    found = JobBound(done.setups[0], done.processes, asked.parallel, Console(stderr=True))
+    ends = found.bound(asked.target_s)
+    reached = [found.reached(one, asked.target_s) for one in done.setups] if asked.policy else []
     processes = [
         {
             "process": party.name,
@@ -119,15 +172,15 @@ def _job(
             "alone_mb_s": party.rate / 1e6,
             "fair": ends.fair.shares[at],
             "most": ends.most.shares[at],
-            "reached": {name: of[at] for name, of in shares.items()},
+            "reached": {one.policy: one.shares[at] for one in reached},
         }
         for at, party in enumerate(found.parties)
     ]
-    answer: dict[str, Any] = {
+    return {
         "job": done.name,
         "disk": str(storage),
         "queue_depth": depth,
-        "wait_target_s": target_s,
+        "wait_target_s": asked.target_s,
         "steady": found.steady,
         "loose": found.loose(),
         "processes": processes,
@@ -138,20 +191,117 @@ def _job(
             for one in reached
         ],
     }
-    if output is Form.json:
-        json.dump(answer, sys.stdout, indent=2)
-        print()
-        return
-    _print(answer)
-    for one in reached:
-        if one.regret < -1e-9:
-            raise UsageError(
-                f"{one.policy} is above the bound, {one.total:.4f} of {one.most:.4f}: this is a "
-                "bug; please report it with the job, the disk and this sentence"
+
+
+def _trace(trace: Trace, place: Place, asked: Asked) -> dict[str, Any]:
+    from streamsched.bound.arm import Arm
+    from streamsched.bound.trace import TraceBound, requests_of
+
+    storage, depth = place.storage()
+    disk, console = storage.disk, Console(stderr=True)
+    arm = Arm(disk)
+    with trace.named(), _told(console, "reading the trace") as passed:
+        requests = requests_of(trace, disk.capacity_sectors, passed)
+    found = TraceBound(arm, requests)
+    with _told(console, "the bound") as passed:
+        floor_s = found.floor_s(asked.target_s, passed)
+    policies = []
+    if asked.policy:
+        setups = setups_of(disk, asked.policy, place.seen, depth, [], "measured")
+        tasks = [Task(one.shown, one, traces=(trace,)) for one in setups]
+        runs, interrupted = run_tasks(tasks, asked.parallel, console)
+        if interrupted:
+            raise Interrupted("interrupted before there was a result")
+        for run in (one for one in runs if one):
+            longest_s = run.response.max / 1e3
+            with _told(console, f"the bound of {run.setup.shown}") as passed:
+                own_s = found.floor_s(max(longest_s, asked.target_s), passed)
+            took_s = run.position_ns / 1e9
+            policies.append(
+                {
+                    "policy": run.setup.shown,
+                    "position_s": took_s,
+                    "longest_s": longest_s,
+                    "floor_s": own_s,
+                    "regret": 1 - own_s / took_s if took_s else 0.0,
+                }
             )
+    return {
+        "trace": Path(trace.path).name,
+        "disk": disk.name,
+        "queue_depth": depth,
+        "wait_target_s": asked.target_s,
+        "requests": len(requests),
+        "counted": int(found.counted.sum()),
+        "lasted_s": requests.lasted_s,
+        "busy_s": requests.busy_s,
+        "longest_s": requests.longest_s,
+        "floor_s": floor_s,
+        "policies": policies,
+    }
 
 
-def _print(answer: dict[str, Any]) -> None:
+@contextlib.contextmanager
+def _told(console: Console, what: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is given the part done, once that takes a while, on a terminal."""
+    progress = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    began = time.monotonic()
+    shown: list[TaskID] = []
+
+    def passed(part: float) -> None:
+        if not shown and time.monotonic() - began > PATIENCE_S:
+            shown.append(progress.add_task(what, total=1.0))
+            progress.start()
+        for task in shown:
+            progress.update(task, completed=part)
+
+    try:
+        yield passed
+    finally:
+        if shown:
+            progress.stop()
+
+
+def _print_trace(answer: dict[str, Any]) -> None:
+    console = trimmed()
+    console.print(
+        f"{answer['trace']} on {answer['disk']}, queue depth {answer['queue_depth']}, "
+        f"wait target {1000 * answer['wait_target_s']:g} ms",
+        soft_wrap=True,
+    )
+    console.print()
+    console.print(
+        f"{answer['requests']:,} requests in {answer['lasted_s']:.2f} s, pending in "
+        f"{answer['busy_s']:.2f} s of them. {answer['counted']:,} are reads that no cache can have."
+    )
+    console.print(f"No order positions the head for them in less than {answer['floor_s']:.2f} s.")
+    if not answer["policies"]:
+        return
+    table = plain_table()
+    table.add_column("policy")
+    for head in ("position-\ning s", "bound", "regret", "longest\nresponse ms"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for one in answer["policies"]:
+        table.add_row(
+            one["policy"],
+            f"{one['position_s']:.2f}",
+            f"{one['floor_s']:.2f}",
+            f"{100 * one['regret']:.1f} %",
+            f"{1000 * one['longest_s']:,.0f}",
+        )
+    console.print()
+    console.print(table)
+
+
+def _print_job(answer: dict[str, Any]) -> None:
     console = trimmed()
     console.print(
         f"{answer['job']} on {answer['disk']}, queue depth {answer['queue_depth']}"
