@@ -20,10 +20,12 @@ from streamsched.sim.compare import Comparison, alone_tasks, stand_ins
 from streamsched.sim.requestlog import row_layout
 from streamsched.sim.simulate import NS, Run, Setup, run_jobs
 from streamsched.sim.tasks import run_tasks
-from streamsched.work.process import RW_WRITE, Process
+from streamsched.work.process import RW_RANDOM, RW_WRITE, Process
 
 # A process that alone took so much of its runtime would have gone on.
 STOPPED = 0.99
+# Without a runtime nothing takes longer alone, in virtual time.
+MOST_S = 3600
 # A writer that caches might take so much more of than it has alone.
 LOOSE = 2.0
 
@@ -58,6 +60,8 @@ class JobBound:
             raise UsageError("the bound is proved for one disk, not for an array")
         self.setup, self.processes = setup, list(processes)
         arm = self.arm = Arm(setup.disk)
+        for process in self.processes:
+            self._check_end(process)
         tasks = alone_tasks(self.processes, setup)
         runs, interrupted = run_tasks(list(tasks.values()), jobs, console)
         if interrupted:
@@ -68,12 +72,27 @@ class JobBound:
         for process, run in zip(self.processes, self.alone, strict=True):
             if not run.bytes or not run.duration_ns:
                 raise UsageError(f"{process.name}: does no I/O alone, so it has no share to bound")
-        shared = sharing(self.processes)
+        shared = sharing(self.processes, setup)
         self.parties = [
             party_of(process, run, setup, arm, nr)
             for process, run, nr in zip(self.processes, self.alone, shared, strict=True)
         ]
         self.rates = {number: party.rate for number, party in enumerate(self.parties)}
+
+    def _check_end(self, process: Process) -> None:
+        """Refuse what would be measured alone for more than an hour of its own."""
+        if process.runtime_ns:
+            return
+        nr_bytes = process.io_bytes or process.size
+        blocks = nr_bytes / max(process.align_bytes, 512) if process.rw & RW_RANDOM else 0
+        disk = self.setup.disk
+        need_s = nr_bytes * self.arm.sector_ns(0, disk.capacity_sectors) / 512 / NS
+        need_s += blocks * disk.rotation_ns / 2 / NS
+        if need_s > MOST_S or process.time_based:
+            raise UsageError(
+                f"{process.name}: has no end within an hour, so there is nothing to bound; give it "
+                "a runtime, as with --runtime 30s"
+            )
 
     def _stopped(self, at: int) -> bool:
         """By its runtime: it would have gone on."""

@@ -154,6 +154,14 @@ class Mix:
             slot[at] = party.slot_ns * bytes_s / NS
         head[self.travel] = 1.0
         self._under(head, 1.0 + free)
+        # The same without skews between tracks: then none can be spared by a way.
+        bare = self._row()
+        for at, party in enumerate(self.parties):
+            bare[at] = party.bare_ns * party.rate / NS
+        for k in range(len(self.placed)):
+            for m in range(len(self.placed)):
+                bare[self._way(k, m)] = self.way_ns(k, m, 0.0) / NS
+        self._under(bare, 1.0 + free)
         if self.asked.depth == 1:
             # Writes that a cache held back are no command when the arm goes to them.
             if not any(self.parties[at].head_free for at in self.placed):
@@ -182,15 +190,15 @@ class Mix:
         self._under(costs, 0.0)
 
     @functools.cache  # noqa: B019
-    def way_ns(self, begin: int, end: int) -> float:
-        """The least time of the arm from one placed party to another, less what that may spare."""
+    def way_ns(self, begin: int, end: int, skew: float = 1.0) -> float:
+        """The least time of the arm from one placed party to another, less @skew skews."""
         one, other = self.parties[self.placed[begin]], self.parties[self.placed[end]]
         if begin == end:
             return 0.0
         far = max(one.low - other.high, other.low - one.high) - self.arm.drift
         way = float(self.arm.least_seek_ns(max(far, 0)))
         # A stream that is come back to may begin with a track: the skew before that is spared.
-        spared = self.arm.skew_ns if other.kind is Kind.stream else 0.0
+        spared = skew * self.arm.skew_ns if other.kind is Kind.stream else 0.0
         return max(0.0, way - spared)
 
     def _visits(self, absent_ns: float) -> None:
@@ -358,7 +366,7 @@ class Mix:
         return solved.x
 
     def _shares(self, found: Any) -> Shares:
-        return Shares(tuple(float(one) for one in found[: self.nr]))
+        return Shares(tuple(max(0.0, float(one)) for one in found[: self.nr]))
 
     def efficiency(self) -> Shares:
         """Of jobs with an end: their greatest mean shares, as to each other as their times alone.
@@ -394,7 +402,9 @@ class Mix:
         import numpy as np
 
         readers = [k for k, at in enumerate(self.placed) if self.parties[at].visited]
-        ways = np.array([[self.way_ns(k, m) if k != m else 1e15 for m in readers] for k in readers])
+        ways = np.array(
+            [[self.way_ns(k, m, 0.0) if k != m else 1e15 for m in readers] for k in readers]
+        )
         if len(readers) < 2:
             return 0.0
         rows, columns = solver().linear_sum_assignment(ways)

@@ -47,7 +47,8 @@ class Party:
     low: int  # the same in cylinders, both within
     high: int
     request_bytes: float
-    head_ns: float  # a byte under the head
+    head_ns: float  # a byte under the head, with the skews between tracks
+    bare_ns: float  # and without them
     slot_ns: float  # a byte in the drive's one command
     head_free: float  # bytes that may stay in memory, and never come to the medium
     visited: bool  # the head must come back to it, again and again
@@ -95,6 +96,11 @@ def _caches(process: Process, setup: Setup) -> float:
     disk = setup.disk
     drive = 512 * (disk.segments * disk.segment_sectors + disk.write_cache_sectors)
     return drive + (0 if process.direct else setup.cache_bytes)
+
+
+def _misses(process: Process, setup: Setup) -> bool:
+    """Its requests are at random places, and next to none is in any cache."""
+    return _anywhere(process) and process.size >= LARGE * _caches(process, setup)
 
 
 def _held_back(process: Process, setup: Setup) -> float:
@@ -153,7 +159,7 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
     ):
         if _in_order(process) and not process.fsync_blocks:
             kind = Kind.stream
-        elif _anywhere(process) and process.size >= LARGE * _caches(process, setup):
+        elif _misses(process, setup):
             kind = Kind.random
     if kind is Kind.stream and not again:
         end = min(end, first + int(1.05 * moved) // 512 + 2048)
@@ -179,6 +185,7 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
     elif kind is Kind.other and not process.direct:
         slot_ns = 0.0
     cap, proved = _cap(process, run, setup, arm, size)
+    head_ns = max(0.0, byte_ns * (1 - hit) - (SLACK_NS / size if kind is Kind.random else 0))
     return Party(
         name=process.name,
         kind=kind,
@@ -189,7 +196,8 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
         low=arm.cylinder(first),
         high=arm.cylinder(end - 1),
         request_bytes=size,
-        head_ns=max(0.0, byte_ns * (1 - hit) - (SLACK_NS / size if kind is Kind.random else 0)),
+        head_ns=head_ns,
+        bare_ns=head_ns * arm.sector_ns(first, end) / sector_ns,
         slot_ns=slot_ns * (1 - hit),
         head_free=_held_back(process, setup),
         visited=kind is Kind.stream and reads,
@@ -200,9 +208,12 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
     )
 
 
-def sharing(processes: Sequence[Process]) -> list[int]:
+def sharing(processes: Sequence[Process], setup: Setup) -> list[int]:
     """Of each process how many, itself among them, have a region that meets its own, or meet one
     that does.
+
+    Where all of those read at random in large regions it is as if they were apart: next to nothing
+    of what one has read is asked for by another while a cache has it.
     """
     group = list(range(len(processes)))
 
@@ -223,4 +234,6 @@ def sharing(processes: Sequence[Process]) -> list[int]:
         if reach[at][0] < reach[top][1]:
             group[root(at)] = root(top)
     roots = [root(at) for at in range(len(processes))]
-    return [roots.count(one) for one in roots]
+    met = {one: [p for p, r in zip(processes, roots, strict=True) if r == one] for one in roots}
+    apart = {one for one, some in met.items() if all(_misses(each, setup) for each in some)}
+    return [1 if one in apart else len(met[one]) for one in roots]
