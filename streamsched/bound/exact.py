@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamsched.bound.arm import READ_HIT, READ_MISS, Arm, solver
+from streamsched.bound.arm import READ_HIT, READ_MISS, SLACK_NS, Arm, solver
 
 if TYPE_CHECKING:
     from streamsched.bound.arm import Floats
@@ -56,9 +56,8 @@ def table(arm: Arm, reads: Sequence[Read]) -> tuple[Floats, Floats]:
     unit_ns = disk.interface_unit_sectors * 512e9 / disk.interface_bytes_per_s
     late = unit_ns + arm.overhead_ns(READ_MISS)
     far = np.abs(end.cylinder[:, None] - begin.cylinder[None, :])
-    moves = arm.seek_ns(far)
-    other = (far == 0) & (end.head[:, None] != begin.head[None, :])
-    moves = late + np.where(other, disk.head_switch_ns, moves)
+    # Reading ahead may have taken the head some cylinders on by then.
+    moves = late + arm.least_seek_ns(np.maximum(far - arm.drift, 0)) - SLACK_NS
     angle = begin.angle_ns[None, :] - (end.angle_ns + sector_ns)[:, None]
     ways = moves + (angle - moves) % disk.rotation_ns + passes[None, :]
     goes_on = last[:, None] + 1 == np.array([one.sector for one in reads])[None, :]
@@ -66,8 +65,7 @@ def table(arm: Arm, reads: Sequence[Read]) -> tuple[Floats, Floats]:
     onward = np.maximum(passes, arm.overhead_ns(READ_HIT) + bus)
     ways = np.where(goes_on, onward[None, :], ways)
     np.fill_diagonal(ways, NEVER_NS)
-    first = arm.overhead_ns(READ_MISS) + arm.seek_ns(begin.cylinder)
-    first = np.where((begin.cylinder == 0) & (begin.head != 0), disk.head_switch_ns, first)
+    first = arm.overhead_ns(READ_MISS) + arm.least_seek_ns(begin.cylinder) - SLACK_NS
     first = first + (begin.angle_ns - first) % disk.rotation_ns + passes
     return ways, first
 
