@@ -45,6 +45,7 @@ ROOMS = (
     "base",
     "work",
     "sim",
+    "bound",
     "hosts",
     "calibrate",
     "auto",

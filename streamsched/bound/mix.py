@@ -18,8 +18,8 @@ from streamsched.bound.arm import Arm, solver
 from streamsched.bound.party import Kind, Party
 from streamsched.sim.simulate import NS
 
-# The chance that the draw of places lies below a cut: one in e^this, for each cut.
-DOUBT = 14.0
+# For any of e^14 numbers of ways the chance that the draw of places lies below a cut is e^-14.
+DOUBT = 28.0
 CUTS, ENOUGH = 24, 1e-3
 # Of a region in the sums over its places, and prices of time in 1/ns that are tried.
 PARTS = 24
@@ -115,8 +115,10 @@ class Mix:
             below = self._row()
             below[self.least], below[at] = 1.0, -1.0
             self._under(below, 0.0)
+        # Others may take the head anywhere between two ways: a stream is then left for them, too.
+        self.others = len(self.placed) < self.nr
         for k, at in enumerate(self.placed):
-            if self.parties[at].kind is Kind.stream:
+            if self.parties[at].kind is Kind.stream and not self.others:
                 self.upper[self._way(k, k)] = 0.0
         self._head()
         self._ways()
@@ -209,8 +211,7 @@ class Mix:
         for at in readers:
             row = self._row()
             for k in range(len(self.placed)):
-                if k != index[at]:
-                    row[self._way(k, index[at])] = -1.0
+                row[self._way(k, index[at])] = -1.0
             row[self.presence + at] = -often
             self._under(row, edge - often)
         # The same of the readers on one side of a cut through the disk, as of one reader.
@@ -278,9 +279,10 @@ class Mix:
 
         states = self._states
         moments = np.exp(-price * states.ways)
-        # From a random place the next one is anywhere on its track; a stream is left when it suits.
+        # From a random place the next one is anywhere on its track. A stream is left when it suits,
+        # and so is whoever else may have had the head in between.
         angle = price * self.arm.disk.rotation_ns
-        turn = -math.expm1(-angle) / angle
+        turn = 1.0 if self.others else -math.expm1(-angle) / angle
         moments[np.ix_(~states.stream, ~states.stream)] *= turn
         return (np.minimum(1.0, moments + states.hit[None, :])) * states.chance[None, :]
 
