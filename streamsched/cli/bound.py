@@ -21,6 +21,7 @@ from streamsched.api.place import Place, setups_of
 from streamsched.api.work import Job, job_of, job_work
 from streamsched.base.console import trimmed
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
+from streamsched.base.files import Kind, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
@@ -128,7 +129,7 @@ def bound(
         if one["regret"] < -DIGITS:
             raise StreamschedError(
                 f"{one['policy']} is above the bound, which is a bug; report it with "
-                f"{_saved(answer)}, where the case is"
+                f"{_saved(work, answer)}, where the case is"
             )
 
 
@@ -138,10 +139,13 @@ def _is_trace(work: str) -> bool:
     return work not in WORKLOADS and path.suffix not in ("", ".fio", ".job", ".ini")
 
 
-def _saved(answer: dict[str, Any]) -> str:
-    """A file of this folder with @answer."""
+def _saved(work: str, answer: dict[str, Any]) -> str:
+    """A file of this folder with all that finds @answer again."""
     path = Path(f"above-the-bound-{os.getpid()}.json")
-    path.write_text(json.dumps(answer, indent=2) + "\n")
+    file = Path(work if Path(work).is_file() or work in WORKLOADS else job_of(work))
+    text = file.read_text() if file.is_file() and not _is_trace(work) else None
+    case = {"command": sys.argv[1:], "job": text, "answer": answer}
+    write_whole(path, json.dumps(case, indent=2) + "\n", Kind.RESULTS)
     return str(path)
 
 
