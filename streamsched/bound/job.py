@@ -80,8 +80,11 @@ class JobBound:
         self.rates = {number: party.rate for number, party in enumerate(self.parties)}
 
     def _check_end(self, process: Process) -> None:
-        """Refuse what would be measured alone for more than an hour of its own."""
-        if process.runtime_ns:
+        """Refuse what would be measured alone for more than an hour of its own.
+
+        One in the background ends with the others.
+        """
+        if process.runtime_ns or process.background:
             return
         nr_bytes = process.io_bytes or process.size
         blocks = nr_bytes / max(process.align_bytes, 512) if process.rw & RW_RANDOM else 0
