@@ -10,7 +10,7 @@ A policy's regret is the part of the bound that it does not reach: of the greate
 or, of work with an end, of the greatest efficiency. The bound holds for the longest time that the
 head was away from a stream under that policy, if that is more than 500 ms. A "~" is beside a bound
 that knows of some process only how many bytes it moves. A policy above its bound is a bug: the
-case is written to a file, and the exit code is 1.
+case is written to a file, and the exit code is 1. --to writes docs/results/regret.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from fairness import ALL_KINDS, draw
 from rich.console import Console
 
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
+from streamsched.base.files import Kind, check_output, write_whole
 from streamsched.bound.job import JobBound, Reached
 from streamsched.papers.comparison import LIMIT_S, workloads
 from streamsched.sim.diskfile import load_disk
@@ -39,6 +40,22 @@ from streamsched.work.process import Process
 
 TARGET_S = 0.5
 POLICIES = (STREAM, "nwcs:sptf", "cfq", "anticipatory")
+DOCUMENT_SEED, DOCUMENT_MIXES = 1137, 50
+HEAD = """\
+<!-- SPDX-License-Identifier: GPL-2.0-only -->
+# How far policies are from the bound
+
+Written by `make results WHAT=regret`; do not edit. The bound is that of
+[BOUNDS.md](../BOUNDS.md) for a wait target of 500 ms. A cell has what the policy reaches, the
+bound, and the regret: the part of the bound that is missing. What is reached is the efficiency or,
+where all processes run for the same time, the sum of shares. A "~" is beside workloads with
+processes of which only bytes are counted; their bounds are loose. The bound is also loose where
+many random requests are outstanding.
+
+The workloads are those of [comparison.md](comparison.md), on the same disks, with owners visible.
+The {mixes} mixes are of `bench/fairness.py`, seed {seed}.
+
+"""
 # What a figure may be above its bound by: neither shares nor bounds have more digits.
 DIGITS = 1e-6
 
@@ -90,30 +107,93 @@ def keep(work: Work, reached: Reached, shares: Sequence[float]) -> Path:
     return path
 
 
-def row(work: Work, regrets: dict[str, list[float]], tight: dict[str, list[float]]) -> bool:
-    """Measure @work, print its line; whether no policy is above its bound."""
-    began = time.monotonic()
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What came of a work: under each policy, or why there is no bound."""
+
+    work: Work
+    reached: dict[str, Reached]
+    loose: bool = False
+    why: str = ""
+    above: tuple[str, ...] = ()  # files of cases that should not be
+
+
+def measured(work: Work) -> Row:
+    """@work under all policies."""
     try:
         bound = JobBound(work.setup, work.processes, 1, Console(stderr=True))
     except UsageError as error:
-        print(f"{work.name:40}  no bound: {error}", flush=True)
-        return True
-    cells, good = [], True
+        return Row(work, {}, why=str(error))
+    reached, above = {}, []
     for policy in POLICIES:
-        reached = bound.reached(dataclasses.replace(work.setup, policy=policy), TARGET_S)
-        above = reached.total > reached.most + DIGITS
-        cells.append(f"{reached.total:6.3f}/{reached.most:<6.3f}{100 * reached.regret:5.1f}%")
-        regrets[policy].append(reached.regret)
-        if not bound.loose():
-            tight[policy].append(reached.regret)
-        if above:
-            good = False
-            path = keep(work, reached, bound.bound_most(max(TARGET_S, reached.absent_s)).shares)
-            cells[-1] += f" ABOVE, see {path}"
-    mark = "~" if bound.loose() else " "
-    took = time.monotonic() - began
-    print(f"{work.name:40}{mark} {'  '.join(cells)}  {took:.0f} s", flush=True)
-    return good
+        found = bound.reached(dataclasses.replace(work.setup, policy=policy), TARGET_S)
+        reached[policy] = found
+        if found.total > found.most + DIGITS:
+            shares = bound.bound_most(max(TARGET_S, found.absent_s)).shares
+            above.append(str(keep(work, found, shares)))
+    return Row(work, reached, bool(bound.loose()), above=tuple(above))
+
+
+def show(row: Row, took_s: float) -> None:
+    """A line."""
+    if row.why:
+        print(f"{row.work.name:40}  no bound: {row.why}", flush=True)
+        return
+    cells = [
+        f"{one.total:6.3f}/{one.most:<6.3f}{100 * one.regret:5.1f}%" for one in row.reached.values()
+    ]
+    above = f"  ABOVE: {', '.join(row.above)}" if row.above else ""
+    mark = "~" if row.loose else " "
+    print(f"{row.work.name:40}{mark} {'  '.join(cells)}  {took_s:.0f} s{above}", flush=True)
+
+
+def all_of(works: Iterator[Work]) -> list[Row]:
+    """All of @works, each shown when it is done."""
+    rows = []
+    for work in works:
+        began = time.monotonic()
+        rows.append(measured(work))
+        show(rows[-1], time.monotonic() - began)
+    return rows
+
+
+def regrets(rows: Sequence[Row], policy: str) -> list[float]:
+    """Of those with a bound."""
+    return [row.reached[policy].regret for row in rows if row.reached]
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def summary(name: str, rows: Sequence[Row]) -> str:
+    """A line in Markdown: how many, and the median of each policy."""
+    medians = [statistics.median(regrets(rows, policy)) for policy in POLICIES]
+    return f"| {name} | {len(rows)} | {' | '.join(map(_percent, medians))} |"
+
+
+def document(works: Sequence[Row], mixes: Sequence[Row], seed: int) -> str:
+    """docs/results/regret.md."""
+    head = " | ".join(POLICIES)
+    lines = [HEAD.format(seed=seed, mixes=len(mixes)), f"| workload | {head} |", "|---" * 5 + "|"]
+    for row in works:
+        cells = [
+            f"{one.total:.3f} / {one.most:.3f}, {_percent(one.regret)}"
+            for one in row.reached.values()
+        ]
+        name = f"`{row.work.name}`{' ~' if row.loose else ''}"
+        lines.append(f"| {name} | {' | '.join(cells or ['no bound'] * 4)} |")
+    lines += ["", "## Medians of regret", "", f"| | works | {head} |", "|---" * 6 + "|"]
+    known = [row for row in works if row.reached]
+    lines.append(summary("workloads", known))
+    lines.append(summary("workloads without ~", [row for row in known if not row.loose]))
+    for kind in ALL_KINDS:
+        of_kind = [row for row in mixes if row.work.name.split()[1] == kind and row.reached]
+        if of_kind:
+            lines.append(summary(f"mixes: {kind}", of_kind))
+    least = min(one.regret for row in (*works, *mixes) for one in row.reached.values())
+    lines += ["", f"The least regret of all is {_percent(least)}: no policy is above its bound."]
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -123,26 +203,34 @@ def main() -> None:
     parser.add_argument("--mixes", type=int, default=0, help="as many mixes instead")
     parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
     parser.add_argument("--kind", nargs="*", default=[], choices=ALL_KINDS, help="of the mixes")
+    parser.add_argument("--to", type=Path, help="write both, as Markdown, to this file")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
-    works = compared(options.work)
-    if options.mixes:
-        print(f"seed {seed}")
-        works = drawn(seed, options.mixes, options.kind or ALL_KINDS)
+    kinds = options.kind or ALL_KINDS
+    check_output(options.to, Kind.DOCUMENT)
     print("reached/bound and regret: " + ", ".join(POLICIES), flush=True)
-    regrets: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-    tight: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-    good = [row(work, regrets, tight) for work in works]
+    works, mixes = [], []
+    if options.to or not options.mixes:
+        works = all_of(compared(options.work))
+    if options.to or options.mixes:
+        seed = seed if options.seed is not None or not options.to else DOCUMENT_SEED
+        print(f"seed {seed}", flush=True)
+        mixes = all_of(drawn(seed, options.mixes or DOCUMENT_MIXES, kinds))
+    rows = [*works, *mixes]
     for policy in POLICIES:
-        for what, of in (("all", regrets[policy]), ("without ~", tight[policy])):
+        tight = regrets([row for row in rows if not row.loose], policy)
+        for what, of in (("all", regrets(rows, policy)), ("without ~", tight)):
             if of:
                 print(
                     f"{policy:16} {what:10} {len(of):3}: regret {100 * min(of):5.1f} % least, "
                     f"{100 * statistics.median(of):5.1f} % median, {100 * max(of):5.1f} % most"
                 )
-    if not all(good):
-        raise StreamschedError(f"{good.count(False)} of {len(good)} have a policy above its bound")
-    print(f"no policy is above its bound, on {len(good)}")
+    above = sum(bool(row.above) for row in rows)
+    if above:
+        raise StreamschedError(f"{above} of {len(rows)} have a policy above its bound")
+    print(f"no policy is above its bound, on {len(rows)}")
+    if options.to:
+        write_whole(options.to, document(works, mixes, seed), Kind.DOCUMENT)
 
 
 if __name__ == "__main__":

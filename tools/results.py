@@ -93,6 +93,13 @@ ROWS = (
         SIMULATED,
     ),
     Row(
+        "regret",
+        "results/regret.md",
+        "PYTHONPATH=bench python -P bench/regret.py --to docs/results/regret.md",
+        5,
+        SIMULATED,
+    ),
+    Row(
         "frontier",
         "frontier.svg",
         "tools/setup.sh plots && streamsched frontier --plot docs/frontier.svg",

@@ -161,8 +161,12 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
             kind = Kind.stream
         elif _misses(process, setup):
             kind = Kind.random
+    cap, proved = _cap(process, run, setup, arm, size)
     if kind is Kind.stream and not again:
-        end = min(end, first + int(1.05 * moved) // 512 + 2048)
+        # As far as it could come, were it as fast as its pace and the medium let it be.
+        medium = 512e9 / arm.sector_ns(first, end) / (run.bytes / run.seconds)
+        farthest = 1.05 * moved * max(1.0, min(cap, medium))
+        end = min(end, first + int(farthest) // 512 + 2048)
     contiguous = _in_order(process)
     sector_ns = arm.running_ns(first, end) if contiguous else arm.sector_ns(first, end)
     byte_ns = sector_ns / 512
@@ -184,7 +188,6 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
         slot_ns = max(slot_ns, byte_ns + arm.overhead_ns(READ_MISS) / size)
     elif kind is Kind.other and not process.direct:
         slot_ns = 0.0
-    cap, proved = _cap(process, run, setup, arm, size)
     head_ns = max(0.0, byte_ns * (1 - hit) - (SLACK_NS / size if kind is Kind.random else 0))
     return Party(
         name=process.name,

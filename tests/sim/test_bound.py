@@ -22,7 +22,7 @@ from streamsched.bound.exact import Read
 from streamsched.bound.job import Absence, JobBound
 from streamsched.bound.mix import Asked, Mix
 from streamsched.bound.party import Kind, Party
-from streamsched.sim.diskfile import load_disk
+from streamsched.sim.diskfile import list_disks, load_disk
 from streamsched.sim.simulate import Setup, disk_params, drive_memory, run_trace
 from streamsched.sim.tasks import Trace
 from streamsched.work.jobfile import parse_jobs
@@ -77,6 +77,18 @@ def test_places_and_ways_are_those_of_the_model(arm: Arm) -> None:
         off = abs(found - took)
         assert min(off, abs(off - turn)) < arms.SLACK_NS
         assert arm.least_seek_ns(abs(int(spots.cylinder[1] - spots.cylinder[0]))) <= took + 1
+
+
+@pytest.mark.unit
+def test_a_way_over_another_place_is_not_shorter() -> None:
+    for name in list_disks():
+        try:
+            arm = Arm(load_disk(name))
+        except UsageError:
+            continue
+        far = np.unique(np.geomspace(1, 200_000, 300).astype(int))
+        both = arm.least_seek_ns(far)[:, None] + arm.least_seek_ns(far)[None, :]
+        assert (both >= arm.least_seek_ns(far[:, None] + far[None, :])).all(), name
 
 
 # ---- a few requests ----
