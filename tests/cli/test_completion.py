@@ -24,7 +24,8 @@ BIN = Path(sys.executable).parent
 # Values of no list: files, numbers, and what only this machine knows.
 FILES = "files the study trace inputs the --to --profile --plot --requests --trace --out what"
 NUMBERS = (
-    "--queue-depth --seed --parallel --minutes --seconds --runtime --memory --timeout --interval"
+    "--queue-depth --seed --parallel --minutes --seconds --runtime --memory --timeout --interval "
+    "--wait-target"
 )
 OWN = (
     "--array --set --weight --device --trace-device --scheduler --between --listen --cluster "
