@@ -140,22 +140,27 @@ class Mix:
     def _head(self) -> None:
         """Bytes pass the head, one after the other; and through the drive's one command."""
         seconds = self.asked.seconds
-        head, slot, free = self._row(), self._row(), 0.0
+        head, slot = self._row(), self._row()
+        free = first = kept = 0.0
         held = max((party.head_free for party in self.parties), default=0.0)
         for at, party in enumerate(self.parties):
             need, bytes_s = self._row(), party.rate
             need[at] = party.head_ns * bytes_s / NS
             need[self.presence + at] = -1.0
             # Caches are shared: what stays in one is subtracted once, from the most that it saves.
-            self._under(need, 0.0 if not party.head_free else 1.0)
+            early = party.head_ns * party.early / NS / seconds
+            self._under(need, early if not party.head_free else 1.0)
             if party.head_free:
                 head[at] = need[at]
+                kept += early
                 free = max(free, party.head_ns * held / NS / seconds)
             else:
                 head[self.presence + at] = 1.0
             slot[at] = party.slot_ns * bytes_s / NS
+            first += party.early / NS / seconds * max(party.head_ns, party.slot_ns)
         head[self.travel] = 1.0
-        self._under(head, 1.0 + free)
+        # Of those with a presence what was early is in that already.
+        self._under(head, 1.0 + free + kept)
         # The same without skews between tracks: then none can be spared by a way.
         bare = self._row()
         for at, party in enumerate(self.parties):
@@ -163,12 +168,12 @@ class Mix:
         for k in range(len(self.placed)):
             for m in range(len(self.placed)):
                 bare[self._way(k, m)] = self.way_ns(k, m, 0.0) / NS
-        self._under(bare, 1.0 + free)
+        self._under(bare, 1.0 + free + first)
         if self.asked.depth == 1:
             # Writes that a cache held back are no command when the arm goes to them.
             if not any(self.parties[at].head_free for at in self.placed):
                 slot[self.travel] = 1.0
-            self._under(slot, 1.0)
+            self._under(slot, 1.0 + first)
 
     def _ways(self) -> None:
         """As many ways lead to a place as away from it, and none is shorter than the arm's."""
@@ -187,7 +192,8 @@ class Mix:
                 requests[at] = party.rate / party.request_bytes * (1 - party.hit)
                 for m in range(len(self.placed)):
                     requests[self._way(m, k)] = -1.0
-                self._under(requests, party.head_free / party.request_bytes / self.asked.seconds)
+                free = (party.head_free + party.early) / party.request_bytes
+                self._under(requests, free / self.asked.seconds)
         costs[self.travel] = -1.0
         self._under(costs, 0.0)
 

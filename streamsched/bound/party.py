@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 
 from streamsched.bound.arm import READ_HIT, READ_MISS, SLACK_NS, WRITE_HIT, Arm
-from streamsched.sim.simulate import NS, PAGE_COPY_NS, Run, Setup
+from streamsched.sim.simulate import NS, PAGE_COPY_NS, READAHEAD_PAGES, Run, Setup
 from streamsched.work.fio_places import UNIFORM
 from streamsched.work.process import RW_RANDOM, RW_READ, RW_WRITE, Process
 
@@ -51,6 +51,7 @@ class Party:
     bare_ns: float  # and without them
     slot_ns: float  # a byte in the drive's one command
     head_free: float  # bytes that may stay in memory, and never come to the medium
+    early: float  # bytes that may have passed the head before a ramp was over, and count after it
     visited: bool  # the head must come back to it, again and again
     outstanding: int  # of a random one: among so many of its requests the next is chosen
     hit: float  # of a random one: the part of requests that a cache may have
@@ -109,6 +110,16 @@ def _held_back(process: Process, setup: Setup) -> float:
         return 0.0
     drive = 512 * setup.disk.write_cache_sectors
     return drive + (0 if process.direct else setup.cache_bytes * setup.dirty_pct / 100)
+
+
+def _early(process: Process, setup: Setup, request_bytes: float) -> float:
+    """Bytes that are read ahead, or on their way, at any moment."""
+    disk = setup.disk
+    if _misses(process, setup):  # what is read ahead is of no use
+        return max(1, process.iodepth) * request_bytes
+    windows = 2 * max(READAHEAD_PAGES, setup.readahead_pages or 0) * PAGE_BYTES
+    ahead = 512 * max(disk.segment_sectors, disk.readahead_sectors)
+    return ahead + max(1, process.iodepth) * request_bytes + (0 if process.direct else windows)
 
 
 def _outstanding(process: Process, setup: Setup, request_bytes: float) -> int:
@@ -203,6 +214,7 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
         bare_ns=head_ns * arm.sector_ns(first, end) / sector_ns,
         slot_ns=slot_ns * (1 - hit),
         head_free=_held_back(process, setup),
+        early=_early(process, setup, size) if process.ramp_ns else 0.0,
         visited=kind is Kind.stream and reads,
         outstanding=_outstanding(process, setup, size),
         hit=hit,

@@ -201,6 +201,7 @@ def stream(number: int, arm: Arm, rate: float = 1e8) -> Party:
         bare_ns=byte_ns,
         slot_ns=0.0,
         head_free=0.0,
+        early=0.0,
         visited=True,
         outstanding=1,
         hit=0.0,
