@@ -49,8 +49,8 @@ Written by `make results WHAT=regret`; do not edit. The bound is that of
 [BOUNDS.md](../BOUNDS.md) for a wait target of 500 ms. A cell has what the policy reaches, the
 bound, and the regret: the part of the bound that is missing. What is reached is the efficiency or,
 where all processes run for the same time, the sum of shares. A "~" is beside workloads with
-processes of which only bytes are counted; their bounds are loose. The bound is also loose where
-many random requests are outstanding.
+processes of which only bytes are counted. Their bounds are loose, so they have no regret. The bound
+is loose, too, where many random requests are outstanding.
 
 The workloads are those of [comparison.md](comparison.md), on the same disks, with owners visible.
 The {mixes} mixes are of `bench/fairness.py`, seed {seed}.
@@ -162,6 +162,11 @@ def regrets(rows: Sequence[Row], policy: str) -> list[float]:
     return [row.reached[policy].regret for row in rows if row.reached]
 
 
+def _tight(rows: Sequence[Row]) -> list[Row]:
+    """Those with a bound of more than bytes."""
+    return [row for row in rows if row.reached and not row.loose]
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
@@ -178,17 +183,16 @@ def document(works: Sequence[Row], mixes: Sequence[Row], seed: int) -> str:
     lines = [HEAD.format(seed=seed, mixes=len(mixes)), f"| workload | {head} |", "|---" * 5 + "|"]
     for row in works:
         cells = [
-            f"{one.total:.3f} / {one.most:.3f}, {_percent(one.regret)}"
+            f"{one.total:.3f} / {one.most:.3f}"
+            + ("" if row.loose else f", {_percent(one.regret)}")
             for one in row.reached.values()
         ]
         name = f"`{row.work.name}`{' ~' if row.loose else ''}"
         lines.append(f"| {name} | {' | '.join(cells or ['no bound'] * 4)} |")
     lines += ["", "## Medians of regret", "", f"| | works | {head} |", "|---" * 6 + "|"]
-    known = [row for row in works if row.reached]
-    lines.append(summary("workloads", known))
-    lines.append(summary("workloads without ~", [row for row in known if not row.loose]))
+    lines.append(summary("workloads without ~", _tight(works)))
     for kind in ALL_KINDS:
-        of_kind = [row for row in mixes if row.work.name.split()[1] == kind and row.reached]
+        of_kind = [row for row in _tight(mixes) if row.work.name.split()[1] == kind]
         if of_kind:
             lines.append(summary(f"mixes: {kind}", of_kind))
     least = min(one.regret for row in (*works, *mixes) for one in row.reached.values())

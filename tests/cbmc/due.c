@@ -35,6 +35,34 @@ void ss_places_move(struct ss_places *places, u16 i, u64 sector);
 #include "../../core/curve.h"
 #include "../../core/request.h"
 
+/* Nobody says who sends. */
+#define SS_SENDERS_H
+#define NR_SENDERS 1
+
+struct ss_sender {
+	u64 came_ns;
+	u32 nr_rest;
+};
+
+struct ss_senders {
+	u32 nr_rest;
+	struct ss_sender sender[NR_SENDERS];
+};
+
+static inline void ss_senders_joined(struct ss_senders *senders,
+				     struct ss_sender *sender)
+{
+	(void)senders;
+	(void)sender;
+}
+
+static inline void ss_senders_left(struct ss_senders *senders,
+				   struct ss_sender *sender)
+{
+	(void)senders;
+	(void)sender;
+}
+
 #include <linux/list.h>
 #include <linux/math64.h>
 
@@ -60,6 +88,23 @@ static u64 up_to(u64 most)
 #define div_u64(dividend, divisor) up_to(TIME_ENDS)
 #define div_s64(dividend, divisor) ((s64)up_to(TIME_ENDS))
 #define ss_curve_look_up(curve, distance) up_to(TIME_ENDS)
+
+static void ss_senders_arrived(struct ss_senders *senders,
+			       const struct ss_request *rq,
+			       const struct list_head *age)
+{
+	(void)senders;
+	(void)rq;
+	(void)age;
+}
+
+static u32 ss_senders_percent(const struct ss_senders *senders,
+			      u32 nr_outstanding)
+{
+	(void)senders;
+	(void)nr_outstanding;
+	return 1 + (u32)up_to(31);
+}
 
 /* Lists by age: the first is the oldest. */
 struct ss_parties;
@@ -183,21 +228,6 @@ void ss_streams_used(struct ss_streams *streams, struct ss_stream *s)
 {
 	(void)streams;
 	(void)s;
-}
-
-void ss_senders_arrived(struct ss_senders *senders, const struct ss_request *rq,
-			const struct list_head *age)
-{
-	(void)senders;
-	(void)rq;
-	(void)age;
-}
-
-u32 ss_senders_percent(const struct ss_senders *senders, u32 nr_outstanding)
-{
-	(void)senders;
-	(void)nr_outstanding;
-	return 1 + (u32)up_to(31);
 }
 
 void ss_answer_ends(struct ss_parties *all, u64 at_ns)
@@ -345,7 +375,7 @@ static void arrives(u32 i, struct ss_party *party)
 	ss_party_add(&policy, party, request[i], now_ns);
 	party->debt_us = (u32)up_to(TIME_ENDS);
 	if (idle && nondet_bool())
-		ss_credit_arrived(&policy, party, now_ns);
+		ss_credit_arrived(&policy, party, request[i], now_ns);
 }
 
 static void is_dispatched(u32 i, struct ss_party *party)

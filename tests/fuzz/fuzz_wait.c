@@ -35,14 +35,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * No wait may be longer, in thousandths of the bound and what a write may wait
- * in the rest: until the inner policy, deadline, calls it expired.
- */
+/* No wait may be longer, in thousandths of the bound. */
 #ifndef MOST_PERMILLE
-#define MOST_PERMILLE 3000
+#define MOST_PERMILLE 2000
 #endif
-#define INNER_EXPIRES_NS (5 * SS_SEC)
 
 #define PROCESSES 16
 #define PROCESS_BYTES 12
@@ -97,7 +93,6 @@ struct slot {
 static const uint8_t *bytes;
 static size_t nr_bytes;
 static u64 verbose;
-static bool expires; /* what waits in the rest */
 static u64 now_ns, end_ns, wait_target_ns;
 static u32 nr_members, chunk_sectors, nr_processes, nr_slots, nr_sent;
 static u64 worst[FIGURES]; /* in thousandths of the bound */
@@ -263,10 +258,7 @@ static void note_wait(const struct slot *slot, enum figure figure, u64 since_ns)
 		return;
 	worst[figure] = ratio;
 	tell_wait(slot->process, figure, waited_ns);
-	/* Other inner policies have no bound of their own. */
-	if (expires)
-		CHECK(waited_ns <=
-		      (bound + INNER_EXPIRES_NS) / 1000 * MOST_PERMILLE);
+	CHECK(ratio <= MOST_PERMILLE);
 }
 
 /* @slot goes to the disk, or the run ends. */
@@ -651,7 +643,6 @@ static void make_disks(void)
 	nr_members = (u32)number_in("WAIT_MEMBERS", nr_members);
 	CHECK(nr_members && nr_members <= MEMBERS);
 	chunk_sectors = 128U << (what >> 3) % 4;
-	expires = !(how >> 6);
 	wait_target_ns = targets_ms[how % 8] * SS_MSEC;
 	made.write_cache_sectors = how & 32 ? 65536 : 0;
 	for (i = 0; i < nr_members; i++) {
