@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The reader just served goes on at its place. See answer.h. */
 #include "answer.h"
+#include "wait.h"
 
 /* What serving @rq costs from where the reader just served was. */
 static u64 answer_cost_ns(const struct ss_policy *policy,
@@ -22,13 +23,6 @@ static u64 answer_instead_ns(const struct ss_policy *policy,
 	if (rq->party || !together_ns)
 		return answer_cost_ns(policy, rq);
 	return min_t(u64, answer_cost_ns(policy, rq), together_ns);
-}
-
-/* Until when it comes, if it does. */
-static u64 answer_limit_ns(const struct ss_parties *all)
-{
-	return all->answer.since_ns +
-	       ss_think_limit_ns(&all->answer.think, all->switch_ns);
 }
 
 static void answer_is_lost(struct ss_parties *all, u64 now_ns)
@@ -96,20 +90,6 @@ void ss_answer_completed(struct ss_policy *policy, const struct ss_request *rq,
 		       (turn == ss_party_rest(all) || !turn->nr_pending);
 }
 
-void ss_answer_ends(struct ss_parties *all, u64 now_ns)
-{
-	struct ss_answer *answer = &all->answer;
-
-	/* The head has waited for it in vain. */
-	if (answer->open && now_ns >= answer_limit_ns(all))
-		answer_is_lost(all, now_ns);
-	answer->began_ns = now_ns;
-	answer->open = false;
-	answer->rq = NULL;
-	answer->last = NULL;
-	answer->since_ns = 0;
-}
-
 bool ss_answer_pays(const struct ss_parties *all)
 {
 	return !all->takes_turns &&
@@ -123,7 +103,25 @@ u64 ss_answer_until_ns(const struct ss_parties *all)
 
 	if (!answer->open || !ss_answer_pays(all))
 		return 0;
-	return answer_limit_ns(all);
+	return answer->since_ns +
+	       ss_think_limit_ns(&answer->think, all->switch_ns);
+}
+
+void ss_answer_ends(struct ss_policy *policy, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+	struct ss_answer *answer = &all->answer;
+	u64 until_ns = ss_answer_until_ns(all);
+
+	/* The head has waited in vain for it, and for nothing else. */
+	if (until_ns && now_ns >= until_ns &&
+	    ss_wait_until_ns(policy, all->turn.party) < until_ns)
+		answer_is_lost(all, now_ns);
+	answer->began_ns = now_ns;
+	answer->open = false;
+	answer->rq = NULL;
+	answer->last = NULL;
+	answer->since_ns = 0;
 }
 
 struct ss_decision ss_answer_choose(const struct ss_policy *policy,

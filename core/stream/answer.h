@@ -41,7 +41,7 @@ static inline void ss_answer_waits(struct ss_parties *all, u64 now_ns)
 		all->answer.since_ns = now_ns;
 }
 /* The disk goes to another place. */
-void ss_answer_ends(struct ss_parties *all, u64 now_ns);
+void ss_answer_ends(struct ss_policy *policy, u64 now_ns);
 
 /* Have answers paid, and has somebody been served who may send one? */
 bool ss_answer_pays(const struct ss_parties *all);

@@ -58,9 +58,9 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 		decision = ss_answer_choose(
 			policy, choose_reader_is_over(policy, now_ns), now_ns);
 	}
-	if (decision.verdict == SS_NOTHING)
-		decision = policy->inner->ops->choose(policy->inner, now_ns,
-						      NULL);
+	if (decision.verdict != SS_NOTHING)
+		return decision;
+	decision = policy->inner->ops->choose(policy->inner, now_ns, NULL);
 	oldest = list_first_entry(&all->age, struct ss_request, age_node);
 	if (decision.verdict == SS_DISPATCH &&
 	    choose_passes(policy, decision.rq, oldest))

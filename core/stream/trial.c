@@ -115,7 +115,7 @@ static void trial_give_all(struct ss_policy *policy, u64 now_ns)
 	list_for_each_entry_safe(rq, next, &all->age_own, age_node)
 		ss_party_move(policy, rq, ss_party_rest(all), now_ns);
 	ss_turn_is_rests(all);
-	ss_answer_ends(all, now_ns);
+	ss_answer_ends(policy, now_ns);
 }
 
 /* What is pending of streams is theirs again, and write-back its own. */

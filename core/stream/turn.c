@@ -219,7 +219,7 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 		turn_moves(policy, party, now_ns);
 		return;
 	}
-	ss_answer_ends(all, now_ns);
+	ss_answer_ends(policy, now_ns);
 	if (party != turn->back && before && party->light &&
 	    party->due_ns <= now_ns && !ss_turn_is_over(policy, before, now_ns))
 		back = turn_interrupts(policy, party, rq, now_ns);
