@@ -183,8 +183,7 @@ def document(works: Sequence[Row], mixes: Sequence[Row], seed: int) -> str:
     lines = [HEAD.format(seed=seed, mixes=len(mixes)), f"| workload | {head} |", "|---" * 5 + "|"]
     for row in works:
         cells = [
-            f"{one.total:.3f} / {one.most:.3f}"
-            + ("" if row.loose else f", {_percent(one.regret)}")
+            f"{one.total:.3f} / {one.most:.3f}" + ("" if row.loose else f", {_percent(one.regret)}")
             for one in row.reached.values()
         ]
         name = f"`{row.work.name}`{' ~' if row.loose else ''}"
