@@ -336,3 +336,32 @@ def test_the_head_does_not_wait_for_who_never_answers(disk: str) -> None:
     for think, depth in itertools.product(("20ms", "100ms"), (1, 32)):
         found = run(LIGHT_AT_RANDOM.format(think=think), disk, depth)
         assert found.counters["idle_ns"] <= 0.02 * found.duration_ns
+
+
+FRAGMENTS = """
+[global]
+rw=read
+runtime=20
+time_based
+[file-in-pieces]
+bs=128k
+offset=300g
+size=60g
+zonemode=strided
+zonesize=2m
+zonerange=2m
+zoneskip=300m
+[scan]
+bs=1m
+size=100g
+[another]
+bs=1m
+offset=150g
+size=100g
+"""
+
+
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006", "wd5000aaks"])
+def test_a_known_sender_whose_file_is_in_pieces_has_its_part(disk: str) -> None:
+    """Each piece is a stream of its own, and too short to have many turns."""
+    assert 3 * min(shares(FRAGMENTS, disk, 8, owners="process")) >= 0.85
