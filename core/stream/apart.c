@@ -3,8 +3,8 @@
 #include "apart.h"
 #include "credit.h"
 
-/* The sender @owner; NULL: not known, or too many are at work. */
-static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
+/* The sender @owner, @new or not; NULL: not known, or too many are at work. */
+static struct ss_sender *apart_find(struct ss_parties *all, u64 owner, bool new,
 				    u64 now_ns)
 {
 	u32 first = (u32)owner, i; /* hosts count */
@@ -13,7 +13,8 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
 
 	if (owner == SS_OWNER_NONE)
 		return NULL;
-	for (i = 0; i < NR_SENDERS; i++) {
+	/* It has few places, for most requests of many are looked up in vain. */
+	for (i = 0; i < NR_SENDERS / 8; i++) {
 		sender = &all->senders.sender[(first + i) % NR_SENDERS];
 		if (sender->owner == owner)
 			return sender;
@@ -21,7 +22,7 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner,
 		    (!oldest || sender->came_ns < oldest->came_ns))
 			oldest = sender;
 	}
-	if (!oldest)
+	if (!oldest || !new)
 		return NULL;
 	party = ss_party_of_sender(all, oldest);
 	ss_party_init(party);
@@ -72,16 +73,16 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	struct ss_sender *sender;
 	struct ss_party *own;
-	bool is_idle;
+	bool in_rest = ss_party_is_rest(all, party), is_idle;
 
 	/* Members of an array have an order each. */
 	if (all->takes_turns)
 		return party;
-	sender = apart_find(all, rq->owner, now_ns);
+	sender = apart_find(all, rq->owner, in_rest, now_ns);
 	if (!sender)
 		return party;
 	sender->came_ns = now_ns;
-	if (!ss_party_is_rest(all, party)) {
+	if (!in_rest) {
 		sender->nr_streamless = 0;
 		return party;
 	}
