@@ -61,7 +61,7 @@ struct ss_decision {
 
 /* What a policy that knows streams tells of one of its parties. */
 struct ss_stream_info {
-	const char *kind; /* "stream", "rest" or "write-back" */
+	const char *kind; /* "stream", "rest", "write-back" or "sender" */
 	u64 end_sector; /* where its last member ends */
 	u64 sent; /* requests that went to the disk in its turns, */
 	u64 sent_sectors; /* their length, */

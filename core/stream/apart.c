@@ -13,7 +13,7 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner, bool new,
 
 	if (owner == SS_OWNER_NONE)
 		return NULL;
-	/* It has few places, for most requests of many are looked up in vain. */
+	/* It has few places: of many senders most are looked up in vain. */
 	for (i = 0; i < NR_SENDERS / 8; i++) {
 		sender = &all->senders.sender[(first + i) % NR_SENDERS];
 		if (sender->owner == owner)

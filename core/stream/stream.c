@@ -300,17 +300,17 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_party *party = &all->party[index];
+	const struct ss_stream *s = ss_party_stream(all, party);
 	const struct ss_reader *reader;
-	const struct ss_stream *s;
 
 	if (index >= NR_PARTIES)
 		return false;
-	s = ss_party_stream(all, party);
 	reader = ss_party_reader(all, party);
 	*info = (struct ss_stream_info){
-		.kind = s		     ? "stream" :
-			index == PARTY_ASYNC ? "write-back" :
-					       "rest",
+		.kind = s		      ? "stream" :
+			index == PARTY_ASYNC  ? "write-back" :
+			index >= PARTY_SENDER ? "sender" :
+						"rest",
 		.end_sector = s ? ss_streams_end(&all->streams, s) : 0,
 		.sent = party->sent,
 		.sent_sectors = party->sent_sectors,

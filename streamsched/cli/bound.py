@@ -102,7 +102,7 @@ def bound(
     output: FormOption = Form.table,
     parallel: ParallelOption = 0,
 ) -> None:
-    """Show what no scheduler can beat, even one that knows all requests beforehand."""
+    """Show what no scheduler can beat for a job or a trace."""
     from streamsched.bound.arm import solver
 
     asked = Asked(_target_s(wait_target), policy, nr_jobs(parallel))

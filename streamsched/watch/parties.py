@@ -68,7 +68,7 @@ class Party:
 
     name: str  # of its class: rt, be, idle; rt2, be2, idle2 are the second actuator's
     number: int
-    kind: str  # stream, rest, write-back
+    kind: str  # stream, rest, write-back, sender
     end_sector: int
     pending: int
     sent: int

@@ -60,7 +60,9 @@ def test_top_sees_who_uses_the_disk() -> None:
     (disk,) = json.loads(result.files["seen"])["disks"]
     assert disk["scheduler"] == "stream (deadline)" and disk["trouble"] is disk["note"] is None
     streams = [row for row in disk["rows"] if row["kind"] == "stream"]
-    (rest,) = [row for row in disk["rows"] if row["kind"] == "rest"]
+    # What is light is the rest's, or its known sender's.
+    others = [row for row in disk["rows"] if row["kind"] in ("rest", "sender")]
+    assert others
     # A reader may have begun a second stream meanwhile: its busiest counts.
     busiest = {
         row["place_bytes"] // (100 << 30): row for row in sorted(streams, key=lambda r: r["mb_s"])
@@ -69,7 +71,8 @@ def test_top_sees_who_uses_the_disk() -> None:
     assert sum(row["share"] for row in disk["rows"]) == pytest.approx(1, abs=0.001)
     assert sum(row["mb_s"] for row in disk["rows"]) == pytest.approx(disk["mb_s"], rel=0.03)
     assert sum(row["turn"] for row in disk["rows"]) == 1
-    assert max(row["wait_p99_ms"] for row in streams) < 1000 and rest["wait_p99_ms"] < 200
+    assert max(row["wait_p99_ms"] for row in streams) < 1000
+    assert max(row["wait_p99_ms"] or 0 for row in others) < 200
     for row in busiest.values():
         assert max(row["reasons"], key=row["reasons"].get) == "own", row
     assert disk["paid_s"] > 50 and disk["reasons"]["own"] > 0.9
