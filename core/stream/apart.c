@@ -18,7 +18,9 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner, bool new,
 		sender = &all->senders.sender[(first + i) % NR_SENDERS];
 		if (sender->owner == owner)
 			return sender;
+		/* Who wrote last may be about to flush. */
 		if (ss_sender_is_idle(all, sender) &&
+		    sender != all->turn.wrote_sender &&
 		    (!oldest || sender->came_ns < oldest->came_ns))
 			oldest = sender;
 	}
@@ -92,10 +94,9 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		return party;
 	own = ss_party_of_sender(all, sender);
 	is_idle = ss_sender_is_idle(all, sender);
-	if (ss_party_weight(rq) != USUAL)
-		return own;
-	if (rq->direction == SS_READ &&
-	    apart_has_several(policy, sender, is_idle))
+	if (ss_party_weight(rq) != USUAL ||
+	    (rq->direction == SS_READ &&
+	     apart_has_several(policy, sender, is_idle)))
 		return own;
 	if (is_idle &&
 	    sender->nr_streamless >= policy->value[STREAM_THRESHOLD] &&

@@ -230,9 +230,9 @@ void ss_streams_used(struct ss_streams *streams, struct ss_stream *s)
 	(void)s;
 }
 
-void ss_answer_ends(struct ss_parties *all, u64 at_ns)
+void ss_answer_ends(struct ss_policy *p, u64 at_ns)
 {
-	(void)all;
+	(void)p;
 	(void)at_ns;
 }
 
