@@ -28,6 +28,19 @@ def counted(console: Console | None = None) -> Progress:
     )
 
 
+def part_bars(console: Console) -> Progress:
+    """Bars of what part is done, for tasks of a total of 1.0; for a terminal alone, and they go."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
 def nr_jobs(jobs: int) -> int:
     """What --parallel stands for; UsageError for more processes than any machine has room for."""
     if jobs > MOST_JOBS:

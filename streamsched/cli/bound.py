@@ -15,14 +15,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TaskID
 
 from streamsched.api.place import Place, setups_of
 from streamsched.api.work import Job, job_of, job_work
 from streamsched.base.console import trimmed
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
 from streamsched.base.files import Kind, write_whole
-from streamsched.base.progress import nr_jobs
+from streamsched.base.progress import nr_jobs, part_bars
 from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
 from streamsched.cli.options import (
@@ -241,15 +241,7 @@ def _trace(trace: Trace, place: Place, asked: Asked) -> dict[str, Any]:
 @contextlib.contextmanager
 def _told(console: Console, what: str) -> Iterator[Callable[[float], None]]:
     """A bar that is given the part done, once that takes a while, on a terminal."""
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = part_bars(console)
     began = time.monotonic()
     shown: list[TaskID] = []
 

@@ -18,9 +18,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TaskID
 
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.progress import part_bars
 from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.requestlog import appending
 from streamsched.sim.simulate import Requests, Run, Setup, Source, run_jobs, run_traces
@@ -165,15 +166,7 @@ def _bars(
     console: Console, labels: list[str], parts: Any, bounded: bool
 ) -> Iterator[Callable[[], None]]:
     """Bars for the tasks, from when it takes long; @bounded: each ends by a runtime."""
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    progress = part_bars(console)
     ids: list[TaskID] = []
     began = time.monotonic()
     noted = False
