@@ -32,6 +32,8 @@ u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
 		return SIM_PARTY_REST;
 	if (!strcmp(info.kind, "write-back"))
 		return SIM_PARTY_WRITE_BACK;
+	if (!strcmp(info.kind, "sender"))
+		return SIM_PARTY_SENDER;
 	if (place >= SIM_PLACES) {
 		sim_fail(sim, "the log has no room for party %d", place);
 		return SIM_PARTY_NONE;

@@ -365,6 +365,7 @@ enum sim_party {
 	SIM_PARTY_NONE, /* the policy has no parties */
 	SIM_PARTY_REST,
 	SIM_PARTY_WRITE_BACK,
+	SIM_PARTY_SENDER, /* a known sender's, apart from the rest */
 	SIM_PARTY_STREAM, /* the first stream; each later one has the next */
 };
 

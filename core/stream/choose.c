@@ -50,9 +50,10 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 	const struct ss_parties *all = policy->state;
 	struct ss_decision decision = ss_nothing();
 	u64 until_ns = choose_rest_until_ns(policy);
+	bool begins = all->turn.party != &all->party[PARTY_REST];
 	struct ss_request *oldest;
 
-	if (all->turn.party == &all->party[PARTY_REST] && ss_answer_pays(all)) {
+	if (!begins && ss_answer_pays(all)) {
 		if (now_ns < until_ns)
 			return ss_because(ss_wait(until_ns), SS_WHY_DRAIN);
 		decision = ss_answer_choose(
@@ -62,7 +63,8 @@ static struct ss_decision choose_of_rest(const struct ss_policy *policy,
 		return decision;
 	decision = policy->inner->ops->choose(policy->inner, now_ns, NULL);
 	oldest = list_first_entry(&all->age, struct ss_request, age_node);
-	if (decision.verdict == SS_DISPATCH &&
+	/* Its order begins anew in each turn, so it might never reach some. */
+	if (begins && decision.verdict == SS_DISPATCH &&
 	    choose_passes(policy, decision.rq, oldest))
 		return ss_because(ss_dispatch(oldest), SS_WHY_OLDEST);
 	return decision;
@@ -76,10 +78,9 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 				     const struct ss_party *party)
 {
 	struct ss_parties *all = policy->state;
-	struct ss_request *rq, *behind, *oldest;
+	struct ss_request *behind = ss_sorted_first(&party->sorted);
+	struct ss_request *rq = ss_party_next(policy, party), *oldest;
 
-	rq = ss_party_next(policy, party);
-	behind = ss_sorted_first(&party->sorted);
 	if (ss_distance(behind->sector, rq->sector) <=
 	    ss_streams_place_sectors(&policy->sched->curve))
 		rq = behind;

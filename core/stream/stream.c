@@ -339,7 +339,7 @@ static u32 stream_index_of(const struct ss_policy *policy,
 const struct ss_policy_ops ss_stream_ops = {
 	.name = "stream",
 	.help = "streams found in the requests take turns at the disk",
-	.flags = SS_WRAPPER | SS_WEIGHS_REQUESTS,
+	.flags = SS_WRAPPER | SS_USES_OWNER | SS_WEIGHS_REQUESTS,
 	.state_bytes = sizeof(struct ss_parties),
 	.tunables = stream_tunables,
 	.nr_tunables = STREAM_TUNABLES,

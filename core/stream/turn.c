@@ -130,15 +130,16 @@ static void turn_is_of(struct ss_parties *all, struct ss_party *party,
 }
 
 /*
- * The turn of @party ends, or moves on: its next one is to be due. Who has not
- * had all of a turn goes on waiting.
+ * The turn of @party ends, is interrupted or moves on: its next one is to be
+ * due. Who has not had all of a turn goes on waiting.
  */
 static void turn_leaves(struct ss_policy *policy, struct ss_party *party,
-			bool had_all, u64 now_ns)
+			bool interrupted, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_request *rq = ss_sorted_first(&party->sorted);
-	u64 since_ns = had_all || !rq ? now_ns : rq->arrival_ns;
+	bool in_part = interrupted || all->turn.moved;
+	u64 since_ns = in_part && rq ? rq->arrival_ns : now_ns;
 
 	party->due_ns = party == ss_party_rest(all) && party->nr_pending ?
 				ss_party_rest_due_ns(policy) :
@@ -152,7 +153,7 @@ static void turn_moves(struct ss_policy *policy, struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
 
-	turn_leaves(policy, turn->party, !turn->moved, now_ns);
+	turn_leaves(policy, turn->party, false, now_ns);
 	turn_is_of(all, party, party == turn->back ? NULL : turn->back);
 	turn->moved = true;
 }
@@ -161,9 +162,7 @@ static void turn_moves(struct ss_policy *policy, struct ss_party *party,
 static void turn_ends(struct ss_policy *policy, struct ss_party *before,
 		      bool interrupted, u64 now_ns)
 {
-	struct ss_parties *all = policy->state;
-
-	turn_leaves(policy, before, !interrupted && !all->turn.moved, now_ns);
+	turn_leaves(policy, before, interrupted, now_ns);
 	before->had_turn = true;
 	policy->sched->counters.slices_ended++;
 	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);

@@ -57,10 +57,10 @@ def row_layout() -> tuple[struct.Struct, tuple[str, ...]]:
 
 
 def party_name(party: int) -> str:
-    """Of enum sim_party: rest, write-back, or the number of a stream, from 1; else nothing."""
+    """Of enum sim_party: rest, write-back, sender, or a stream's number, from 1; else nothing."""
     if party >= lib.SIM_PARTY_STREAM:
         return str(party - lib.SIM_PARTY_STREAM + 1)
-    return ("", "rest", "write-back")[party]
+    return ("", "rest", "write-back", "sender")[party]
 
 
 def check_requests(path: Path | None, *read: str | Path | None) -> None:

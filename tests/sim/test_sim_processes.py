@@ -733,9 +733,7 @@ def test_groups_are_sections() -> None:
     assert by_group == played(text, "anticipatory", PAPERS, owners="process")[0]
 
 
-@pytest.mark.parametrize(
-    "policy", ["noop", "deadline", "cscan", "sptf", "stream:deadline", "stream:sptf"]
-)
+@pytest.mark.parametrize("policy", ["noop", "deadline", "cscan", "sptf"])
 def test_other_policies_do_not_look_at_owners(policy: str) -> None:
     assert (
         len(
