@@ -60,7 +60,7 @@ ARRAY_POLICIES = {name: POLICIES[name] for name in ("none", "deadline")} | {
     "stream": POLICIES["stream"],
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
-WIDER_KINDS = ("synced", "strided", "deep", "lights")
+WIDER_KINDS = ("synced", "strided", "deep", "lights", "pieces")
 ALL_KINDS = KINDS + WIDER_KINDS
 TARGET_S = 0.5
 RUN_S, RAMP_S = 24, 4
@@ -94,6 +94,11 @@ WIDER = {
     "deep": {
         f"random-{k}k-x{nr}": f"rw=randread\nbs={k}k\ndirect=1\nioengine=libaio\niodepth={nr}"
         for k, nr in ((4, 16), (4, 32), (64, 8))
+    },
+    "pieces": {
+        f"{size}k-pieces-by-{bs}k-x{nr}": f"rw=randread:{size // bs}\nbs={bs}k\ndirect=1\n"
+        f"ioengine=libaio\niodepth={nr}"
+        for size, bs, nr in ((512, 128, 2), (2048, 128, 2), (2048, 64, 1), (8192, 256, 1))
     },
 }
 JOBS = {

@@ -252,7 +252,7 @@ def workload(seed: int) -> Workload:
 
 
 def widened(seed: int) -> Workload:
-    """workload(), and with it what it cannot draw: the many, one place for all, direct syncs."""
+    """workload(), and with it what it cannot draw: the many, one place, direct syncs, pieces."""
     dice = random.Random(f"wide {seed}")
     one = workload(seed)
     processes = list(one.processes)
@@ -283,6 +283,22 @@ def widened(seed: int) -> Workload:
         blocks = dice.choice((1, 8))
         processes = [
             dataclasses.replace(each, fsync_blocks=blocks) if each.rw & WRITE else each
+            for each in processes
+        ]
+    if dice.random() < 0.3:
+        piece = dice.choice((256 * KIB, 2 * MIB, 8 * MIB))
+        capacity = disk_of(one.disk).capacity_sectors * 512
+        processes = [
+            dataclasses.replace(
+                each,
+                rw=READ | RANDOM,
+                random_every=max(piece // each.align_bytes, 1),
+                norandommap=True,
+                offset=0,
+                size=capacity // MIB * MIB,
+            )
+            if each.rw == READ and not each.seq_skip
+            else each
             for each in processes
         ]
     return dataclasses.replace(one, processes=tuple(processes))

@@ -104,6 +104,14 @@ struct ss_turn {
 	u64 stuck_ns; /* ... all dispatched before that */
 };
 
+/* A stream may have gone on at another place (elsewhere.c). */
+struct ss_elsewhere {
+	struct ss_stream *stream; /* it, while that is not known, or NULL */
+	u64 from; /* where it ended, */
+	u64 to; /* and where it ends if it has gone on */
+	bool went; /* it was believed to have */
+};
+
 enum ss_trial_part {
 	TRIAL_OWN, /* turns, until the next trial */
 	TRIAL_SETTLES, /* the inner policy has everything, for a trial */
@@ -141,6 +149,7 @@ struct ss_parties {
 	u32 more_parts; /* than one */
 	struct ss_turn turn;
 	struct ss_answer answer;
+	struct ss_elsewhere elsewhere;
 	struct ss_trial trial;
 	struct ss_party party[NR_PARTIES];
 	struct ss_reader reader[NR_PARTIES - NR_STREAMS]; /* behind streams */

@@ -18,6 +18,7 @@
  *	turn.c		whose turn it is, how long, what it costs
  *	answer.c	the reader just served goes on at its place
  *	apart.c		what known senders have apart from the rest
+ *	elsewhere.c	a stream goes on at another place
  *	credit.c	who has used less than its part
  *	wait.c		how long the head stays for an idle party
  *	party.c		queues, and who is due first
@@ -33,6 +34,7 @@
 #include "check.h"
 #include "choose.h"
 #include "credit.h"
+#include "elsewhere.h"
 #include "party.h"
 #include "trial.h"
 #include "turn.h"
@@ -107,6 +109,10 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	if (ss_request_is_awaited(rq))
 		s = ss_streams_find(&all->streams, policy, rq,
 				    all->answer.together_ns, now_ns);
+	if (s)
+		ss_elsewhere_goes_on(policy, s, rq);
+	else if (ss_request_is_awaited(rq))
+		s = ss_elsewhere_find(policy, rq);
 	if (s) {
 		goes_on = ss_answer_expected(all,
 					     ss_streams_end(&all->streams, s));

@@ -46,7 +46,12 @@ static struct ss_stream *streams_new(struct ss_streams *streams,
 	if (!s || s->kept)
 		return NULL;
 	list_del(&s->node);
-	*s = (struct ss_stream){ .size = 1, .nr_open = 1, .is_new = true };
+	*s = (struct ss_stream){
+		.reader.owner = (u32)rq->owner,
+		.size = 1,
+		.nr_open = 1,
+		.is_new = true,
+	};
 	ss_streams_ends_at(streams, s, ss_request_end(rq));
 	list_add_tail(&s->node, &streams->candidates);
 	rq->stream = s;

@@ -27,6 +27,7 @@ struct ss_reader {
 	struct ss_think think;
 	u64 idle_since_ns; /* its last open request was done */
 	bool contended; /* others were pending when it became idle */
+	u32 owner; /* of a stream's latest member, its low half */
 };
 
 struct ss_stream {
@@ -37,6 +38,7 @@ struct ss_stream {
 	u32 nr_apart; /* of those pending: not in its party's own queue */
 	bool is_new; /* its number was another stream's: no party of it yet */
 	bool established; /* it takes turns */
+	bool roams; /* it has gone on elsewhere before */
 	bool kept; /* it has the turn, or will go on in it */
 };
 

@@ -34,6 +34,8 @@ PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 PATIENCE_S = 1.0
 # And a note on how long it takes in all, wherever standard error goes.
 NOTE_S = 30.0
+# A worker that is told to end has so long for it, in seconds.
+END_S = 5.0
 
 # What may end the command.
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -213,6 +215,9 @@ def _end_workers(pool: ProcessPoolExecutor) -> None:
     for worker in workers:
         worker.terminate()
     for worker in workers:
+        worker.join(END_S)
+        # Until one has begun it takes no signal but this.
+        worker.kill()
         worker.join()
     # One may have sent a part of its result, whose rest the pool's thread would wait for.
     results = getattr(pool, "_result_queue", None)

@@ -248,7 +248,8 @@ def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
     for turn in range(8):
         done = subprocess.Popen(
             [str(COMMAND), "profile", "ssd", "--parallel", "2"],
-            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+            # So that it can say where it was if it does not end.
+            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONFAULTHANDLER": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -259,8 +260,9 @@ def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
         try:
             _, said = done.communicate(timeout=120)
         except subprocess.TimeoutExpired:
-            os.killpg(done.pid, signal.SIGKILL)
-            raise
+            os.killpg(done.pid, signal.SIGABRT)
+            _, said = done.communicate()
+            pytest.fail(f"it does not end: {said.decode()}")
         assert b"Traceback" not in said, said.decode()
         assert done.returncode in (128 + signal.SIGTERM, -signal.SIGTERM)
 

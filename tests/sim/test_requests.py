@@ -135,7 +135,9 @@ def test_reasons_and_parties(tmp_path: Path, was: str, now: str, more: list[str]
         streams = [party for party in parties if party.isdigit()]
         assert parties <= {"rest", "write-back", "sender", *streams} and "rest" in parties
         assert sorted(map(int, streams)) == list(range(1, len(streams) + 1))
-        assert all(row["party"] not in ("rest", "write-back") for row in of if row["reason"] == "own")
+        assert all(
+            row["party"] not in ("rest", "write-back") for row in of if row["reason"] == "own"
+        )
         for stream in streams:
             own = {(row["disk"], int(row["sector"]) >> 23) for row in of if row["party"] == stream}
             assert len(own) == 1  # all within 4 GiB
