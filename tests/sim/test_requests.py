@@ -145,11 +145,10 @@ def test_reasons_and_parties(tmp_path: Path, was: str, now: str, more: list[str]
 
 
 def test_each_stream_has_a_number_of_its_own(tmp_path: Path) -> None:
-    """Of more one after the other than the scheduler remembers at once."""
+    """Each reader is in a place of its own, of 1 GiB."""
     path, to = tmp_path / "zones.fio", tmp_path / "r.csv"
     path.write_text(
-        "[scan]\nrw=read\nbs=64k\nzonemode=strided\nzonesize=2m\nzonerange=1g\n"
-        "size=300g\nio_size=300m\nnumjobs=2\noffset_increment=250g\nfilename=disk\n"
+        "[scan]\nrw=read\nbs=64k\ndirect=1\nsize=2m\nnumjobs=250\noffset_increment=1g\nfilename=disk\n"
     )
     words = ["--disk", "wd5000aaks", "--queue-depth", "1", "--policy", "stream:noop"]
     streamsched("run", path, *words, "--requests", to)
