@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -124,14 +123,9 @@ def test_nobody_is_believed_who_is_known_to_be_another(core: Core) -> None:
     assert scene.comes_between(OWNER)[1] == 1
 
 
-@functools.cache
-def of_fragments(disk: str, direct: bool) -> float:
-    text = FRAGMENTS.replace("[scan]", "direct=1\n[scan]") if direct else FRAGMENTS
-    return 3 * min(shares(text, disk, 8))
-
-
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006", "wd5000aaks"])
 def test_a_file_in_pieces_has_its_part(disk: str, direct: bool) -> None:
     """Nobody says who sends: it had a tenth of its part."""
-    assert of_fragments(disk, direct) >= 0.8
+    text = FRAGMENTS.replace("[scan]", "direct=1\n[scan]") if direct else FRAGMENTS
+    assert 3 * min(shares(text, disk, 8)) >= 0.8
