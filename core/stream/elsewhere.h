@@ -7,8 +7,8 @@
  * of no stream may be its reader's next. It was if others go on from it before
  * any goes on from the stream. A reader that has done so once is believed the
  * next time: its stream has the request and goes on there, with its turn and
- * what it owes. If a request then comes to where the stream was, the one that was
- * believed was another's.
+ * what it owes. If a request then comes to where the stream was, the one that
+ * was believed was another's.
  */
 #ifndef SS_ELSEWHERE_H
 #define SS_ELSEWHERE_H
