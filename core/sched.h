@@ -17,7 +17,7 @@
 
 #define SS_MAX_DEPTH 2 /* policies in one spec: stream:deadline */
 #define SS_MAX_TUNABLES 24 /* per policy */
-#define SS_STATE_BYTES (224 << 10) /* for all policies of one spec together */
+#define SS_STATE_BYTES (232 << 10) /* for all policies of one spec together */
 #define SS_HASH_BITS 8
 #define SS_RECENT 32 /* more than a drive reads ahead of at once */
 #define SS_RECENT_PARTS 256

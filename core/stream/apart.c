@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a known sender has in a party of its own. See apart.h. */
+/* What a sender has in a party of its own. See apart.h. */
 #include "apart.h"
 #include "credit.h"
 
@@ -76,11 +76,16 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	struct ss_sender *sender;
 	struct ss_party *own;
 	bool in_rest = ss_party_is_rest(all, party), is_idle;
+	u64 owner = rq->owner;
 
 	/* Members of an array have an order each. */
 	if (all->takes_turns)
 		return party;
-	sender = apart_find(all, rq->owner, in_rest, now_ns);
+	if (in_rest && owner == SS_OWNER_NONE && !ss_party_streams(rq))
+		owner = ss_areas_owner(
+			&all->areas, rq,
+			ss_streams_place_sectors(&policy->sched->curve));
+	sender = apart_find(all, owner, in_rest, now_ns);
 	if (!sender)
 		return party;
 	sender->came_ns = now_ns;

@@ -139,7 +139,8 @@ static void check_senders(struct ss_parties *all)
 		list_for_each_entry(rq, &all->age, age_node) {
 			if (rq->sender != sender)
 				continue;
-			CHECK(sender->owner == rq->owner);
+			CHECK(rq->owner == SS_OWNER_NONE ||
+			      sender->owner == rq->owner);
 			pending++;
 		}
 		CHECK(sender->nr_rest >= pending);

@@ -22,6 +22,7 @@
 #include "../request.h"
 #include "../sched.h"
 #include "../sorted.h"
+#include "areas.h"
 #include "senders.h"
 #include "streams.h"
 #include "think.h"
@@ -154,6 +155,7 @@ struct ss_parties {
 	struct ss_party party[NR_PARTIES];
 	struct ss_reader reader[NR_PARTIES - NR_STREAMS]; /* behind streams */
 	struct ss_senders senders; /* of the rest */
+	struct ss_areas areas; /* of readers whom no host names */
 	struct ss_streams streams;
 };
 
@@ -194,6 +196,14 @@ static inline struct ss_party *ss_party_of_stream(struct ss_parties *all,
 						  const struct ss_stream *s)
 {
 	return &all->party[ss_streams_index(&all->streams, s)];
+}
+
+/* Is @rq of an established stream? */
+static inline bool ss_party_streams(const struct ss_request *rq)
+{
+	const struct ss_stream *s = rq->stream;
+
+	return s && s->established;
 }
 
 /* What @sender has apart from the rest. */

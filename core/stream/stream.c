@@ -17,13 +17,14 @@
  *	choose.c	which request is next
  *	turn.c		whose turn it is, how long, what it costs
  *	answer.c	the reader just served goes on at its place
- *	apart.c		what known senders have apart from the rest
+ *	apart.c		what senders have apart from the rest
  *	elsewhere.c	a stream goes on at another place
  *	credit.c	who has used less than its part
  *	wait.c		how long the head stays for an idle party
  *	party.c		queues, and who is due first
  *	streams.c	which requests go on from each other
  *	senders.c	how many the rest are
+ *	areas.c		who may have sent what is in no stream
  *	think.c		an estimator of think times
  *	places.c	an index of places
  */
@@ -201,6 +202,8 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
 	ss_answer_completed(policy, rq, now_ns);
+	if (ss_party_is_rest(all, party) && !ss_party_streams(rq))
+		ss_areas_completed(&all->areas, rq);
 	if (party == ss_party_rest(all))
 		ss_senders_completed(&all->senders, rq);
 	ss_trial_done(policy, rq);

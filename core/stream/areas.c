@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who sends what is in no stream. See areas.h. */
+#include "areas.h"
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+/* An area has so many ends. Half: by chance; double: seldom served are lost. */
+#define AREA_ENDS 8
+
+/*
+ * So many times fewer links than by chance pass over a border. Half: borders in
+ * an area; double: one wrong link hides a border.
+ */
+#define AREA_CHANCE 32
+
+enum {
+	NR_ENDS = 2 * NR_LINKS,
+	END_HIGH = 1, /* of the link's two; above it an end is a MiB */
+	END_SHIFT = 10, /* so up to 2 PiB */
+};
+
+/* Of no host: those count, or have an address. */
+static u64 areas_owner(u64 number)
+{
+	return 1ULL << 62 | number;
+}
+
+static u64 areas_sector(const struct ss_areas *areas, u32 index)
+{
+	return (u64)(areas->end[index] & ~END_HIGH) << END_SHIFT;
+}
+
+/* How many ends are below @end. */
+static u32 areas_below(const struct ss_areas *areas, u32 end)
+{
+	u32 low = 0, high = NR_ENDS, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (areas->end[middle] < end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* One end is @end and no longer *@old. */
+static void areas_replace(struct ss_areas *areas, u32 *old, u32 end)
+{
+	u32 from = areas_below(areas, *old), to = areas_below(areas, end);
+
+	if (from < to)
+		memmove(&areas->end[from], &areas->end[from + 1],
+			(--to - from) * sizeof(end));
+	else
+		memmove(&areas->end[to + 1], &areas->end[to],
+			(from - to) * sizeof(end));
+	areas->end[to] = end;
+	*old = end;
+}
+
+/* The owner that an area around @sector had, or a new one. */
+static u64 areas_number(struct ss_areas *areas, u64 sector)
+{
+	struct ss_area *area = areas->area;
+	u64 owner;
+
+	for (; area < &areas->area[areas->nr]; area++) {
+		owner = area->owner;
+		if (area->begin_sector > sector || area->end_sector <= sector ||
+		    !owner)
+			continue;
+		area->owner = 0;
+		return owner;
+	}
+	return areas_owner(++areas->last_owner);
+}
+
+/* Which end is the last of the area whose first is @first. */
+static u32 areas_last(const struct ss_areas *areas, u32 first)
+{
+	u32 passing = 0, least = U32_MAX, last = NR_ENDS - 1, nr;
+
+	for (nr = first + 1; nr <= NR_ENDS - AREA_ENDS; nr++) {
+		passing += areas->end[nr - 1] & END_HIGH ? -1 : 1;
+		if (nr - first < AREA_ENDS)
+			continue;
+		if (passing < least &&
+		    passing * AREA_CHANCE * NR_ENDS <= nr * (NR_ENDS - nr)) {
+			least = passing;
+			last = nr - 1;
+		} else if (least < passing && passing - least >= AREA_ENDS) {
+			break;
+		}
+	}
+	return last;
+}
+
+/* The area of the ends from @first to @last; false: it is a stream's place. */
+static bool areas_is_wide(struct ss_areas *areas, u32 first, u32 last,
+			  u64 place_sectors, struct ss_area *area)
+{
+	u64 begin = areas_sector(areas, first);
+	u64 size = areas_sector(areas, last) - begin;
+	u64 margin = size / AREA_ENDS; /* what has not been seen yet */
+
+	if (size <= place_sectors)
+		return false;
+	area->begin_sector = begin - min_t(u64, begin, margin);
+	area->end_sector = begin + size + margin;
+	area->owner = areas_number(areas, begin + size / 2);
+	return true;
+}
+
+static void areas_find(struct ss_areas *areas, u64 place_sectors)
+{
+	struct ss_area found[NR_AREAS];
+	u32 first = 0, last, nr = 0;
+
+	for (; first < NR_ENDS && nr < NR_AREAS; first = last + 1) {
+		last = areas_last(areas, first);
+		nr += areas_is_wide(areas, first, last, place_sectors,
+				    &found[nr]);
+	}
+	areas->nr = first < NR_ENDS ? 0 : nr;
+	memcpy(areas->area, found, areas->nr * sizeof(*found));
+}
+
+/* What comes at @sector is the next of who was just served. */
+static void areas_link(struct ss_areas *areas, u64 sector, u64 place_sectors)
+{
+	u32 *link = areas->link[areas->nr_links % NR_LINKS];
+	u32 one = (u32)(areas->served_sector >> END_SHIFT);
+	u32 other = (u32)(sector >> END_SHIFT);
+
+	areas_replace(areas, &link[0], min_t(u32, one, other) & ~END_HIGH);
+	areas_replace(areas, &link[1], max_t(u32, one, other) | END_HIGH);
+	areas->nr_links++;
+	if (areas->nr_links >= NR_LINKS &&
+	    areas->nr_links % (NR_LINKS / 4) == 0)
+		areas_find(areas, place_sectors);
+}
+
+u64 ss_areas_owner(struct ss_areas *areas, const struct ss_request *rq,
+		   u64 place_sectors)
+{
+	const struct ss_area *area = areas->area;
+
+	/* After two have been served it may be either's. */
+	if (areas->nr_served == 1)
+		areas_link(areas, rq->sector, place_sectors);
+	areas->nr_served = 0;
+	for (; area < &areas->area[areas->nr]; area++)
+		if (rq->sector >= area->begin_sector &&
+		    rq->sector < area->end_sector)
+			return area->owner;
+	/* All else is of few, or of some that have just begun. */
+	return areas->nr ? areas_owner(0) : SS_OWNER_NONE;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""stream: of those who read at random, and of whom no host says who they are, each has its part."""
+
+from __future__ import annotations
+
+import pytest
+from test_stream_promise import run, shares
+
+DISKS = ("exos-x18", "st2000dm006", "wd5000aaks")
+
+BESIDE = """
+[global]
+rw=randread
+bs=4k
+direct=1
+ioengine=libaio
+size=20g
+runtime=24
+ramp_time=6
+time_based
+[many]
+iodepth=32
+offset=10g
+[one]
+offset=200g
+"""
+
+# Each takes a moment to ask for its next: that may come after another's was served.
+THINKING = """
+[global]
+rw=randread
+bs=4k
+direct=1
+ioengine=libaio
+thinktime=300us
+size=20g
+runtime=24
+ramp_time=6
+time_based
+[many]
+iodepth=32
+[one]
+offset=100g
+offset_increment=60g
+numjobs=4
+"""
+
+EQUAL = """
+[vm]
+rw=randread
+bs=4k
+direct=1
+size=2g
+offset_increment=6g
+numjobs={nr}
+runtime=24
+time_based
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("disk", DISKS)
+def test_one_has_its_part_beside_many(disk: str, depth: int) -> None:
+    """It was a thirtieth."""
+    assert 2 * min(shares(BESIDE, disk, depth)) >= 0.55
+
+
+@pytest.mark.parametrize("disk", DISKS)
+def test_each_of_several_has_its_part_beside_many(disk: str) -> None:
+    assert 5 * min(shares(THINKING, disk, 32)) >= 0.42
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("nr", [20, 40])
+def test_of_very_many_none_is_told_apart(nr: int, depth: int) -> None:
+    """Two that are taken for one would have half: then all is left as it was."""
+    found = run(EQUAL.format(nr=nr), "exos-x18", depth)
+    parts = [job.bytes for job in found.jobs]
+    assert min(parts) * len(parts) / sum(parts) >= 0.6
+    assert max(job.longest_wait_ns for job in found.jobs) < 1_800_000_000
