@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who sends what is in no stream. See areas.h. */
 #include "areas.h"
+#include "../curve.h"
 
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -98,38 +99,29 @@ static u32 areas_last(const struct ss_areas *areas, u32 first)
 	return last;
 }
 
-/* The area of the ends from @first to @last; false: it is a stream's place. */
-static bool areas_is_wide(struct ss_areas *areas, u32 first, u32 last,
-			  u64 place_sectors, struct ss_area *area)
-{
-	u64 begin = areas_sector(areas, first);
-	u64 size = areas_sector(areas, last) - begin;
-	u64 margin = size / AREA_ENDS; /* what has not been seen yet */
-
-	if (size <= place_sectors)
-		return false;
-	area->begin_sector = begin - min_t(u64, begin, margin);
-	area->end_sector = begin + size + margin;
-	area->owner = areas_number(areas, begin + size / 2);
-	return true;
-}
-
-static void areas_find(struct ss_areas *areas, u64 place_sectors)
+static void areas_find(struct ss_areas *areas)
 {
 	struct ss_area found[NR_AREAS];
 	u32 first = 0, last, nr = 0;
+	u64 begin, size, margin;
 
 	for (; first < NR_ENDS && nr < NR_AREAS; first = last + 1) {
 		last = areas_last(areas, first);
-		nr += areas_is_wide(areas, first, last, place_sectors,
-				    &found[nr]);
+		begin = areas_sector(areas, first);
+		size = areas_sector(areas, last) - begin;
+		margin = size / AREA_ENDS; /* what has not been seen yet */
+		found[nr++] = (struct ss_area){
+			.begin_sector = begin - min_t(u64, begin, margin),
+			.end_sector = begin + size + margin,
+			.owner = areas_number(areas, begin + size / 2),
+		};
 	}
-	areas->nr = first < NR_ENDS ? 0 : nr;
+	areas->nr = first < NR_ENDS || nr < 2 ? 0 : nr;
 	memcpy(areas->area, found, areas->nr * sizeof(*found));
 }
 
 /* What comes at @sector is the next of who was just served. */
-static void areas_link(struct ss_areas *areas, u64 sector, u64 place_sectors)
+static void areas_link(struct ss_areas *areas, u64 sector)
 {
 	u32 *link = areas->link[areas->nr_links % NR_LINKS];
 	u32 one = (u32)(areas->served_sector >> END_SHIFT);
@@ -140,7 +132,7 @@ static void areas_link(struct ss_areas *areas, u64 sector, u64 place_sectors)
 	areas->nr_links++;
 	if (areas->nr_links >= NR_LINKS &&
 	    areas->nr_links % (NR_LINKS / 4) == 0)
-		areas_find(areas, place_sectors);
+		areas_find(areas);
 }
 
 u64 ss_areas_owner(struct ss_areas *areas, const struct ss_request *rq,
@@ -148,9 +140,10 @@ u64 ss_areas_owner(struct ss_areas *areas, const struct ss_request *rq,
 {
 	const struct ss_area *area = areas->area;
 
-	/* After two have been served it may be either's. */
-	if (areas->nr_served == 1)
-		areas_link(areas, rq->sector, place_sectors);
+	/* After two it may be either's. Who is near goes on in a stream. */
+	if (areas->nr_served == 1 &&
+	    ss_distance(areas->served_sector, rq->sector) > place_sectors)
+		areas_link(areas, rq->sector);
 	areas->nr_served = 0;
 	for (; area < &areas->area[areas->nr]; area++)
 		if (rq->sector >= area->begin_sector &&
