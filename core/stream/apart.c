@@ -81,7 +81,9 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	/* Members of an array have an order each. */
 	if (all->takes_turns)
 		return party;
-	if (in_rest && owner == SS_OWNER_NONE && !ss_party_streams(rq))
+	/* Where weights are in use they say who is who. */
+	if (in_rest && owner == SS_OWNER_NONE && !all->has_weights &&
+	    !ss_party_streams(rq))
 		owner = ss_areas_owner(
 			&all->areas, rq,
 			ss_streams_place_sectors(&policy->sched->curve));

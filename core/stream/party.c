@@ -271,6 +271,21 @@ static void party_fetches(struct ss_policy *policy, struct ss_party *party,
 			ss_party_move(policy, rq, party, now_ns);
 }
 
+/* What the rest has at the place of @s, of others who read the same there. */
+static void party_joins(struct ss_policy *policy, struct ss_party *party,
+			const struct ss_stream *s, u64 now_ns)
+{
+	u64 place = ss_streams_place_sectors(&policy->sched->curve);
+	struct ss_parties *all = policy->state;
+	struct ss_request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, &all->age, age_node)
+		if (!rq->stream && ss_request_is_awaited(rq) &&
+		    ss_distance(rq->sector, ss_streams_end(&all->streams, s)) <=
+			    place)
+			ss_party_move(policy, rq, party, now_ns);
+}
+
 void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
 			  u64 now_ns)
 {
@@ -281,4 +296,5 @@ void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
 		party_fetches(policy, party, s, &all->age, now_ns);
 	if (s->nr_apart)
 		party_fetches(policy, party, s, &all->age_own, now_ns);
+	party_joins(policy, party, s, now_ns);
 }

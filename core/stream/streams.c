@@ -58,11 +58,22 @@ static struct ss_stream *streams_new(struct ss_streams *streams,
 	return s;
 }
 
-/* What going on from @s with a request at @sector costs, waiting included. */
-static u64 streams_child_ns(const struct ss_curve *curve,
-			    const struct ss_stream *s, u64 end_sector,
-			    u64 sector, u64 instead_ns, u64 now_ns)
+/* How long the reader of @s has sent nothing, in whichever stream. */
+static u64 streams_idle_ns(const struct ss_streams *streams,
+			   const struct ss_stream *s, u64 now_ns)
 {
+	if (s->with && streams->stream[s->with - 1].nr_open)
+		return 0;
+	return s->nr_open ? 0 : now_ns - s->reader.idle_since_ns;
+}
+
+/* What going on from @s with a request at @sector costs, waiting included. */
+static u64 streams_child_ns(const struct ss_streams *streams,
+			    const struct ss_curve *curve,
+			    const struct ss_stream *s, u64 sector,
+			    u64 instead_ns, u64 now_ns)
+{
+	u64 end_sector = ss_streams_end(streams, s);
 	u64 cost_ns;
 
 	/* In its order only: what goes on from what is pending elsewhere. */
@@ -71,7 +82,7 @@ static u64 streams_child_ns(const struct ss_curve *curve,
 	cost_ns = ss_curve_between(curve, end_sector, sector);
 	if (cost_ns > curve->mean_random_ns / NEAR_PART)
 		return SS_FOREVER;
-	cost_ns += s->nr_open ? 0 : now_ns - s->reader.idle_since_ns;
+	cost_ns += streams_idle_ns(streams, s, now_ns);
 	return cost_ns < instead_ns ? cost_ns : SS_FOREVER;
 }
 
@@ -117,8 +128,7 @@ static struct ss_stream *streams_next(struct ss_streams *streams,
 	while ((i = ss_places_next(&streams->places, walk)) != SS_NO_PLACE) {
 		struct ss_stream *s = &streams->stream[i];
 
-		if (s->nr_open ||
-		    now_ns - s->reader.idle_since_ns < curve->mean_random_ns)
+		if (streams_idle_ns(streams, s, now_ns) < curve->mean_random_ns)
 			return s;
 		ss_places_hide(&streams->places, i);
 	}
@@ -142,6 +152,9 @@ struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 			    width)
 			at_place = other;
 	ss_streams_ends_at(streams, s, end_sector);
+	s->with = at_place == s ?
+			  0 :
+			  (u16)(ss_streams_index(streams, at_place) + 1);
 	return at_place;
 }
 
@@ -161,8 +174,8 @@ static struct ss_stream *streams_nearest(struct ss_streams *streams,
 		/* Farther either way costs too much. */
 		if (sector - end + reach > 2 * reach)
 			continue;
-		child_ns = streams_child_ns(curve, s, end, sector, instead_ns,
-					    now_ns);
+		child_ns = streams_child_ns(streams, curve, s, sector,
+					    instead_ns, now_ns);
 		if (child_ns < least_ns ||
 		    (best && child_ns == least_ns && !best->established)) {
 			least_ns = child_ns;

@@ -192,6 +192,39 @@ def test_readers_of_the_same_blocks_go_through_them_together(
     assert least_of_equal(stream) >= 0.9
 
 
+TOGETHER = """
+[readers]
+filename=/dev/sdx
+rw={rw}
+bs={bs}
+direct=1
+ioengine=libaio
+iodepth={iodepth}
+thinktime={think}
+thinktime_blocks=4
+numjobs={nr}
+offset=300g
+size=1g
+runtime=20
+time_based
+"""
+
+
+@pytest.mark.parametrize(
+    ("rw", "bs", "iodepth", "think", "nr"),
+    [
+        ("read:4k", "256k", 1, "1ms", 3),  # one comes first, while the others' are in the rest
+        ("read", "16k", 32, 0, 4),  # for each other's they are behind for longer than positioning
+    ],
+)
+def test_readers_that_begin_together_stay_together(
+    rw: str, bs: str, iodepth: int, think: str, nr: int
+) -> None:
+    job = TOGETHER.format(rw=rw, bs=bs, iodepth=iodepth, think=think, nr=nr)
+    stream, plain = run(job, "wd5000aaks", 1), run(job, "wd5000aaks", 1, "noop")
+    assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
+
+
 SMALL = """
 [reader]
 rw=randread
