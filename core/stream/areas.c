@@ -140,11 +140,11 @@ u64 ss_areas_owner(struct ss_areas *areas, const struct ss_request *rq,
 {
 	const struct ss_area *area = areas->area;
 
-	/* After two it may be either's. Who is near goes on in a stream. */
-	if (areas->nr_served == 1 &&
+	/* Who is near goes on in a stream. */
+	if (areas->open &&
 	    ss_distance(areas->served_sector, rq->sector) > place_sectors)
 		areas_link(areas, rq->sector);
-	areas->nr_served = 0;
+	areas->open = false;
 	for (; area < &areas->area[areas->nr]; area++)
 		if (rq->sector >= area->begin_sector &&
 		    rq->sector < area->end_sector)

@@ -27,7 +27,7 @@ struct ss_area {
 
 struct ss_areas {
 	u64 served_sector; /* where the one served last ended */
-	u32 nr_served; /* since one has come */
+	bool open; /* and none has come since */
 	u32 nr_links; /* until now */
 	u32 nr; /* of those below, by position */
 	u64 last_owner; /* given */
@@ -48,7 +48,7 @@ static inline void ss_areas_completed(struct ss_areas *areas,
 				      const struct ss_request *rq)
 {
 	areas->served_sector = ss_request_end(rq);
-	areas->nr_served++;
+	areas->open = true;
 }
 
 #endif
