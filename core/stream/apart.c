@@ -83,7 +83,7 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		return party;
 	/* Where weights are in use they say who is who. */
 	if (in_rest && owner == SS_OWNER_NONE && !all->has_weights &&
-	    !ss_party_streams(rq))
+	    !ss_established(rq))
 		owner = ss_areas_owner(
 			&all->areas, rq,
 			ss_streams_place_sectors(&policy->sched->curve));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Apart: what a sender whose host says who it is has in a party of its own.
+ * Apart: what a sender has in a party of its own, if a host says who it is or
+ * its area does (areas.c).
  *
  * In the rest each request has as much of the disk as any other. So a sender
  * with more reads at once than others would have more than its part there, and

@@ -17,8 +17,9 @@
 
 enum {
 	NR_ENDS = 2 * NR_LINKS,
-	END_HIGH = 1, /* of the link's two; above it an end is a MiB */
-	END_SHIFT = 10, /* so up to 2 PiB */
+	END_HIGH =
+		1, /* this bit of an end: it is the higher of its link's two */
+	END_SHIFT = 10, /* the others are its sector, up to 2 PiB */
 };
 
 /* Of no host: those count, or have an address. */
@@ -129,8 +130,7 @@ static void areas_link(struct ss_areas *areas, u64 sector)
 
 	areas_replace(areas, &link[0], min_t(u32, one, other) & ~END_HIGH);
 	areas_replace(areas, &link[1], max_t(u32, one, other) | END_HIGH);
-	areas->nr_links++;
-	if (areas->nr_links >= NR_LINKS &&
+	if (++areas->nr_links >= NR_LINKS &&
 	    areas->nr_links % (NR_LINKS / 4) == 0)
 		areas_find(areas);
 }

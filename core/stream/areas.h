@@ -3,9 +3,9 @@
  * Areas: who sends what is in no stream, where no host says.
  *
  * Senders keep to their places, so what comes next after a request was served
- * is mostly of its sender. Such a pair is a link. A place that none of the
- * latest links passes over is the border of two senders' areas. Of very many
- * senders none is told apart.
+ * is mostly of its sender. Such a pair is a link. A place that hardly any of
+ * the latest links passes over is the border of two senders' areas. Of one
+ * area, or of very many, none is told apart.
  */
 #ifndef SS_AREAS_H
 #define SS_AREAS_H
@@ -22,7 +22,7 @@
 struct ss_area {
 	u64 begin_sector;
 	u64 end_sector;
-	u64 owner; /* stands for its sender */
+	u64 owner; /* stands for its sender; 0 while areas are found anew: taken */
 };
 
 struct ss_areas {
@@ -32,18 +32,19 @@ struct ss_areas {
 	u32 nr; /* of those below, by position */
 	u64 last_owner; /* given */
 	struct ss_area area[NR_AREAS];
-	u32 link[NR_LINKS][2]; /* both ends */
+	u32 link[NR_LINKS][2]; /* both ends, as areas.c has them */
 	u32 end[2 * NR_LINKS]; /* the same in order */
 };
 
 /*
- * Who may have sent @rq, which has come, is in no stream and of no known owner:
- * an owner that no host has, or SS_OWNER_NONE. A stream's place is so wide.
+ * Who may have sent @rq, which has just come, has no known owner and is of no
+ * established stream: an owner that no host has, or SS_OWNER_NONE.
+ * @place_sectors: how wide a stream's place is.
  */
 u64 ss_areas_owner(struct ss_areas *areas, const struct ss_request *rq,
 		   u64 place_sectors);
 
-/* @rq, which was in no stream, is done. */
+/* @rq, which was of no established stream, is done. */
 static inline void ss_areas_completed(struct ss_areas *areas,
 				      const struct ss_request *rq)
 {

@@ -5,7 +5,7 @@
  * Each established stream is a party with a queue of its own. All other sync
  * requests are the inner policy's and together one more, the rest; what is in
  * no stream and has another weight has a party for each of a few weights, and
- * known senders have some of theirs apart (apart.c).
+ * senders that are told apart have some of theirs so (apart.c).
  * Async requests are the last party. Those that have something pending, but
  * for the one whose turn it is (turn.c), stand in one order: by when they are
  * due. That is the target after they began to wait, or earlier for one that
@@ -198,12 +198,12 @@ static inline struct ss_party *ss_party_of_stream(struct ss_parties *all,
 	return &all->party[ss_streams_index(&all->streams, s)];
 }
 
-/* Is @rq of an established stream? */
-static inline bool ss_party_streams(const struct ss_request *rq)
+/* The established stream of @rq, or NULL. */
+static inline struct ss_stream *ss_established(const struct ss_request *rq)
 {
-	const struct ss_stream *s = rq->stream;
+	struct ss_stream *s = rq->stream;
 
-	return s && s->established;
+	return s && s->established ? s : NULL;
 }
 
 /* What @sender has apart from the rest. */

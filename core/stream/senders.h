@@ -21,7 +21,7 @@
 /* Known senders that are told apart at a time. Half: fewer; double: memory. */
 #define NR_SENDERS 64
 
-/* A sender whose host says who it is; what it has apart is apart.c's. */
+/* A sender that a host or an area tells; what it has apart is apart.c's. */
 struct ss_sender {
 	u64 owner; /* or SS_OWNER_NONE: nobody's */
 	u64 came_ns; /* its latest request */

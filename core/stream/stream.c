@@ -202,7 +202,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	party->nr_in_flight--;
 	ss_turn_completed(policy, party, rq, now_ns);
 	ss_answer_completed(policy, rq, now_ns);
-	if (ss_party_is_rest(all, party) && !ss_party_streams(rq))
+	if (ss_party_is_rest(all, party) && !ss_established(rq))
 		ss_areas_completed(&all->areas, rq);
 	if (party == ss_party_rest(all))
 		ss_senders_completed(&all->senders, rq);

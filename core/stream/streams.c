@@ -152,9 +152,9 @@ struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 			    width)
 			at_place = other;
 	ss_streams_ends_at(streams, s, end_sector);
-	s->with = at_place == s ?
-			  0 :
-			  (u16)(ss_streams_index(streams, at_place) + 1);
+	s->with = 0;
+	if (at_place != s)
+		s->with = ss_streams_index(streams, at_place) + 1;
 	return at_place;
 }
 

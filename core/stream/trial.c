@@ -126,12 +126,12 @@ static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 
 	all->trial.inner = false;
 	list_for_each_entry_safe(rq, next, &all->age, age_node) {
-		const struct ss_stream *s = rq->stream;
+		const struct ss_stream *s = ss_established(rq);
 
 		if (!ss_request_is_awaited(rq) && !all->takes_turns)
 			ss_party_move(policy, rq, &all->party[PARTY_ASYNC],
 				      now_ns);
-		else if (s && s->established)
+		else if (s)
 			ss_party_move(policy, rq, ss_party_of_stream(all, s),
 				      now_ns);
 	}
@@ -237,10 +237,10 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 {
 	struct ss_parties *all = policy->state;
-	const struct ss_stream *s = rq->stream;
+	const struct ss_stream *s = ss_established(rq);
 	struct ss_party *party = ss_party_rest(all);
 
-	if (s && s->established)
+	if (s)
 		party = ss_party_of_stream(all, s);
 	else if (rq->sender)
 		party = ss_party_of_sender(all, rq->sender);
