@@ -22,7 +22,7 @@
 struct ss_area {
 	u64 begin_sector;
 	u64 end_sector;
-	u64 owner; /* stands for its sender; 0 while areas are found anew: taken */
+	u64 owner; /* stands for its sender; 0: given on */
 };
 
 struct ss_areas {

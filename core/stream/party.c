@@ -259,30 +259,28 @@ void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
 	ss_party_add(policy, party, rq, now_ns);
 }
 
-/* What of @s is in the queue of another party, of those on @age. */
+/* Is @rq of @s, or does somebody read at its place what the rest has? */
+static bool party_is_at(struct ss_parties *all, const struct ss_request *rq,
+			const struct ss_stream *s, u64 place_sectors)
+{
+	if (rq->stream || rq->party)
+		return rq->stream == s;
+	return ss_request_is_awaited(rq) &&
+	       ss_distance(rq->sector, ss_streams_end(&all->streams, s)) <=
+		       place_sectors;
+}
+
+/* What is at @s and in another's queue, of those on @age, oldest first. */
 static void party_fetches(struct ss_policy *policy, struct ss_party *party,
 			  const struct ss_stream *s, struct list_head *age,
 			  u64 now_ns)
 {
+	u64 place = ss_streams_place_sectors(&policy->sched->curve);
 	struct ss_request *rq, *next;
 
 	list_for_each_entry_safe(rq, next, age, age_node)
-		if (rq->stream == s && rq->party != party)
-			ss_party_move(policy, rq, party, now_ns);
-}
-
-/* What the rest has at the place of @s, of others who read the same there. */
-static void party_joins(struct ss_policy *policy, struct ss_party *party,
-			const struct ss_stream *s, u64 now_ns)
-{
-	u64 place = ss_streams_place_sectors(&policy->sched->curve);
-	struct ss_parties *all = policy->state;
-	struct ss_request *rq, *next;
-
-	list_for_each_entry_safe(rq, next, &all->age, age_node)
-		if (!rq->stream && ss_request_is_awaited(rq) &&
-		    ss_distance(rq->sector, ss_streams_end(&all->streams, s)) <=
-			    place)
+		if (rq->party != party &&
+		    party_is_at(policy->state, rq, s, place))
 			ss_party_move(policy, rq, party, now_ns);
 }
 
@@ -292,9 +290,7 @@ void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	const struct ss_stream *s = ss_party_stream(all, party);
 
-	if (s->nr_apart)
-		party_fetches(policy, party, s, &all->age, now_ns);
+	party_fetches(policy, party, s, &all->age, now_ns);
 	if (s->nr_apart)
 		party_fetches(policy, party, s, &all->age_own, now_ns);
-	party_joins(policy, party, s, now_ns);
 }

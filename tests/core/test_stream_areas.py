@@ -78,3 +78,34 @@ def test_of_very_many_none_is_told_apart(nr: int, depth: int) -> None:
     parts = [job.bytes for job in found.jobs]
     assert min(parts) * len(parts) / sum(parts) >= 0.6
     assert max(job.longest_wait_ns for job in found.jobs) < 1_800_000_000
+
+
+WALKERS = """
+[global]
+filename=/dev/sdx
+rw=read
+direct=1
+ioengine=libaio
+offset=300g
+runtime=20
+time_based
+[small]
+bs=8k
+iodepth=8
+size=1g
+numjobs=12
+[strided]
+rw=read:1m
+bs=128k
+thinktime=100us
+size=8g
+numjobs=12
+"""
+
+
+def test_who_passes_through_has_no_area() -> None:
+    """It would be a new sender again and again, and each is light: a quarter was left."""
+    stream, plain = (
+        run(WALKERS, "wd5000aaks", 8, spec) for spec in ("stream:deadline", "deadline")
+    )
+    assert stream.bytes / stream.duration_ns >= 0.5 * plain.bytes / plain.duration_ns
