@@ -16,10 +16,10 @@
 #define AREA_CHANCE 32
 
 enum {
-	NR_ENDS = 2 * NR_LINKS,
-	END_HIGH =
-		1, /* this bit of an end: it is the higher of its link's two */
-	END_SHIFT = 10, /* the others are its sector, up to 2 PiB */
+	/* This bit of an end: it is the higher of its link's two. */
+	END_HIGH = 1,
+	/* The others are its sector, up to 2 PiB. */
+	END_SHIFT = 10,
 };
 
 /* Of no host: those count, or have an address. */
@@ -36,7 +36,7 @@ static u64 areas_sector(const struct ss_areas *areas, u32 index)
 /* How many ends are below @end. */
 static u32 areas_below(const struct ss_areas *areas, u32 end)
 {
-	u32 low = 0, high = NR_ENDS, middle;
+	u32 low = 0, high = areas->nr_ends, middle;
 
 	while (low < high) {
 		middle = (low + high) / 2;
@@ -83,14 +83,15 @@ static u64 areas_number(struct ss_areas *areas, u64 sector)
 /* Which end is the last of the area whose first is @first. */
 static u32 areas_last(const struct ss_areas *areas, u32 first)
 {
-	u32 passing = 0, least = U32_MAX, last = NR_ENDS - 1, nr;
+	u32 passing = 0, least = U32_MAX, nr_ends = areas->nr_ends, nr;
+	u32 last = nr_ends - 1;
 
-	for (nr = first + 1; nr <= NR_ENDS - AREA_ENDS; nr++) {
+	for (nr = first + 1; nr <= nr_ends - AREA_ENDS; nr++) {
 		passing += areas->end[nr - 1] & END_HIGH ? -1 : 1;
 		if (nr - first < AREA_ENDS)
 			continue;
 		if (passing < least &&
-		    passing * AREA_CHANCE * NR_ENDS <= nr * (NR_ENDS - nr)) {
+		    passing * AREA_CHANCE * nr_ends <= nr * (nr_ends - nr)) {
 			least = passing;
 			last = nr - 1;
 		} else if (least < passing && passing - least >= AREA_ENDS) {
@@ -106,7 +107,7 @@ static void areas_find(struct ss_areas *areas)
 	u32 first = 0, last, nr = 0;
 	u64 begin, size, margin;
 
-	for (; first < NR_ENDS && nr < NR_AREAS; first = last + 1) {
+	for (; first < areas->nr_ends && nr < NR_AREAS; first = last + 1) {
 		last = areas_last(areas, first);
 		begin = areas_sector(areas, first);
 		size = areas_sector(areas, last) - begin;
@@ -117,7 +118,7 @@ static void areas_find(struct ss_areas *areas)
 			.owner = areas_number(areas, begin + size / 2),
 		};
 	}
-	areas->nr = first < NR_ENDS || nr < 2 ? 0 : nr;
+	areas->nr = first < areas->nr_ends || nr < 2 ? 0 : nr;
 	memcpy(areas->area, found, areas->nr * sizeof(*found));
 }
 
@@ -128,10 +129,14 @@ static void areas_link(struct ss_areas *areas, u64 sector)
 	u32 one = (u32)(areas->served_sector >> END_SHIFT);
 	u32 other = (u32)(sector >> END_SHIFT);
 
+	if (areas->nr_ends < 2 * NR_LINKS) {
+		areas->end[areas->nr_ends++] = link[0] = U32_MAX;
+		areas->end[areas->nr_ends++] = link[1] = U32_MAX;
+	}
 	areas_replace(areas, &link[0], min_t(u32, one, other) & ~END_HIGH);
 	areas_replace(areas, &link[1], max_t(u32, one, other) | END_HIGH);
-	if (++areas->nr_links >= NR_LINKS &&
-	    areas->nr_links % (NR_LINKS / 4) == 0)
+	if (++areas->nr_links >= NR_LINKS / 2 &&
+	    areas->nr_links % (NR_LINKS / 8) == 0)
 		areas_find(areas);
 }
 

@@ -14,8 +14,11 @@
 
 #include <linux/types.h>
 
-/* The latest links. Half: who is seldom served is lost; double: learns late. */
-#define NR_LINKS 256
+/*
+ * The latest links, of which half tell apart at first. Half: who is seldom
+ * served is lost; double: learns late.
+ */
+#define NR_LINKS 512
 /* Of more, none counts. Half: few tell apart; double: two are taken for one. */
 #define NR_AREAS 12
 
@@ -33,6 +36,7 @@ struct ss_areas {
 	u64 last_owner; /* given */
 	struct ss_area area[NR_AREAS];
 	u32 link[NR_LINKS][2]; /* both ends, as areas.c has them */
+	u32 nr_ends;
 	u32 end[2 * NR_LINKS]; /* the same in order */
 };
 

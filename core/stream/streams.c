@@ -70,20 +70,14 @@ static u64 streams_idle_ns(const struct ss_streams *streams,
 /* What going on from @s with a request at @sector costs, waiting included. */
 static u64 streams_child_ns(const struct ss_streams *streams,
 			    const struct ss_curve *curve,
-			    const struct ss_stream *s, u64 sector,
-			    u64 instead_ns, u64 now_ns)
+			    const struct ss_stream *s, u64 sector, u64 now_ns)
 {
-	u64 end_sector = ss_streams_end(streams, s);
-	u64 cost_ns;
+	u64 cost_ns = ss_curve_between(curve, ss_streams_end(streams, s),
+				       sector);
 
-	/* In its order only: what goes on from what is pending elsewhere. */
-	if (s->nr_apart)
-		return SS_FOREVER;
-	cost_ns = ss_curve_between(curve, end_sector, sector);
 	if (cost_ns > curve->mean_random_ns / NEAR_PART)
 		return SS_FOREVER;
-	cost_ns += streams_idle_ns(streams, s, now_ns);
-	return cost_ns < instead_ns ? cost_ns : SS_FOREVER;
+	return cost_ns + streams_idle_ns(streams, s, now_ns);
 }
 
 /* Of the streams that end at @sector one that takes turns, if any does. */
@@ -158,24 +152,26 @@ struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 	return at_place;
 }
 
-/* The stream that a request at @sector goes on from at the least cost. */
+/* The stream that a request at @sector goes on from for less than @least_ns. */
 static struct ss_stream *streams_nearest(struct ss_streams *streams,
 					 const struct ss_curve *curve,
-					 u64 sector, u64 instead_ns, u64 now_ns)
+					 u64 sector, u64 least_ns, u64 now_ns)
 {
-	u64 least_ns = SS_FOREVER, reach = streams_reach(curve);
+	u64 width = ss_streams_place_sectors(curve);
+	u64 reach = streams_reach(curve);
 	struct ss_stream *best = NULL, *s;
 	struct ss_places_walk walk;
 
 	ss_places_begin(&streams->places, sector, reach, &walk);
 	while ((s = streams_next(streams, curve, &walk, now_ns))) {
 		u64 end = ss_streams_end(streams, s), child_ns;
+		/* While some of it are at work the next is at its place. */
+		u64 near = s->nr_open ? width : reach;
 
-		/* Farther either way costs too much. */
-		if (sector - end + reach > 2 * reach)
+		/* In its order: not from what is pending elsewhere. */
+		if (s->nr_apart || sector - end + near > 2 * near)
 			continue;
-		child_ns = streams_child_ns(streams, curve, s, sector,
-					    instead_ns, now_ns);
+		child_ns = streams_child_ns(streams, curve, s, sector, now_ns);
 		if (child_ns < least_ns ||
 		    (best && child_ns == least_ns && !best->established)) {
 			least_ns = child_ns;

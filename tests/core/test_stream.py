@@ -187,6 +187,23 @@ def test_what_goes_on_is_near(core: Core, part: float, joins: bool) -> None:
     assert (d.lib.ss_sched_index_of(d.sched, rq) < NR_STREAMS) == joins
 
 
+@pytest.mark.parametrize(("places", "joins"), [(0.9, True), (1.1, False)])
+def test_while_one_is_pending_what_goes_on_is_at_its_place(
+    core: Core, places: float, joins: bool
+) -> None:
+    """Others that read in one direction send the rest."""
+    d = driver(core)
+    reader = Reader(d, 0)
+    for _ in range(10):
+        d.serve(reader.rq)
+        reader.next()
+    curve = core[0].addressof(d.sched, "curve")
+    place_sectors = 2000 * curve.mean_random_ns // curve.transfer_ps
+    rq = d.send(0, reader.at + int(places * place_sectors), 128)
+    assert core[1].ss_curve_look_up(curve, 2 * place_sectors) < curve.mean_random_ns / 2
+    assert (d.lib.ss_sched_index_of(d.sched, rq) < NR_STREAMS) == joins
+
+
 def test_a_light_request_interrupts_and_the_turn_goes_on(core: Core) -> None:
     """Whoever reads now and then does not wait for a slice; the interrupted turn is not lost."""
     d = driver(core)

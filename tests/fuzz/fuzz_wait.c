@@ -17,7 +17,9 @@
  * stream, each request counts as one of n, and waits since it arrived.
  *
  * any: each request of any process counts as one of n, and waits since it
- * arrived.
+ * arrived. One of five times the waiting one's weight counts as five: while a
+ * process has all its requests served once, five times as many of the heavier
+ * one's are.
  *
  * FUZZ_VERBOSE=1 prints the processes, and each wait that is the longest so
  * far; FUZZ_VERBOSE=2 also prints each dispatch. With WAIT_MEMBERS=N there are
@@ -181,22 +183,24 @@ static bool is_random(const struct process *p)
 	return p->run && p->run < SHORT_RUN;
 }
 
-/* So many count as parties, of those that have begun. */
-static u32 nr_parties(enum figure figure)
+/* So many count as parties for one that waits, of those that have begun. */
+static u32 nr_parties(enum figure figure, const struct process *waiting)
 {
-	u32 nr = 0, i;
+	u64 sum = 0;
+	u32 i;
 
 	for (i = 0; i < nr_processes; i++) {
 		const struct process *p = &processes[i];
+		u32 weight = waiting->weight;
 
 		if (p->join_ns > now_ns)
 			continue;
-		if (figure == BY_ANY || is_random(p))
-			nr += p->outstanding;
+		if (figure == BY_ANY)
+			sum += p->outstanding * max_t(u32, p->weight, weight);
 		else
-			nr++;
+			sum += (is_random(p) ? p->outstanding : 1) * weight;
 	}
-	return nr;
+	return sum / waiting->weight;
 }
 
 /* The longest slice where @nr share the disk, by the heaviest of them. */
@@ -223,10 +227,10 @@ static u64 slice_ns(u32 nr)
 	return switch_ns + max_t(u64, switch_ns, work_ns);
 }
 
-static u64 bound_ns(enum figure figure)
+static u64 bound_ns(enum figure figure, const struct process *waiting)
 {
 	const struct ss_curve *curve = &sched[0].curve;
-	u32 nr = nr_parties(figure);
+	u32 nr = nr_parties(figure, waiting);
 	u64 service_ns = curve->mean_random_ns + flush_ns +
 			 largest_sectors * 8 * SS_USEC;
 
@@ -242,7 +246,7 @@ static void tell_wait(const struct process *p, enum figure figure, u64 waited)
 		"%12.6f s  process %u waited %8.3f ms, %s: %.3f of %.3f ms\n",
 		(double)now_ns / 1e9, (u32)(p - processes),
 		(double)waited / 1e6, figure_name[figure],
-		(double)worst[figure] / 1e3, (double)bound_ns(figure) / 1e6);
+		(double)worst[figure] / 1e3, (double)bound_ns(figure, p) / 1e6);
 }
 
 /* @slot has waited so long; what its disk was slow is not the scheduler's. */
@@ -250,7 +254,7 @@ static void note_wait(const struct slot *slot, enum figure figure, u64 since_ns)
 {
 	u64 waited_ns = now_ns - since_ns;
 	u64 slow = slow_ns[slot->member] - slot->slow_ns;
-	u64 bound = bound_ns(figure), ratio;
+	u64 bound = bound_ns(figure, slot->process), ratio;
 
 	waited_ns -= min_t(u64, waited_ns, slow);
 	ratio = waited_ns * 1000 / bound;
