@@ -47,6 +47,7 @@ static void check_parties(const struct ss_sched *sched, struct ss_parties *all)
 	}
 	CHECK(nr_pending == sched->nr_pending);
 	CHECK(nr_in_flight == sched->nr_in_flight);
+	CHECK(all->turn.nr_behind <= nr_in_flight);
 	CHECK(nr_ready == all->nr_ready);
 	CHECK(weight == all->ready_weight);
 }

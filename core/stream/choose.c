@@ -95,14 +95,21 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 static struct ss_decision choose_of(const struct ss_policy *policy,
 				    const struct ss_party *party, u64 now_ns)
 {
+	const struct ss_parties *all = policy->state;
 	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
+	struct ss_request *rq;
 
 	if (ss_turn_nr_moving(policy) > party->nr_in_flight &&
 	    now_ns < stuck_at_ns)
 		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
 	if (party == ss_party_rest(policy->state))
 		return choose_of_rest(policy, now_ns);
-	return ss_because(ss_dispatch(choose_own(policy, party)), SS_WHY_OWN);
+	rq = choose_own(policy, party);
+	/* Readers of one place stay together: the one in front waits. */
+	if (all->turn.nr_behind && now_ns < stuck_at_ns &&
+	    !ss_turn_behind(policy, rq))
+		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
+	return ss_because(ss_dispatch(rq), SS_WHY_OWN);
 }
 
 /* The same where its turn begins; also why it does. */

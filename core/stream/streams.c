@@ -129,22 +129,33 @@ static struct ss_stream *streams_next(struct ss_streams *streams,
 	return NULL;
 }
 
+/* The first established stream at the place of @sector if before @s, or @s. */
+static struct ss_stream *streams_at_place(struct ss_streams *streams,
+					  const struct ss_curve *curve,
+					  u64 sector, struct ss_stream *s,
+					  u64 now_ns)
+{
+	u64 width = ss_streams_place_sectors(curve);
+	struct ss_places_walk walk;
+	struct ss_stream *other;
+
+	ss_places_begin(&streams->places, sector, streams_reach(curve), &walk);
+	while ((other = streams_next(streams, curve, &walk, now_ns)))
+		if ((!s || other < s) && other->established &&
+		    ss_distance(ss_streams_end(streams, other), sector) <=
+			    width)
+			s = other;
+	return s;
+}
+
 struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 				     const struct ss_curve *curve,
 				     struct ss_stream *s, u64 end_sector,
 				     u64 now_ns)
 {
-	u64 width = ss_streams_place_sectors(curve);
-	struct ss_stream *other, *at_place = s;
-	struct ss_places_walk walk;
+	struct ss_stream *at_place;
 
-	ss_places_begin(&streams->places, end_sector, streams_reach(curve),
-			&walk);
-	while ((other = streams_next(streams, curve, &walk, now_ns)))
-		if (other < at_place && other->established &&
-		    ss_distance(ss_streams_end(streams, other), end_sector) <=
-			    width)
-			at_place = other;
+	at_place = streams_at_place(streams, curve, end_sector, s, now_ns);
 	ss_streams_ends_at(streams, s, end_sector);
 	s->with = 0;
 	if (at_place != s)
@@ -200,7 +211,7 @@ static struct ss_stream *streams_pending(struct ss_streams *streams,
 
 struct ss_stream *ss_streams_find(struct ss_streams *streams,
 				  const struct ss_policy *policy,
-				  const struct ss_request *rq, u64 together_ns,
+				  struct ss_request *rq, u64 together_ns,
 				  u64 now_ns)
 {
 	const struct ss_curve *curve = &policy->sched->curve;
@@ -211,7 +222,14 @@ struct ss_stream *ss_streams_find(struct ss_streams *streams,
 	if (s)
 		return s;
 	s = streams_nearest(streams, curve, rq->sector, instead_ns, now_ns);
-	return streams_pending(streams, policy, rq) ?: s;
+	s = streams_pending(streams, policy, rq) ?: s;
+	if (s || !streams_at_place(streams, curve, rq->sector, NULL, now_ns))
+		return s;
+	/* It begins behind another that reads there. */
+	s = streams_new(streams, rq);
+	if (s)
+		s->nr_open = 0;
+	return s;
 }
 
 void ss_streams_used(struct ss_streams *streams, struct ss_stream *s)

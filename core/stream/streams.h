@@ -59,7 +59,7 @@ void ss_streams_init(struct ss_streams *streams);
  */
 struct ss_stream *ss_streams_find(struct ss_streams *streams,
 				  const struct ss_policy *policy,
-				  const struct ss_request *rq, u64 together_ns,
+				  struct ss_request *rq, u64 together_ns,
 				  u64 now_ns);
 
 /*

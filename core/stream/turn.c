@@ -232,6 +232,18 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 	turn->first = rq;
 }
 
+struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
+				 const struct ss_request *rq)
+{
+	struct ss_parties *all = policy->state;
+	u64 far = all->turn.front_sector - rq->sector;
+
+	if (!all->turn.party || !far ||
+	    far > ss_streams_place_sectors(&policy->sched->curve))
+		return NULL;
+	return ss_party_stream(all, all->turn.party);
+}
+
 void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 			 bool goes_on)
 {
@@ -256,7 +268,7 @@ void ss_turn_is_rests(struct ss_parties *all)
 /* ---- what it costs ---- */
 
 void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
-			const struct ss_request *rq, u64 now_ns)
+			struct ss_request *rq, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
@@ -278,6 +290,10 @@ void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
 	if (party != turn->party)
 		turn_passes(policy, party, rq, now_ns);
 	party->light = false;
+	rq->behind = ss_turn_behind(policy, rq);
+	turn->nr_behind += rq->behind;
+	if (!rq->behind)
+		turn->front_sector = ss_request_end(rq);
 }
 
 /* What the first request of a turn took is what a switch costs. */
@@ -336,6 +352,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	turn_charges(policy, party, rq->sender, took_ns, now_ns);
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
+	turn->nr_behind -= rq->behind;
 	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq)) {
 		turn->wrote = party;
 		turn->wrote_sender = rq->sender;

@@ -60,8 +60,15 @@ void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 void ss_turn_is_rests(struct ss_parties *all);
 
 /* @rq of @party goes to the disk: a turn may begin with it. */
+/*
+ * The stream whose turn it is, if it has read on from @rq's place already;
+ * else NULL.
+ */
+struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
+				 const struct ss_request *rq);
+
 void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
-			const struct ss_request *rq, u64 now_ns);
+			struct ss_request *rq, u64 now_ns);
 
 /*
  * A flush of the drive's cache @begins, or has ended: its time is of the party

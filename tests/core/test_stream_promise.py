@@ -211,17 +211,23 @@ time_based
 
 
 @pytest.mark.parametrize(
-    ("rw", "bs", "iodepth", "think", "nr"),
+    ("rw", "bs", "iodepth", "think", "nr", "disk", "depth"),
     [
-        ("read:4k", "256k", 1, "1ms", 3),  # one comes first, while the others' are in the rest
-        ("read", "16k", 32, 0, 4),  # for each other's they are behind for longer than positioning
+        # One comes first, while the others' are in the rest.
+        ("read:4k", "256k", 1, "1ms", 3, "wd5000aaks", 1),
+        # For each other's they are behind for longer than positioning.
+        ("read", "16k", 32, 0, 4, "wd5000aaks", 1),
+        # What one asks for another has just read, merged with more.
+        ("read", "64k", 4, 0, 2, "exos-x18", 32),
+        # The drive would read on at two places.
+        ("read", "256k", 1, "2ms", 6, "wd5000aaks", 32),
     ],
 )
 def test_readers_that_begin_together_stay_together(
-    rw: str, bs: str, iodepth: int, think: str, nr: int
+    rw: str, bs: str, iodepth: int, think: str, nr: int, disk: str, depth: int
 ) -> None:
     job = TOGETHER.format(rw=rw, bs=bs, iodepth=iodepth, think=think, nr=nr)
-    stream, plain = run(job, "wd5000aaks", 1), run(job, "wd5000aaks", 1, "noop")
+    stream, plain = run(job, disk, depth), run(job, disk, depth, "noop")
     assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
 
 
