@@ -231,6 +231,36 @@ def test_readers_that_begin_together_stay_together(
     assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
 
 
+JOURNAL = """
+[global]
+direct=1
+ioengine=libaio
+runtime=30
+time_based
+[backup]
+rw=read
+bs=1m
+iodepth=4
+size=400g
+[journal]
+rw=write
+bs=4k
+fdatasync=1
+thinktime={think}
+offset=300g
+size=1g
+"""
+
+
+@pytest.mark.parametrize("think", ["20ms", "100ms"])
+def test_a_journal_beside_a_backup_is_light(think: str) -> None:
+    """It thinks, flushes, and at once writes on; the drive's cache takes what it writes."""
+    job = JOURNAL.format(think=think)
+    stream, plain = run(job, "exos-x18", 32), run(job, "exos-x18", 32, "deadline")
+    for ours, theirs in zip(stream.jobs, plain.jobs, strict=True):
+        assert ours.bytes >= 0.8 * theirs.bytes
+
+
 SMALL = """
 [reader]
 rw=randread
