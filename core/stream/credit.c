@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who has used less than its part. See credit.h. */
 #include "credit.h"
+#include "wait.h"
 
 /* How many share the disk with @party, itself included, by weight. */
 static u32 credit_weights(const struct ss_parties *all,
@@ -58,7 +59,8 @@ void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
 	struct ss_parties *all = policy->state;
 	u64 paid_ns;
 
-	if (party == all->turn.party || ss_party_is_async(all, party))
+	if (party == all->turn.party || ss_party_is_async(all, party) ||
+	    now_ns < ss_wait_until_ns(policy, party))
 		return;
 	paid_ns = ss_credit_paid_ns(policy, party, now_ns);
 	if (rq->sender)

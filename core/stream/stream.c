@@ -295,11 +295,12 @@ static void stream_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 	const struct ss_party *party = all->turn.wrote;
 
 	ss_turn_flushes(policy, begins, now_ns);
-	if (!party || all->turn.nr_flushes || !ss_party_is_idle(party))
+	/* Where the turn has gone on its think time does, too. */
+	if (!party || party != all->turn.party || all->turn.nr_flushes ||
+	    !ss_party_is_idle(party))
 		return;
 	ss_wait_begins(all, party, now_ns);
-	if (party == all->turn.party)
-		ss_answer_waits(all, now_ns);
+	ss_answer_waits(all, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
 

@@ -45,7 +45,8 @@ u64 ss_wait_until_ns(const struct ss_policy *policy,
 	    reader->think.ledger_us < is_new)
 		return 0;
 	/* The paper's inequality: it would be here after the alternative. */
-	if (wait_instead_ns(policy) < 1000ULL * reader->think.mean_us)
+	if (party == all->turn.party &&
+	    wait_instead_ns(policy) < 1000ULL * reader->think.mean_us)
 		return 0;
 	return reader->idle_since_ns +
 	       ss_think_limit_ns(&reader->think, all->switch_ns);
