@@ -41,6 +41,9 @@ u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
 	party = &disk->party[sched - disk->sched][place];
 	/* Another stream may have had the place before. */
 	if (!info.sent)
+		*party = SIM_PARTY_NONE;
+	/* What only places a head is in no log. */
+	if (!*party && !(rq->flags & SS_PLACING))
 		*party = SIM_PARTY_STREAM + sim->nr_streams++;
 	return *party;
 }

@@ -238,7 +238,8 @@ struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	u64 far = all->turn.front_sector - rq->sector;
 
-	if (!all->turn.party || !far ||
+	/* What reaches a member of an array has been put in order there. */
+	if (all->takes_turns || !all->turn.party || !far ||
 	    far > ss_streams_place_sectors(&policy->sched->curve))
 		return NULL;
 	return ss_party_stream(all, all->turn.party);
