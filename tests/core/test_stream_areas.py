@@ -65,6 +65,12 @@ def test_one_has_its_part_beside_many(disk: str, depth: int) -> None:
     assert 2 * min(shares(BESIDE, disk, depth)) >= 0.6
 
 
+@pytest.mark.parametrize("late", [0, 6])
+def test_who_is_seldom_served_keeps_its_area(late: int) -> None:
+    """One in a hundred of what the drive serves is of it."""
+    assert 2 * min(shares(BESIDE, "exos-x18", 32, late)) >= 0.7
+
+
 @pytest.mark.parametrize("disk", DISKS)
 def test_each_of_several_has_its_part_beside_many(disk: str) -> None:
     assert 5 * min(shares(THINKING, disk, 32)) >= 0.42
