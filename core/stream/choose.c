@@ -91,15 +91,17 @@ static struct ss_request *choose_own(const struct ss_policy *policy,
 	return rq;
 }
 
-/* A request of @party, which has one pending, whatever others have inside. */
-static struct ss_decision choose_next_of(const struct ss_policy *policy,
-					 const struct ss_party *party,
-					 u64 now_ns)
+/* A request of @party, which has one pending, with nothing of others inside. */
+static struct ss_decision choose_of(const struct ss_policy *policy,
+				    const struct ss_party *party, u64 now_ns)
 {
 	const struct ss_parties *all = policy->state;
 	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
 	struct ss_request *rq;
 
+	if (ss_turn_nr_moving(policy) > party->nr_in_flight &&
+	    now_ns < stuck_at_ns)
+		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
 	if (party == ss_party_rest(policy->state))
 		return choose_of_rest(policy, now_ns);
 	rq = choose_own(policy, party);
@@ -108,24 +110,6 @@ static struct ss_decision choose_next_of(const struct ss_policy *policy,
 	    !ss_turn_behind(policy, rq))
 		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
 	return ss_because(ss_dispatch(rq), SS_WHY_OWN);
-}
-
-/* The same with nothing of others inside, but for what the drive may keep. */
-static struct ss_decision choose_of(const struct ss_policy *policy,
-				    const struct ss_party *party, u64 now_ns)
-{
-	u64 stuck_at_ns = ss_turn_stuck_at_ns(policy);
-	bool others = ss_turn_nr_moving(policy) > party->nr_in_flight &&
-		      now_ns < stuck_at_ns;
-	struct ss_decision decision = ss_nothing();
-
-	if (!others || party->light)
-		decision = choose_next_of(policy, party, now_ns);
-	/* It may take a write without a way there. */
-	if (others && (decision.verdict != SS_DISPATCH ||
-		       decision.rq->direction == SS_READ))
-		return ss_because(ss_wait(stuck_at_ns), SS_WHY_DRAIN);
-	return decision;
 }
 
 /* The same where its turn begins; also why it does. */
