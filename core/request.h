@@ -42,7 +42,7 @@ struct ss_request {
 	u32 nr_sectors; /* length, at least 1 */
 	u8 direction; /* SS_READ or SS_WRITE */
 	u8 flags; /* SS_SYNC ...; stream changes who is waited for */
-	bool behind; /* stream: in flight, and others have read on from it */
+	bool behind; /* stream: when it was dispatched others were farther */
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
 	u32 weight; /* of its sender, in percent of the usual; 0: usual */
 

@@ -36,7 +36,7 @@ struct ss_areas {
 	u64 last_owner; /* given */
 	struct ss_area area[NR_AREAS];
 	u32 link[NR_LINKS][2]; /* both ends, as areas.c has them */
-	u32 nr_ends;
+	u32 nr_ends; /* of those below, two for each link */
 	u32 end[2 * NR_LINKS]; /* the same in order */
 };
 

@@ -103,8 +103,8 @@ struct ss_turn {
 	u64 flush_ns; /* since when */
 	u32 nr_stuck; /* in flight, no longer waited for */
 	u64 stuck_ns; /* ... all dispatched before that */
-	u64 front_sector; /* behind what was sent farthest at the last place */
-	u32 nr_behind; /* in flight, sent after what is farther there */
+	u64 front_sector; /* where what was sent farthest at its place ends */
+	u32 nr_behind; /* in flight, sent when others there were farther */
 };
 
 /* A stream may have gone on at another place (elsewhere.c). */

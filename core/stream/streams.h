@@ -54,7 +54,8 @@ struct ss_streams {
 void ss_streams_init(struct ss_streams *streams);
 
 /*
- * The stream that sync @rq, which has just arrived, goes on from, or NULL.
+ * The stream that sync @rq, which has just arrived, goes on from, or NULL. At
+ * the place of a stream that takes turns it is a new one where there is none.
  * @together_ns: what a request takes where several are in the drive, or 0.
  */
 struct ss_stream *ss_streams_find(struct ss_streams *streams,

@@ -59,14 +59,14 @@ void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 /* The rest has everything, and the turn. */
 void ss_turn_is_rests(struct ss_parties *all);
 
-/* @rq of @party goes to the disk: a turn may begin with it. */
 /*
- * The stream whose turn it is, if it has read on from @rq's place already;
- * else NULL.
+ * The stream whose turn it is, if what was sent farthest at its place is beyond
+ * @rq; else NULL, and on a member of an array.
  */
 struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
 				 const struct ss_request *rq);
 
+/* @rq of @party goes to the disk: a turn may begin with it. */
 void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
 			struct ss_request *rq, u64 now_ns);
 

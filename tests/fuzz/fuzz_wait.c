@@ -17,9 +17,8 @@
  * stream, each request counts as one of n, and waits since it arrived.
  *
  * any: each request of any process counts as one of n, and waits since it
- * arrived. One of five times the waiting one's weight counts as five: while a
- * process has all its requests served once, five times as many of the heavier
- * one's are.
+ * arrived. One of a process of five times the weight counts as five, for that
+ * process has five times as much of the disk while it waits.
  *
  * FUZZ_VERBOSE=1 prints the processes, and each wait that is the longest so
  * far; FUZZ_VERBOSE=2 also prints each dispatch. With WAIT_MEMBERS=N there are
@@ -186,12 +185,11 @@ static bool is_random(const struct process *p)
 /* So many count as parties for one that waits, of those that have begun. */
 static u32 nr_parties(enum figure figure, const struct process *waiting)
 {
+	u32 weight = waiting->weight, i;
 	u64 sum = 0;
-	u32 i;
 
 	for (i = 0; i < nr_processes; i++) {
 		const struct process *p = &processes[i];
-		u32 weight = waiting->weight;
 
 		if (p->join_ns > now_ns)
 			continue;
@@ -200,7 +198,7 @@ static u32 nr_parties(enum figure figure, const struct process *waiting)
 		else
 			sum += (is_random(p) ? p->outstanding : 1) * weight;
 	}
-	return sum / waiting->weight;
+	return (u32)(sum / weight);
 }
 
 /* The longest slice where @nr share the disk, by the heaviest of them. */
