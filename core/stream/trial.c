@@ -50,31 +50,14 @@ static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 	return mul_u64_u64_div_u64(done, SS_SEC, trial->window_ns[which]);
 }
 
-/* Has @party sent nothing for so long that it has ended? */
-static bool trial_is_gone(struct ss_parties *all, const struct ss_party *party,
-			  u64 now_ns)
-{
-	const struct ss_stream *s = ss_party_stream(all, party);
-	const struct ss_sender *sender = ss_party_sender(all, party);
-	u64 since_ns = now_ns;
-
-	if (s && !s->nr_open)
-		since_ns = s->reader.idle_since_ns;
-	else if (sender && ss_sender_is_idle(all, sender))
-		since_ns = sender->came_ns;
-	return now_ns - since_ns > ss_think_longest_ns(all->switch_ns);
-}
-
-/* Has the inner policy served @party, which still asks, clearly less? */
-static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
-			   u64 now_ns)
+/* Has the inner policy served @party clearly less? */
+static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party)
 {
 	const struct ss_trial *trial = &all->trial;
 	u64 own = trial_rate(trial, party->done[OWN], OWN);
 
-	return !trial_is_gone(all, party, now_ns) &&
-	       trial_rate(trial, party->done[INNER], INNER) <
-		       own - own / TRIAL_LOSS;
+	return trial_rate(trial, party->done[INNER], INNER) <
+	       own - own / TRIAL_LOSS;
 }
 
 /* Sectors that the disk served in the last window of @which. */
@@ -94,13 +77,13 @@ static u64 trial_total(const struct ss_parties *all, u32 which)
 	return trial_rate(&all->trial, trial_sectors(all, which), which);
 }
 
-static bool trial_inner_wins(struct ss_parties *all, u64 now_ns)
+static bool trial_inner_wins(struct ss_parties *all)
 {
 	u64 own = trial_total(all, OWN);
 	u32 i;
 
 	for (i = 0; i < NR_PARTIES; i++)
-		if (trial_has_lost(all, &all->party[i], now_ns))
+		if (trial_has_lost(all, &all->party[i]))
 			return false;
 	return trial_total(all, INNER) > own + own / TRIAL_GAIN;
 }
@@ -141,7 +124,7 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_trial *trial = &all->trial;
-	bool wins = trial_inner_wins(all, now_ns);
+	bool wins = trial_inner_wins(all);
 
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);

@@ -434,3 +434,34 @@ size=100g
 def test_a_known_sender_whose_file_is_in_pieces_has_its_part(disk: str) -> None:
     """Each piece is a stream of its own, and too short to have many turns."""
     assert 3 * min(shares(FRAGMENTS, disk, 8, owners="process")) >= 0.85
+
+
+READ_WRITE_SYNC = """
+[mixed]
+rw=rw
+bs=64k
+fsync=8
+numjobs=24
+offset=10g
+offset_increment=15g
+size=8g
+runtime=20
+time_based
+"""
+
+
+def test_who_is_interrupted_goes_on_waiting() -> None:
+    """A turn that flushes and light ones cut short is no turn had: its next is not a target off."""
+    model = load_disk("wd5000aaks")
+    setup = Setup(model, SPEC, owners="none", queue_depth=32)
+    processes = list(parse_jobs(READ_WRITE_SYNC, capacity_bytes=model.capacity_sectors * 512))
+    longest = []
+    for late in range(1, 7):
+        dice = random.Random(late)
+        begun = [
+            dataclasses.replace(each, startdelay_ns=dice.randrange(20_000_000))
+            for each in processes
+        ]
+        longest.append(max(job.longest_wait_ns for job in run_jobs(setup, begun).jobs))
+    # 0.9 s, and 1.5 s for who waits anew.
+    assert statistics.median(longest) < 1_200_000_000, longest
