@@ -267,10 +267,11 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
-	policy->ops->arrived(policy, rq, now_ns);
+	/* It may know better who sent it. */
 	if (sched->coordinator)
 		sched->coordinator->ops->arrived(sched->coordinator, rq,
 						 now_ns);
+	policy->ops->arrived(policy, rq, now_ns);
 	index_add(sched, rq);
 	note_idleness(sched, now_ns);
 }
