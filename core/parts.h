@@ -13,11 +13,11 @@
 /*
  * Does a stream whose latest request is @rq, and that thinks for @think_ns
  * between two, keep all parts busy? @stream is its number, below SS_PLACES,
- * which another one has after it.
+ * which another one has after it; it may @roam, which is to go on elsewhere.
  */
 typedef bool (*ss_takes_turns_fn)(const struct ss_sched *sched,
 				  struct ss_request *rq, u64 think_ns,
-				  u32 stream);
+				  u32 stream, bool roams);
 
 /* @policy, which is stream, schedules a disk of @nr_parts parts, at least 1. */
 void ss_stream_has_parts(struct ss_policy *policy,

@@ -140,7 +140,7 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 
 /* A stream of what came to @parts until now goes on with @rq. */
 static void note_part(const struct ss_array *array, struct ss_parts *parts,
-		      struct ss_request *rq)
+		      struct ss_request *rq, bool roams)
 {
 	struct ss_array_request *request = container_of(rq,
 							struct ss_array_request,
@@ -149,8 +149,12 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry);
 
 	if (rq->sector + far < parts->begin_sector ||
-	    rq->sector > parts->end_sector + far)
-		*parts = (struct ss_parts){ .begin_sector = rq->sector };
+	    rq->sector > parts->end_sector + far) {
+		if (!roams)
+			*parts = (struct ss_parts){ 0 };
+		parts->begin_sector = rq->sector;
+		parts->end_sector = rq->sector;
+	}
 	parts->end_sector = max_t(u64, parts->end_sector, ss_request_end(rq));
 	parts->moved += request->real->nr_sectors;
 	request->nr_noted = request->real->nr_sectors;
@@ -171,14 +175,14 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
  * wait for it, and it is better left to each of them.
  */
 static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
-			   u64 think_ns, u32 stream)
+			   u64 think_ns, u32 stream, bool roams)
 {
 	struct ss_array *array = sched->host;
 	struct ss_parts *parts = &array->parts[stream];
 	const struct ss_array_geometry *geometry = &array->geometry;
 	u64 row = row_sectors(geometry), row_ns;
 
-	note_part(array, parts, rq);
+	note_part(array, parts, rq, roams);
 	row_ns = div_u64(row * sched->curve.transfer_ps, 1000) +
 		 mul_u64_u64_div_u64(row * parts->nr_requests, think_ns,
 				     parts->moved);
@@ -241,6 +245,7 @@ static void arrives(struct ss_array_member *member, struct ss_request *rq,
 	request->parts = NULL;
 	member->nr_held++;
 	ss_sched_taken_over(&array->sched, &request->rq, now_ns);
+	rq->owner = request->rq.owner;
 }
 
 static void array_arrived(struct ss_coordinator *coordinator,

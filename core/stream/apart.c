@@ -78,15 +78,17 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	bool in_rest = ss_party_is_rest(all, party), is_idle;
 	u64 owner = rq->owner;
 
-	/* Members of an array have an order each. */
-	if (all->takes_turns)
-		return party;
 	/* Where weights are in use they say who is who. */
 	if (in_rest && owner == SS_OWNER_NONE && !all->has_weights &&
 	    !ss_established(rq))
 		owner = ss_areas_owner(
 			&all->areas, rq,
 			ss_streams_place_sectors(&policy->sched->curve));
+	/* Members of an array have an order each, and are told who it is. */
+	if (all->takes_turns) {
+		rq->owner = owner;
+		return party;
+	}
 	sender = apart_find(all, owner, in_rest, now_ns);
 	if (!sender)
 		return party;

@@ -30,7 +30,7 @@ struct ss_stream *ss_elsewhere_find(const struct ss_policy *policy,
 	}
 	s = turn ? ss_party_stream(all, turn) : NULL;
 	if (!s || turn->nr_pending || s == elsewhere->stream ||
-	    all->takes_turns || s->reader.owner != (u32)rq->owner)
+	    s->reader.owner != (u32)rq->owner)
 		return NULL;
 	*elsewhere = (struct ss_elsewhere){
 		.stream = s,

@@ -82,7 +82,7 @@ static bool party_takes_turns(const struct ss_policy *policy,
 	if (all->takes_turns &&
 	    !all->takes_turns(policy->sched, rq,
 			      1000ULL * s->reader.think.mean_us,
-			      ss_streams_index(&all->streams, s)))
+			      ss_streams_index(&all->streams, s), s->roams))
 		return false;
 	return s->size >= policy->value[STREAM_THRESHOLD];
 }
@@ -125,9 +125,8 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 
 	*established = false;
 	if (!ss_request_is_awaited(rq))
-		return all->trial.inner || all->takes_turns ?
-			       ss_party_rest(all) :
-			       &all->party[PARTY_ASYNC];
+		return all->trial.inner ? ss_party_rest(all) :
+					  &all->party[PARTY_ASYNC];
 	all->has_weights |= ss_party_weight(rq) != USUAL;
 	s = rq->stream;
 	if (!s)

@@ -51,13 +51,13 @@ static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 }
 
 /* Has the inner policy served @party clearly less? */
-static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party)
+static bool trial_has_lost(const struct ss_trial *trial,
+			   const struct ss_party *party)
 {
-	const struct ss_trial *trial = &all->trial;
 	u64 own = trial_rate(trial, party->done[OWN], OWN);
+	u64 inner = trial_rate(trial, party->done[INNER], INNER);
 
-	return trial_rate(trial, party->done[INNER], INNER) <
-	       own - own / TRIAL_LOSS;
+	return inner < own - own / TRIAL_LOSS;
 }
 
 /* Sectors that the disk served in the last window of @which. */
@@ -83,7 +83,7 @@ static bool trial_inner_wins(struct ss_parties *all)
 	u32 i;
 
 	for (i = 0; i < NR_PARTIES; i++)
-		if (trial_has_lost(all, &all->party[i]))
+		if (trial_has_lost(&all->trial, &all->party[i]))
 			return false;
 	return trial_total(all, INNER) > own + own / TRIAL_GAIN;
 }
@@ -111,7 +111,7 @@ static void trial_take_back(struct ss_policy *policy, u64 now_ns)
 	list_for_each_entry_safe(rq, next, &all->age, age_node) {
 		const struct ss_stream *s = ss_established(rq);
 
-		if (!ss_request_is_awaited(rq) && !all->takes_turns)
+		if (!ss_request_is_awaited(rq))
 			ss_party_move(policy, rq, &all->party[PARTY_ASYNC],
 				      now_ns);
 		else if (s)

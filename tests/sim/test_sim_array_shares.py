@@ -77,3 +77,23 @@ def test_members_are_left_apart_where_that_serves_more() -> None:
 def test_the_time_of_flushes_is_their_writer_s(array: str) -> None:
     """Each fsync() flushes the caches of all members; readers had 0.07 of their part beside it."""
     assert least_share(array, "stream:deadline", (SYNCED, DIRECT, "rw=read\nbs=256k")) > 0.4
+
+
+def test_readers_at_random_are_told_apart_by_all_members_together() -> None:
+    """A request comes to one member when its sender's last is done on another, so that no member
+    finds out alone who sends what: one with 32 outstanding had all of them.
+    """
+    deep = f"{RANDOM}\nioengine=libaio\niodepth=32"
+    assert least_share("raid0:4:64k", "stream:deadline", (deep, RANDOM, deep)) > 0.4
+
+
+def test_a_reader_of_pieces_keeps_its_turn_on_an_array() -> None:
+    """Where it goes on it keeps all members busy, as it did where it was."""
+    pieces = "rw=randread:32\nbs=64k\ndirect=1"
+    assert least_share("raid0:2:64k", "stream:deadline", (pieces, DIRECT)) > 0.8
+
+
+def test_write_back_has_turns_of_an_array() -> None:
+    """Else it is served in the turns of who reads at random, and who syncs."""
+    jobs = ("rw=write\nbs=256k", RANDOM, RANDOM, "rw=read\nbs=64k")
+    assert least_share("raid0:2:64k", "stream:deadline", jobs) > 0.35
