@@ -443,8 +443,7 @@ static void coordinate(struct sim *sim, struct sim_array *array)
 	array->coordinator.host = sim;
 	array->coordinated = true;
 	for (i = 0; i < sim->nr_disks; i++)
-		if (i != array->failed &&
-		    !ss_array_has_mirrors(&array->geometry))
+		if (i != array->failed)
 			ss_array_attach(&array->coordinator, i,
 					&sim->disk[i].sched[0], why,
 					sizeof(why));
@@ -461,8 +460,7 @@ void sim_array_join(struct sim *sim, struct sim_disk *disk)
 {
 	char why[160];
 
-	if (sim->array && sim->array->coordinated && !disk->failed &&
-	    !ss_array_has_mirrors(&sim->array->geometry))
+	if (sim->array && sim->array->coordinated && !disk->failed)
 		ss_array_attach(&sim->array->coordinator,
 				(u32)(disk - sim->disk), &disk->sched[0], why,
 				sizeof(why));

@@ -172,7 +172,7 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 
 /*
  * Does a stream come to all members while a head is on its way? Else most would
- * wait for it, and it is better left to each of them.
+ * wait for it, and it is better left to each of them. Of mirrors only writes do.
  */
 static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 			   u64 think_ns, u32 stream, bool roams)
@@ -182,6 +182,8 @@ static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 	const struct ss_array_geometry *geometry = &array->geometry;
 	u64 row = row_sectors(geometry), row_ns;
 
+	if (ss_array_has_mirrors(geometry) && rq->direction == SS_READ)
+		return false;
 	note_part(array, parts, rq, roams);
 	row_ns = div_u64(row * sched->curve.transfer_ps, 1000) +
 		 mul_u64_u64_div_u64(row * parts->nr_requests, think_ns,
@@ -190,7 +192,7 @@ static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 	if (parts->wide)
 		row_ns /= 2;
 	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
-		      geometry->data_members > 1 && parts->nr_requests >= 2 &&
+		      geometry->nr_members > 1 && parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
 		      row_ns <= ROW_WAYS * array->mean_random_ns;
 	return parts->wide;

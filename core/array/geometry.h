@@ -64,8 +64,8 @@ struct ss_array_geometry {
 };
 
 /*
- * Has each copy members of its own? Then a stream has its mirror, and members
- * have no turns together: in one stream's turn the other mirrors would idle.
+ * Has each copy members of its own? Then a stream of reads has its mirror, and
+ * no turn of all members: the other mirrors would idle in it.
  */
 static inline bool ss_array_has_mirrors(
 	const struct ss_array_geometry *geometry)

@@ -266,9 +266,7 @@ static const char *state_of(struct stream_array *array, u32 i)
 	stream_array_unlock(array->core);
 	if (coordinated)
 		return "coordinated";
-	return ss_array_has_mirrors(&array->core->geometry) ?
-		       "a mirror, by itself" :
-		       "does not rotate";
+	return "does not rotate";
 }
 
 static ssize_t stream_array_status_show(struct config_item *item, char *page)

@@ -192,11 +192,9 @@ static struct stream_data *find_sched(dev_t dev)
 	return NULL;
 }
 
-/* The scheduler's lock is held. md chooses which mirror reads. */
+/* The scheduler's lock is held. */
 static int enter_core(struct stream_data *sd, char *why)
 {
-	if (ss_array_has_mirrors(&sd->array->core->geometry))
-		return 0;
 	return ss_array_attach(sd->array->core, sd->array_index,
 			       iosched_usual(&sd->io), why, WHY_BYTES);
 }

@@ -318,9 +318,6 @@ def status(name: str) -> str:
         disk = SYSFS / "dev/block" / number
         known = disk.resolve().name if disk.exists() else "-"
         lines.append(f"  {index:>2}  {known:10}  {state}")
-    if any(line.endswith("a mirror, by itself") for line in lines):
-        lines.append("  md chooses the mirror of each read; the members have no turns together")
-        return "\n".join(lines) + "\n"
     counted = dict(line.split() for line in _text(folder / "counters").splitlines())
     lines.append(
         f"  streams found {counted['established']}; "

@@ -28,15 +28,6 @@ from streamsched.sim.diskfile import load_disk
 MD = "/dev/md0"
 CONFIGFS = kernelarray.CONFIGFS
 REGION = 116 << 30
-ALONE = "a mirror, by itself"
-
-
-def state(level: str, number: int, layout: str = "") -> str:
-    """What each of @number attached members does: mirrors have no turns together."""
-    mirrors = level == "1" or (level == "10" and layout in ("", "near") and number % 2 == 0)
-    return ALONE if mirrors else "coordinated"
-
-
 SECTORS = 400_000  # of a disk
 # ... that is rebuilt again and again: all of it is then kept in memory.
 FEW_SECTORS = 100_000
@@ -154,7 +145,7 @@ def attached(level: str, number: int, layout: str) -> list[str]:
     """Attached, looked at, detached; in between something is written and verified."""
     with array(level, number, layout=layout):
         found = kernelarray.attach(MD)
-        expect(states(), [state(level, number, layout)] * number)
+        expect(states(), ["coordinated"] * number)
         mapped(found.shape, found.present)
         files = [str(found.shape), (CONFIGFS / "md0/members").read_text()]
         job = "rw=randwrite bsrange=512-256k blockalign=512 size=16m iodepth=16"

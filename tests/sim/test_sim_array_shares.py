@@ -97,3 +97,12 @@ def test_write_back_has_turns_of_an_array() -> None:
     """Else it is served in the turns of who reads at random, and who syncs."""
     jobs = ("rw=write\nbs=256k", RANDOM, RANDOM, "rw=read\nbs=64k")
     assert least_share("raid0:2:64k", "stream:deadline", jobs) > 0.35
+
+
+@pytest.mark.parametrize("array", ["raid1:2", "raid10:4:64k"])
+def test_who_writes_to_mirrors_has_turns_of_all(array: str) -> None:
+    """A write ends when all its mirrors have it: a writer that had a turn of one of them at a time
+    had 0.05 of its part.
+    """
+    jobs = ("rw=write\nbs=64k\ndirect=1", "rw=write\nbs=256k", RANDOM, SCAN)
+    assert least_share(array, "stream:deadline", jobs) > 0.35
