@@ -80,6 +80,33 @@ static struct ss_request *next_released(const struct ss_array_member *member)
 	return best;
 }
 
+/* The member is to ask again when the array does, at the latest. */
+static u64 asks_at(const struct ss_array *array, u64 now_ns)
+{
+	return min_t(u64, max_t(u64, array->until_ns, now_ns + 1),
+		     now_ns + ASKED_NS);
+}
+
+/*
+ * By its own policy, which knows of what is held, too; false: that is next, or
+ * it waits for what the drive has of others.
+ */
+static bool choose_own(const struct ss_array_member *member, u64 now_ns,
+		       struct ss_decision *decision)
+{
+	const struct ss_policy *policy = &member->sched->policy[0];
+	const struct ss_array_request *request;
+
+	*decision = policy->ops->choose(policy, now_ns, NULL);
+	if (decision->verdict == SS_DISPATCH) {
+		request = decision->rq->array_request;
+		return request && request->released;
+	}
+	decision->until_ns = min_t(u64, decision->until_ns,
+				   asks_at(member->array, now_ns));
+	return decision->verdict == SS_WAIT && decision->why == SS_WHY_PAUSE;
+}
+
 bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 		     struct ss_decision *decision)
 {
@@ -95,11 +122,9 @@ bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 	if (member->nr_plain)
 		*decision = ss_dispatch(list_first_entry(
 			&member->plain, struct ss_request, array_node));
-	else if (member->nr_released)
+	else if (!member->nr_released)
+		*decision = ss_wait(asks_at(array, now_ns));
+	else if (array->turn || !choose_own(member, now_ns, decision))
 		*decision = ss_dispatch(next_released(member));
-	else
-		*decision = ss_wait(
-			min_t(u64, max_t(u64, array->until_ns, now_ns + 1),
-			      now_ns + ASKED_NS));
 	return true;
 }

@@ -106,3 +106,19 @@ def test_who_writes_to_mirrors_has_turns_of_all(array: str) -> None:
     """
     jobs = ("rw=write\nbs=64k\ndirect=1", "rw=write\nbs=256k", RANDOM, SCAN)
     assert least_share(array, "stream:deadline", jobs) > 0.35
+
+
+def test_each_member_keeps_its_order_while_turns_are_held() -> None:
+    """Where writers wait for their turns members once served the rest by position alone, and a
+    reader of chunks had 0.04 of its part.
+    """
+    jobs = (
+        SCAN,
+        "rw=write\nbs=256k",
+        f"{RANDOM}\nioengine=libaio\niodepth=4",
+        DIRECT,
+        "rw=randread\nbs=64k\ndirect=1",
+        "rw=read\nbs=64k",
+        "rw=write\nbs=1m\ndirect=1",
+    )
+    assert least_share("raid1:2", "stream:deadline", jobs) > 0.3
