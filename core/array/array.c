@@ -172,7 +172,8 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 
 /*
  * Does a stream come to all members while a head is on its way? Else most would
- * wait for it, and it is better left to each of them. Of mirrors only writes do.
+ * wait for it, and it is better left to each of them. A read comes to one of
+ * its mirrors only.
  */
 static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 			   u64 think_ns, u32 stream, bool roams)
