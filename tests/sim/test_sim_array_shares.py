@@ -122,3 +122,10 @@ def test_each_member_keeps_its_order_while_turns_are_held() -> None:
         "rw=write\nbs=1m\ndirect=1",
     )
     assert least_share("raid1:2", "stream:deadline", jobs) > 0.3
+
+
+def test_the_first_copies_of_far_are_read() -> None:
+    """They are RAID 0 on the outer half of each disk, and as fast; the second ones are inside."""
+    scan = ("rw=read\nbs=1m\ndirect=1",)
+    far = run_mix("raid10:4:64k:far", "noop", scan)
+    assert far.bytes == run_mix("raid0:4:64k", "noop", scan).bytes
