@@ -13,7 +13,8 @@
 /*
  * Does a stream whose latest request is @rq, and that thinks for @think_ns
  * between two, keep all parts busy? @stream is its number, below SS_PLACES,
- * which another one has after it; it may @roam, which is to go on elsewhere.
+ * which another one has after it. @roams: it has gone on elsewhere before, so
+ * it is the same stream however far @rq is from what it read last.
  */
 typedef bool (*ss_takes_turns_fn)(const struct ss_sched *sched,
 				  struct ss_request *rq, u64 think_ns,

@@ -267,7 +267,7 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 	sched->counters.arrivals++;
 	sched->nr_pending++;
 	sched->nr_pending_dir[rq->direction]++;
-	/* It may know better who sent it. */
+	/* First: a coordinator may say who sent it (rq->owner). */
 	if (sched->coordinator)
 		sched->coordinator->ops->arrived(sched->coordinator, rq,
 						 now_ns);

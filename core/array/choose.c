@@ -88,8 +88,9 @@ static u64 asks_at(const struct ss_array *array, u64 now_ns)
 }
 
 /*
- * By its own policy, which knows of what is held, too; false: that is next, or
- * it waits for what the drive has of others.
+ * In the turn of the rest: what the member's own policy says. It knows of what
+ * is held, too. False: it would send that, or wait for what others have in the
+ * drive.
  */
 static bool choose_own(const struct ss_array_member *member, u64 now_ns,
 		       struct ss_decision *decision)

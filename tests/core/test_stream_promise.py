@@ -15,6 +15,7 @@ import pytest
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.work.jobfile import parse_jobs
+from streamsched.work.process import Process
 
 SPEC = "stream:deadline"
 
@@ -31,17 +32,21 @@ def least_of_equal(found: Run) -> float:
     return min(parts) * len(parts) / max(1, sum(parts))
 
 
+def begun(processes: list[Process], late: int) -> list[Process]:
+    """The same, begun otherwise within 20 ms, or if @late is 0 together."""
+    dice = random.Random(late)
+    return [
+        dataclasses.replace(each, startdelay_ns=late and dice.randrange(20_000_000))
+        for each in processes
+    ]
+
+
 def shares(job: str, disk: str, depth: int, late: int = 0, owners: str = "none") -> list[float]:
     """What each has of what it has alone; @late: begun otherwise within 20 ms, or 0 together."""
     model = load_disk(disk)
     setup = Setup(model, SPEC, owners=owners, queue_depth=depth)
     processes = list(parse_jobs(job, capacity_bytes=model.capacity_sectors * 512))
-    dice = random.Random(late)
-    begun = [
-        dataclasses.replace(each, startdelay_ns=late and dice.randrange(20_000_000))
-        for each in processes
-    ]
-    together = run_jobs(setup, begun)
+    together = run_jobs(setup, begun(processes, late))
     alone = [run_jobs(setup, [each]).jobs[0].bytes for each in processes]
     return [found.bytes / most for found, most in zip(together.jobs, alone, strict=True)]
 
@@ -455,13 +460,9 @@ def test_who_is_interrupted_goes_on_waiting() -> None:
     model = load_disk("wd5000aaks")
     setup = Setup(model, SPEC, owners="none", queue_depth=32)
     processes = list(parse_jobs(READ_WRITE_SYNC, capacity_bytes=model.capacity_sectors * 512))
-    longest = []
-    for late in range(1, 7):
-        dice = random.Random(late)
-        begun = [
-            dataclasses.replace(each, startdelay_ns=dice.randrange(20_000_000))
-            for each in processes
-        ]
-        longest.append(max(job.longest_wait_ns for job in run_jobs(setup, begun).jobs))
+    longest = [
+        max(job.longest_wait_ns for job in run_jobs(setup, begun(processes, late)).jobs)
+        for late in range(1, 7)
+    ]
     # 0.9 s, and 1.5 s for who waits anew.
     assert statistics.median(longest) < 1_200_000_000, longest
