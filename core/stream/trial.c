@@ -50,14 +50,18 @@ static u64 trial_rate(const struct ss_trial *trial, u64 done, u32 which)
 	return mul_u64_u64_div_u64(done, SS_SEC, trial->window_ns[which]);
 }
 
-/* Has the inner policy served @party clearly less? */
-static bool trial_has_lost(const struct ss_trial *trial,
-			   const struct ss_party *party)
+/* Has the inner policy served @party, which still asks, clearly less? */
+static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
+			   u64 now_ns)
 {
-	u64 own = trial_rate(trial, party->done[OWN], OWN);
-	u64 inner = trial_rate(trial, party->done[INNER], INNER);
+	const struct ss_stream *s = ss_party_stream(all, party);
+	u64 own = trial_rate(&all->trial, party->done[OWN], OWN);
+	u64 inner = trial_rate(&all->trial, party->done[INNER], INNER);
+	bool asks = !s || s->nr_open ||
+		    now_ns - s->reader.idle_since_ns <=
+			    ss_think_longest_ns(all->switch_ns);
 
-	return inner < own - own / TRIAL_LOSS;
+	return asks && inner < own - own / TRIAL_LOSS;
 }
 
 /* Sectors that the disk served in the last window of @which. */
@@ -77,13 +81,13 @@ static u64 trial_total(const struct ss_parties *all, u32 which)
 	return trial_rate(&all->trial, trial_sectors(all, which), which);
 }
 
-static bool trial_inner_wins(struct ss_parties *all)
+static bool trial_inner_wins(struct ss_parties *all, u64 now_ns)
 {
 	u64 own = trial_total(all, OWN);
 	u32 i;
 
 	for (i = 0; i < NR_PARTIES; i++)
-		if (trial_has_lost(&all->trial, &all->party[i]))
+		if (trial_has_lost(all, &all->party[i], now_ns))
 			return false;
 	return trial_total(all, INNER) > own + own / TRIAL_GAIN;
 }
@@ -124,7 +128,7 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_trial *trial = &all->trial;
-	bool wins = trial_inner_wins(all);
+	bool wins = trial_inner_wins(all, now_ns);
 
 	trial->alike = wins == trial->won ? trial->alike + 1 : 0;
 	trial->alike = min_t(u32, trial->alike, TRIAL_DOUBLED);
@@ -159,7 +163,7 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	if (all->has_weights || !done)
 		return false;
 	/* In a turn parts may be idle that others could use. */
-	if (4 * trial->held_ns > 3 * lasted_ns ||
+	if (2 * trial->held_ns > lasted_ns ||
 	    (all->more_parts && moving_ns < lasted_ns))
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */

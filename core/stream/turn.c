@@ -186,7 +186,6 @@ static struct ss_party *turn_interrupts(struct ss_policy *policy,
 					const struct ss_request *rq, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
-	const struct ss_curve *curve = &policy->sched->curve;
 	struct ss_turn *turn = &all->turn;
 	u64 way;
 
@@ -195,8 +194,8 @@ static struct ss_party *turn_interrupts(struct ss_policy *policy,
 		turn->back_sector = rq->from_sector;
 	}
 	way = ss_distance(ss_request_end(rq), turn->back_sector);
-	turn_charges(policy, party, rq->sender, ss_curve_look_up(curve, way),
-		     now_ns);
+	turn_charges(policy, party, rq->sender,
+		     ss_curve_look_up(&policy->sched->curve, way), now_ns);
 	return turn->back ?: turn->party;
 }
 
@@ -380,7 +379,8 @@ void ss_turn_note_holding(struct ss_policy *policy, u64 now_ns)
 		turn->holding = false;
 	} else if (!turn->holding && !party->nr_pending &&
 		   ss_party_others_wait(all, party) &&
-		   now_ns < ss_wait_until_ns(policy, party) &&
+		   now_ns < max_t(u64, ss_wait_until_ns(policy, party),
+				  ss_answer_until_ns(all)) &&
 		   !ss_turn_is_over(policy, party, now_ns)) {
 		turn->holding = true;
 		policy->sched->counters.waits++;

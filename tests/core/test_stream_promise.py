@@ -412,6 +412,89 @@ def test_the_head_does_not_wait_for_who_never_answers(disk: str) -> None:
         assert found.counters["idle_ns"] <= 0.02 * found.duration_ns
 
 
+THINKERS = """
+[film]
+rw=read
+bs=16k
+size=1g
+thinktime=1500
+io_size=160m
+numjobs=2
+offset={offset}
+offset_increment=2t
+"""
+
+
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_two_slow_readers_are_as_slow_as_one(disk: str, late: int) -> None:
+    """A disk that both need for a tenth of the time has no turns in which it waits for either.
+
+    The head also waited for answers, and no trial saw that it was idle.
+    """
+    model = load_disk(disk)
+    setup = Setup(model, SPEC, owners="none", queue_depth=8)
+    step = model.capacity_sectors * 512 // 3 // 2**20
+    work = THINKERS.replace("{offset}", "100g").replace("2t", f"{step}m")
+    both = list(parse_jobs(work, capacity_bytes=model.capacity_sectors * 512))
+    one = run_jobs(setup, both[:1]).duration_ns
+    assert run_jobs(setup, begun(both, late)).duration_ns <= 1.4 * one
+
+
+CACHED_WRITERS = """
+[log]
+rw=write
+bs=4k
+direct=1
+thinktime=500
+thinktime_blocks=4
+numjobs=16
+offset=7g
+offset_increment=1t
+io_size=100m
+size=1g
+"""
+
+
+STRIDED_WRITERS = """
+[log]
+rw=write:1m
+bs=4k
+direct=1
+ioengine=libaio
+iodepth=2
+thinktime=523
+numjobs=3
+offset=3t
+offset_increment=100g
+io_size=275m
+size=8g
+norandommap
+"""
+
+
+def test_streams_that_end_in_a_trial_have_lost_nothing() -> None:
+    """Those that come instead count for them: there are three writers all the time."""
+    model = load_disk("exos-x18")
+    work = list(parse_jobs(STRIDED_WRITERS, capacity_bytes=model.capacity_sectors * 512))
+    took = {
+        spec: run_jobs(Setup(model, spec, owners="none", queue_depth=1), work).duration_ns
+        for spec in ("noop", "stream:noop")
+    }
+    assert took["stream:noop"] <= 1.9 * took["noop"]
+
+
+def test_writers_whose_cache_takes_them_all_have_no_turns() -> None:
+    """The drive takes 16 writers as fast as one, so that turns lose nine tenths."""
+    model = load_disk("exos-x18")
+    work = list(parse_jobs(CACHED_WRITERS, capacity_bytes=model.capacity_sectors * 512))
+    took = {
+        spec: run_jobs(Setup(model, spec, owners="none", queue_depth=32), work).duration_ns
+        for spec in ("deadline", SPEC)
+    }
+    assert took[SPEC] <= 2 * took["deadline"]
+
+
 FRAGMENTS = """
 [global]
 rw=read
