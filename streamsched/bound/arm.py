@@ -126,7 +126,7 @@ class Arm:
         times[0] = 0.0
         if not far[far == NEAR].size:
             # The line to the first step behind begins at the step before.
-            before = far[far < NEAR].max()
+            before = np.max(far[far < NEAR])
             begin, end = np.interp(
                 [before, before + (1 << shift)], disk.seek_cylinders[:nr], disk.seek_ns[:nr]
             )
@@ -156,7 +156,7 @@ class Arm:
 
         low = int(np.searchsorted(first, begin, side="right")) - 1
         high = max(low + 1, int(np.searchsorted(first, max(end, begin + 1), side="left")))
-        return float(self.disk.rotation_ns / per_track[low:high].max())
+        return float(self.disk.rotation_ns / np.max(per_track[low:high]))
 
     def running_ns(self, begin: int, end: int) -> float:
         """The same with the skews between tracks: a sector of many that follow each other."""
@@ -165,7 +165,7 @@ class Arm:
 
         low = int(np.searchsorted(first, begin, side="right")) - 1
         high = max(low + 1, int(np.searchsorted(first, max(end, begin + 1), side="left")))
-        return float((self.disk.rotation_ns + self.skew_ns) / per_track[low:high].max())
+        return float((self.disk.rotation_ns + self.skew_ns) / np.max(per_track[low:high]))
 
     @functools.cached_property
     def drift(self) -> int:

@@ -321,11 +321,11 @@ class Mix:
             placed = np.ones(len(states.owner))
             for _ in range(ROUNDS):
                 placed = weighed @ placed
-                placed = np.maximum(placed / placed.max(), LEAST_PLACED)
-            growth = float((weighed @ placed / placed).max())
+                placed = np.maximum(placed / np.max(placed), LEAST_PLACED)
+            growth = float(np.max(weighed @ placed / placed))
             gains = np.log(weights) - np.log(chosen)[None, :] - math.log(growth)
             gains /= price * NS
-            owed = (DOUBT - math.log(placed.min())) / price / NS / self.asked.seconds
+            owed = (DOUBT - math.log(np.min(placed))) / price / NS / self.asked.seconds
             value = float((flows * gains).sum()) - owed
             if best is None or value > best[0]:
                 best = (value, gains, owed)

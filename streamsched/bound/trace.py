@@ -45,7 +45,7 @@ class Requests:
 
     @property
     def lasted_s(self) -> float:
-        return float(self.complete_ns.max() - self.arrival_ns[0]) / NS
+        return float(np.max(self.complete_ns) - self.arrival_ns[0]) / NS
 
     @property
     def busy_s(self) -> float:
@@ -59,7 +59,7 @@ class Requests:
     @property
     def longest_s(self) -> float:
         """The longest response, in the recording."""
-        return float((self.complete_ns - self.arrival_ns).max()) / NS
+        return float(np.max(self.complete_ns - self.arrival_ns)) / NS
 
 
 def requests_of(trace: Trace, capacity: int, passed: Callable[[float], None]) -> Requests:
@@ -87,7 +87,7 @@ def requests_of(trace: Trace, capacity: int, passed: Callable[[float], None]) ->
         raise UsageError(f"{name}: has no requests")
     found = np.array(rows, dtype=np.int64)
     found = found[np.argsort(found[:, 0], kind="stable")]
-    end = int((found[:, 2] + found[:, 3]).max())
+    end = int(np.max(found[:, 2] + found[:, 3]))
     if end > capacity:
         raise UsageError(
             f"{name}: has requests up to sector {end}, and the disk has {capacity}; name a larger "
