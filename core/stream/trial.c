@@ -163,7 +163,7 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	if (all->has_weights || !done)
 		return false;
 	/* In a turn parts may be idle that others could use. */
-	if (2 * trial->held_ns > lasted_ns ||
+	if (3 * trial->held_ns > 2 * lasted_ns ||
 	    (all->more_parts && moving_ns < lasted_ns))
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
