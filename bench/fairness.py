@@ -23,6 +23,9 @@ A process's share is its rate divided by its rate alone. A policy's line has, ea
 "!" marks what misses its bound: sum 0.93 of the frontier, least 0.8 of it (equal readers and a scan
 beside a random reader 0.9; more than the frontier none can have), busy 0.9 of
 1 - min(2 c r, 1 / n). Everything is virtual time.
+
+At the end stands what quantiles of all mixes have: the least share times the number of processes,
+and the longest wait; also in how many the sum is below 0.97 of deadline's.
 """
 
 from __future__ import annotations
@@ -106,6 +109,9 @@ JOBS = {
     **WRITERS,
     **{name: job for some in WIDER.values() for name, job in some.items()},
 }
+
+# The quantiles that are shown of what should be high, and of what should be low.
+LOW, HIGH = (0, 2, 5, 10, 25, 50), (50, 75, 90, 98, 100)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -344,6 +350,28 @@ def measure(mix: Mix, beginnings: int, jobs: int, owners: str, console: Console)
     return lines
 
 
+def quantile(values: Sequence[float], percent: int) -> float:
+    """The value that @percent of @values, one or more, are below, or nearly."""
+    return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
+
+
+def show_quantiles(every: dict[str, list[Line]], waits: dict[str, list[float]]) -> None:
+    """How all mixes are spread: @every those with a least share, @waits of all in ms."""
+    if every["deadline"]:
+        heads = "".join(f"{f'{percent} %':>7}" for percent in LOW)
+        print(f"\nleast x n  {heads}   sum  below 0.97 of deadline's")
+        for policy, lines in every.items():
+            shares = "".join(f"{quantile([one.least[0] for one in lines], p):7.2f}" for p in LOW)
+            pairs = zip(lines, every["deadline"], strict=True)
+            below = sum(one.total[0] < 0.97 * other.total[0] for one, other in pairs)
+            total = statistics.mean(one.total[0] for one in lines)
+            print(f"  {policy:9}{shares} {total:5.2f}  {below} of {len(lines)}")
+    heads = "".join(f"{f'{percent} %':>7}" for percent in HIGH)
+    print(f"\nwait ms    {heads}")
+    for policy, found in waits.items():
+        print(f"  {policy:9}{''.join(f'{quantile(found, percent):7.0f}' for percent in HIGH)}")
+
+
 def main() -> None:
     """Draw, run, print; then how many mixes each policy keeps the bounds of."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -362,7 +390,8 @@ def main() -> None:
     policies = ARRAY_POLICIES if arguments.array else POLICIES
     print(f"seed {seed}; policies {', '.join(policies)}; owners {arguments.owners}\n", flush=True)
     kept: dict[str, list[int]] = {policy: [0, 0, 0] for policy in policies}
-    least: dict[str, list[float]] = {policy: [] for policy in policies}
+    every: dict[str, list[Line]] = {policy: [] for policy in policies}
+    waits: dict[str, list[float]] = {policy: [] for policy in policies}
     totals = [0, 0, 0]
     for number in range(arguments.mixes):
         array = arguments.array[number % len(arguments.array)] if arguments.array else None
@@ -378,6 +407,7 @@ def main() -> None:
         for at, one in enumerate((not mix.rate, not mix.rate, mix.rate)):
             totals[at] += bool(one)
         for policy, line in lines.items():
+            waits[policy].append(line.wait_ms)
             if mix.rate:
                 kept[policy][2] += (
                     line.mean_ms[0] <= bounds.mean_ms
@@ -385,14 +415,14 @@ def main() -> None:
                     and line.busy[0] >= bounds.busy
                 )
             else:
-                least[policy].append(line.least[0])
+                every[policy].append(line)
                 kept[policy][0] += line.least[0] >= bounds.least
                 kept[policy][1] += line.total[0] >= SUM * bounds.frontier
-    print("mixes within the bounds: least share, sum, light; median and least of least x n")
+    print("mixes within the bounds: least share, sum, light")
     for policy, counts in kept.items():
         within = "   ".join(f"{n:3} of {t}" for n, t in zip(counts, totals, strict=True))
-        shares = least[policy] or [0.0]
-        print(f"  {policy:9} {within} {statistics.median(shares):8.2f} {min(shares):5.2f}")
+        print(f"  {policy:9} {within}")
+    show_quantiles(every, waits)
 
 
 if __name__ == "__main__":
