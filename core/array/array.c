@@ -138,7 +138,10 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 	return (u64)geometry->chunk_sectors * geometry->data_members;
 }
 
-/* A stream of what came to @parts until now goes on with @rq. */
+/*
+ * A stream of what came to @parts until now goes on with @rq. It may leave rows
+ * out, if it does so each time by about as many.
+ */
 static void note_part(const struct ss_array *array, struct ss_parts *parts,
 		      struct ss_request *rq, bool roams)
 {
@@ -146,12 +149,14 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 							struct ss_array_request,
 							rq);
 	u32 done = (u32)array->sched.counters.completions;
-	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry);
+	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry), step;
 
 	if (rq->sector + far < parts->begin_sector ||
 	    rq->sector > parts->end_sector + far) {
-		if (!roams)
+		step = rq->sector - parts->end_sector;
+		if (!roams && ss_distance(step, parts->step) > far)
 			*parts = (struct ss_parts){ 0 };
+		parts->step = step;
 		parts->begin_sector = rq->sector;
 		parts->end_sector = rq->sector;
 	}

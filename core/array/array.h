@@ -90,6 +90,7 @@ struct ss_array_member {
 struct ss_parts {
 	u64 begin_sector; /* of the first of these, and where the last ends */
 	u64 end_sector;
+	u64 step; /* to the first of these, where it left rows out */
 	u32 used; /* members that it has used, as bits */
 	u32 moved; /* sectors, by all of them */
 	u32 heard; /* how many requests were done when the last one came */

@@ -279,7 +279,7 @@ def test_pieces_of_one_request_count_once(pair: ArrayDriver) -> None:
         ({}, True),
         ({"step": 3}, True),
         ({"step": 2}, False),  # one member's
-        ({"step": 33}, False),  # whole rows are left out
+        ({"step": 33}, True),  # whole rows are left out, as many each time
         ({"sectors": CHUNK // 2}, True),
         ({"sectors": CHUNK // 16}, True),
         ({"think": 5}, True),
@@ -291,6 +291,13 @@ def test_who_does_not_keep_the_members_busy_has_no_turns(
 ) -> None:
     pair.follow(0, 100, **how)
     assert bool(pair.count("turns")) == has
+
+
+def test_who_leaves_out_rows_at_random_has_no_turns(pair: ArrayDriver) -> None:
+    at = 0
+    for number in range(100):
+        at = pair.follow(at, 1, step=(33, 67)[number % 2])
+    assert pair.count("turns") == 0
 
 
 def test_a_stream_of_degraded_raid_5_has_turns(core: Core) -> None:

