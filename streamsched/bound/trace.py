@@ -45,6 +45,8 @@ class Requests:
 
     @property
     def lasted_s(self) -> float:
+        import numpy as np
+
         return float(np.max(self.complete_ns) - self.arrival_ns[0]) / NS
 
     @property
@@ -59,6 +61,8 @@ class Requests:
     @property
     def longest_s(self) -> float:
         """The longest response, in the recording."""
+        import numpy as np
+
         return float(np.max(self.complete_ns - self.arrival_ns)) / NS
 
 
