@@ -40,7 +40,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from streamsched.base.errors import Interrupted, exit_code_of, named
+from streamsched.base.errors import Interrupted, UsageError, exit_code_of, named
 from streamsched.sim.array import Array, parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, measured_curve
@@ -385,6 +385,9 @@ def main() -> None:
     parser.add_argument("--beginnings", type=int, default=3, help="runs of each, for the noise")
     parser.add_argument("--parallel", type=int, default=2, help="simulations at once")
     arguments = parser.parse_args()
+    for option in ("mixes", "beginnings", "parallel"):
+        if getattr(arguments, option) < 1:
+            raise UsageError(f"--{option}: {getattr(arguments, option)} is too few; at least 1")
     (kinds,) = named(arguments.kind, ("kind", ALL_KINDS))
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
     policies = ARRAY_POLICIES if arguments.array else POLICIES
