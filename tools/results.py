@@ -148,6 +148,15 @@ ROWS = (
         f"root, network, {RIG}",
     ),
     Row(
+        "servers",
+        "results/servers.md",
+        "tools/setup.sh servers && tools/setup.sh rig servers && "
+        "python -P -m streamsched.hosts.servers",
+        60,
+        ON_KERNEL,
+        f"root, network, {RIG}",
+    ),
+    Row(
         "reproduction-programs",
         "results/reproduction-programs.md",
         f"{_PYTEST} tests/kernel/test_kernel_applications.py -k of_what_was_measured",

@@ -16,6 +16,7 @@
 #   tools/setup.sh upstream what compiles and checks a part of a kernel
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
+#   tools/setup.sh servers  servers that are measured (docs/SERVERS.md)
 #   tools/setup.sh packages  what builds and checks packages (packaging/)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
 #   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
@@ -238,6 +239,20 @@ setup_applications() {
 	install_requirements applications
 }
 
+setup_servers() {
+	local program missing=
+
+	for program in rpc.nfsd mount.nfs rpcbind smbd mount.cifs iscsistart \
+		qemu-storage-daemon qemu-img nbd-server nbd-client nbdkit dmsetup; do
+		PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null ||
+			missing+=" $program"
+	done
+	[ -z "$missing" ] || apt_install_unstarted nfs-kernel-server nfs-common \
+		rpcbind samba cifs-utils open-iscsi qemu-system-common \
+		qemu-utils nbd-server nbd-client nbdkit dmsetup ||
+		say "these programs could not be installed:$missing"
+}
+
 # Tests of packages are skipped where their program is missing.
 setup_packages() {
 	local program suite missing=
@@ -330,8 +345,9 @@ nbdkit) setup_nbdkit ;;
 upstream) setup_upstream ;;
 rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
+servers) setup_servers ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|servers|packages|stock|stock-all" ;;
 esac

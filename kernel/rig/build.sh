@@ -8,8 +8,9 @@
 #
 #   kernel/rig/build.sh [--where | --update | --package] [VARIANT]
 #
-# VARIANT   base (Linux 6.12), kasan (the same with the kernel's own checks) or
-#           newest (the newest source package of Debian sid, as base)
+# VARIANT   base (Linux 6.12), kasan (the same with the kernel's own checks),
+#           servers (the same with NFS, SMB, FUSE and SCSI targets) or newest
+#           (the newest source package of Debian sid, as base)
 # --where   build nothing; exit code 3 when it is not built
 # --update  look for a newer version of the source, even if there is one
 # --package build nothing; the last line is the source package, which is
@@ -403,9 +404,9 @@ for argument; do
 	--where) where=1 ;;
 	--update) update=1 ;;
 	--package) only_package=1 ;;
-	base | kasan | newest) variant=$argument ;;
+	base | kasan | servers | newest) variant=$argument ;;
 	*) fail "unknown argument '$argument'; usage: kernel/rig/build.sh" \
-		"[--where | --update | --package] [base | kasan | newest]" ;;
+		"[--where | --update | --package] [base | kasan | servers | newest]" ;;
 	esac
 done
 variant=${variant:-base}

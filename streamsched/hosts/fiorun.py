@@ -51,7 +51,7 @@ def _latencies(job: dict[str, Any]) -> Buckets:
     return tuple(sorted(sums.items()))
 
 
-def _times_of(histogram: Buckets) -> Times:
+def times_of(histogram: Buckets) -> Times:
     """Of a histogram; as exact as its buckets are."""
     count = sum(nr for _, nr in histogram)
     if not count:
@@ -146,7 +146,7 @@ def fio_run(
                 job.ns,
                 ({}, {}),
                 waits.get(number, 0),
-                _times_of(job.histogram),
+                times_of(job.histogram),
                 job.histogram,
                 processes[number].stage,
                 processes[number].section,

@@ -39,6 +39,7 @@ from streamsched.base.errors import StreamschedError, UsageError, unknown
 VARIANTS = {
     "base": "Linux 6.12",
     "kasan": "Linux 6.12 with the kernel's own checks: KASAN, lockdep and others",
+    "servers": "Linux 6.12 with NFS, SMB, FUSE and SCSI targets",
     "newest": "the newest kernel in Debian sid",
 }
 # Loaded in this order, those that there are.
