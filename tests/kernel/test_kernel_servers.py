@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Servers in the rig's real kernel (streamsched/hosts/servers.py, docs/SERVERS.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rig_driver import need_rig
+
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import servers
+from streamsched.hosts.fiorun import FioJob
+from streamsched.hosts.kernelhost import KernelPolicy
+from streamsched.hosts.servers import HEADS, JOBS, SERVERS, STORM, Cell
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "results" / "servers.md"
+MS = 1_000_000
+
+
+def texts() -> list[str]:
+    return [(ROOT / "jobs" / "servers" / f"{name}.fio").read_text() for name in JOBS]
+
+
+def test_one_of_each_kind_is_measured_alone() -> None:
+    """With what its job says of it, for a time, and read once: a server caches."""
+    alone = servers.alone_texts(texts())
+    assert list(alone) == ["reader", "scrub", "vm", "backup"]
+    for kind, text in alone.items():
+        assert text.count("[") == 2, text
+        assert f"[{kind}]" in text
+        assert text.count("runtime=") == 1
+        assert "time_based" not in text
+    assert "direct=0" in alone["backup"]
+    assert "bs=64k\nsize=256m" in alone["reader"]
+
+
+def job(mb_s: float, response_ms: int, mb: int = 100) -> FioJob:
+    """That read @mb at a rate, with one response time."""
+    return FioJob(mb * 10**6, 0, int(mb / mb_s * 1e9), ((response_ms * MS, 100),))
+
+
+def test_shares_are_of_the_rate_alone() -> None:
+    """Times the number of processes; p99 and longest are those of the worst reader."""
+    jobs = [job(50, 5), job(25, 9), job(50, 5), job(50, 5)]
+    total, least, p99, longest = servers.figures_of("readers", jobs, {"reader": 100e6})
+    assert (total, least) == ("100.0", "1.00")
+    assert (p99, longest) == ("9.0", "9.0")
+
+
+def test_a_scrub_is_apart_from_the_vms() -> None:
+    """Its response times are nobody's figure."""
+    jobs = [job(90, 500), *(job(0.1, 20) for _ in range(7)), job(0.05, 30)]
+    found = servers.figures_of("vms", jobs, {"scrub": 100e6, "vm": 1e6})
+    assert found == ("90.0", "8.10", "0.45", "30.0", "30.0")
+
+
+def test_a_tree_that_could_not_be_read() -> None:
+    """Is not left out of the figures."""
+    assert servers.tree_figures("1.0 3.5 3.7 4.0 9.0\n") == ("2.50", "8.00")
+    with pytest.raises(StreamschedError, match="1 of the trees could not be read"):
+        servers.tree_figures("1.0 3.5 3.7 4.0\n")
+
+
+def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
+    """What was not measured anew stays as it is."""
+    document = tmp_path / "servers.md"
+    marks = "".join(
+        f"## {name}\n\n<!-- measured: {name} -->\n<!-- end: {name} -->\n" for name in HEADS
+    )
+    document.write_text(f"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n# Title\n\n{marks}")
+    first, second = list(SERVERS)[:2]
+    figures = ("1", "2", "3", "4")
+    servers.write_into(document, [Cell("readers", second, "stream", figures)])
+    servers.write_into(document, [Cell("readers", first, "stream", figures)])
+    servers.write_into(document, [Cell("readers", first, "none", ("5", "6", "7", "8"))])
+    rows = [line for line in document.read_text().splitlines() if line.startswith("| ")]
+    assert rows == [
+        "| server | scheduler | MB/s | least share | p99 ms | longest ms |",
+        f"| {first} | none | 5 | 6 | 7 | 8 |",
+        f"| {first} | stream | 1 | 2 | 3 | 4 |",
+        f"| {second} | stream | 1 | 2 | 3 | 4 |",
+    ]
+
+
+def test_what_is_named_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, before anything is built."""
+    assert servers.main(["nfs"]) == 2
+    assert "unknown server or job or scheduler 'nfs'" in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("server", ["no-server", "nbdkit-file", "qemu-qcow2"])
+def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers get all of their images, and trees are found; what is missing skips by name.
+
+    Nobody has them from the page cache: the disk would be faster than it is.
+    """
+    need_rig()
+    monkeypatch.setattr(servers, "VARIANT", "base")
+    monkeypatch.setattr(servers, "IMAGES_MB", (64, *[264] * 4))
+    rates = {"reader": 250e6}
+    try:
+        cells = servers.measure_cells(server, KernelPolicy("stream"), ["readers", STORM], rates)
+    except StreamschedError as error:
+        if "is missing" in str(error):
+            pytest.skip(str(error))
+        raise
+    readers, trees = cells
+    assert 100 < float(readers.figures[0]) < 275, readers
+    assert float(readers.figures[1]) > 0.5, readers
+    assert 0.2 < float(trees.figures[0]) <= float(trees.figures[1]), trees
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    "server", ["knfsd-v4.2", "samba", "iscsi-file", "tcm-loop-volume"]
+)
+def test_servers_of_the_kernel_start(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the kernel that has them; it is built by `make results WHAT=servers`."""
+    need_rig(servers.VARIANT)
+    monkeypatch.setattr(servers, "IMAGES_MB", (64,))
+    try:
+        [trees] = servers.measure_cells(server, KernelPolicy("stream"), [STORM], {})
+    except StreamschedError as error:
+        if "is missing" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert 0.2 < float(trees.figures[0]) <= float(trees.figures[1]), trees
+
+
+def test_the_document_is_what_is_measured() -> None:
+    """Each row of the tables is of a server that there is, with all figures."""
+    text = DOCUMENT.read_text()
+    for name, head in HEADS.items():
+        begin, end = (f"<!-- measured: {name} -->", f"<!-- end: {name} -->")
+        table = text.split(begin, 1)[1].split(end, 1)[0].strip().splitlines()
+        for line in table[2:]:
+            server, _, *figures = (word.strip() for word in line.strip("|").split("|"))
+            assert server in SERVERS, line
+            assert len(figures) == len(head), line
