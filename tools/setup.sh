@@ -243,13 +243,15 @@ setup_servers() {
 	local program missing=
 
 	for program in rpc.nfsd mount.nfs rpcbind smbd mount.cifs iscsistart \
-		qemu-storage-daemon qemu-img nbd-server nbd-client nbdkit dmsetup; do
+		qemu-storage-daemon qemu-img nbd-server nbd-client nbdkit \
+		glusterfsd glusterfs dmsetup; do
 		PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null ||
 			missing+=" $program"
 	done
 	[ -z "$missing" ] || apt_install_unstarted nfs-kernel-server nfs-common \
 		rpcbind samba cifs-utils open-iscsi qemu-system-common \
-		qemu-utils nbd-server nbd-client nbdkit dmsetup ||
+		qemu-utils nbd-server nbd-client nbdkit glusterfs-server \
+		glusterfs-client dmsetup ||
 		say "these programs could not be installed:$missing"
 }
 

@@ -362,6 +362,93 @@ serve_nbdkit() {
 	done
 }
 
+# ---- a file system on several disks ----
+
+# A brick of each disk for the volume; as far apart as images are.
+make_bricks() { # NUMBER
+	local disk name folder
+
+	for disk in /sys/block/hdd*; do
+		disk=${disk##*/hdd}
+		name=brick$1-$disk folder=/run/fs/$1/$disk
+		echo "0 $VOLUME_SECTORS linear /dev/hdd$disk $(($1 * GAP_SECTORS))" |
+			dmsetup create --noudevsync "$name" && dmsetup mknodes &&
+			mkfs.ext4 -q -E nodiscard -J size=16 "/dev/mapper/$name" &&
+			mkdir -p "$folder" &&
+			mount -o noinit_itable "/dev/mapper/$name" "$folder" &&
+			mkdir "$folder/brick" || return
+	done
+}
+
+# What a brick's process serves, and what a client makes of all of a volume.
+brick_graph() { # FOLDER PORT
+	printf 'volume %s\n%s\nend-volume\n' \
+		files "type storage/posix
+option directory $1" \
+		locks "type features/locks
+subvolumes files" \
+		brick "type performance/io-threads
+subvolumes locks" \
+		server "type protocol/server
+option transport-type tcp
+option transport.address-family inet
+option transport.socket.listen-port $2
+option auth.addr.brick.allow *
+subvolumes brick"
+}
+
+client_graph() { # PORT...
+	local port bricks=''
+
+	for port; do
+		bricks+=" at$port"
+		printf 'volume %s\n%s\nend-volume\n' "at$port" "type protocol/client
+option transport-type tcp
+option transport.address-family inet
+option remote-host 127.0.0.1
+option remote-port $port
+option remote-subvolume brick"
+	done
+	printf 'volume %s\n%s\nend-volume\n' \
+		spread "type cluster/distribute
+subvolumes$bricks" \
+		pieces "type features/shard
+option shard-block-size 4MB
+subvolumes spread"
+}
+
+serve_gluster() {
+	local i folder port=24100 ports log=/var/log/glusterfs
+
+	need glusterfsd glusterfs-server
+	need glusterfs glusterfs-client
+	writable /var/lib/glusterd $log
+	mkdir -p /run/gluster
+	for i in "${!SIZES[@]}"; do
+		ports=()
+		for folder in "/run/fs/$i/"*; do
+			port=$((port + 1))
+			ports+=("$port")
+			brick_graph "$folder/brick" $port >/run/gluster/$port
+			glusterfsd -f /run/gluster/$port -l $log/$port \
+				-p /run/gluster/$port.pid ||
+				give_up "glusterfsd: $(tail -n 1 $log/$port)"
+		done
+		sleep 1
+		client_graph "${ports[@]}" >"/run/gluster/client$i"
+		mkdir -p "/run/client/$i"
+		glusterfs -f "/run/gluster/client$i" -l "$log/client$i" \
+			"/run/client/$i" ||
+			give_up "glusterfs: $(tail -n 1 "$log/client$i")"
+		mountpoint -q "/run/client/$i" ||
+			give_up "glusterfs: $(tail -n 1 "$log/client$i")"
+		dd if=/dev/zero of="/run/client/$i/image" bs=1M \
+			count="${SIZES[$i]}" status=none ||
+			give_up "GlusterFS: image $i could not be written"
+		at "$i" "/run/client/$i/image"
+	done
+}
+
 # ---- all of it ----
 
 SIZES=()
@@ -376,6 +463,10 @@ for size in $TREES_MB; do
 	SIZES+=("$size")
 done
 for number in "${!SIZES[@]}"; do
+	if [ "${words[0]}" = gluster ]; then
+		make_bricks "$number" || give_up "bricks $number"
+		continue
+	fi
 	make_volume "$number" || give_up "volume $number"
 	kind=image
 	[ "$number" -lt "$images" ] || kind=tree

@@ -62,9 +62,16 @@ SERVERS = {
     "qemu-qcow2": "qsd qcow2 threads",
     "nbd-server": "nbd_server",
     "nbdkit-file": "nbdkit",
+    "glusterfs": "gluster",
+    "glusterfs-wd5000aaks": "gluster",
 }
 JOBS = ("readers", "vms", "backup")
 STORM = "trees"
+# What a file system on several disks is for; the others' jobs are not for it.
+STRIPED = "striped"
+STRIPED_DISKS = 4
+# Megabytes of each program's file.
+STRIPED_MB = (128,) * 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +89,7 @@ HEADS = {
     "vms": ("scrub MB/s", "its share", "least VM's", "p99 ms", "longest ms"),
     "backup": ("backup MB/s", "its share", "least VM's", "p99 ms", "longest ms"),
     STORM: ("first, s", "last, s"),
+    STRIPED: ("MB/s", "slowest program", "p99 ms", "longest ms"),
 }
 
 
@@ -147,6 +155,21 @@ def figures_of(name: str, jobs: Sequence[FioJob], rates: dict[str, float]) -> tu
     return (f"{rate[0] / 1e6:.1f}", f"{shares[0]:.2f}", f"{min(shares[light]):.2f}", *tail)
 
 
+def striped_figures(jobs: Sequence[FioJob]) -> tuple[str, ...]:
+    """Of programs that have as many processes each."""
+    each = len(jobs) // len(STRIPED_MB)
+    programs = [jobs[at : at + each] for at in range(0, len(jobs), each)]
+    rates = [sum(job.read for job in own) / max(job.ns for job in own) * 1e3 for own in programs]
+    total = sum(job.read for job in jobs) / max(job.ns for job in jobs) * 1e3
+    times = [times_of(job.histogram) for job in jobs]
+    return (
+        f"{total:.1f}",
+        f"{min(rates):.1f}",
+        f"{max(time.p99 for time in times):.1f}",
+        f"{max(time.max for time in times):.1f}",
+    )
+
+
 def tree_figures(text: str) -> tuple[str, str]:
     """When the first and the last client had looked through its tree, in seconds."""
     begin, *ends = map(float, text.split())
@@ -155,18 +178,31 @@ def tree_figures(text: str) -> tuple[str, str]:
     return f"{ends[0] - begin:.2f}", f"{ends[-1] - begin:.2f}"
 
 
+def is_striped(server: str) -> bool:
+    """Whether it is a file system on several disks."""
+    return SERVERS[server] == "gluster"
+
+
+def jobs_of(server: str) -> tuple[str, ...]:
+    """What is measured through @server."""
+    return (STRIPED,) if is_striped(server) else (*JOBS, STORM)
+
+
 def _boot(server: str, policy: KernelPolicy, files: dict[str, str], work: str) -> rig.RigResult:
+    striped = is_striped(server)
     head = {
         "SERVER": SERVERS[server],
-        "IMAGES_MB": " ".join(map(str, IMAGES_MB)),
-        "TREES_MB": " ".join(map(str, TREES_MB)),
+        "IMAGES_MB": " ".join(map(str, STRIPED_MB if striped else IMAGES_MB)),
+        "TREES_MB": " ".join(map(str, () if striped else TREES_MB)),
         "TREE": str(source_tree()),
     }
+    disk = server.removeprefix("glusterfs-") if server.startswith("glusterfs-") else DISK
     script = (rig.source_root() / "kernel" / "rig" / "servers.sh").read_text()
     result = boot(
-        load_disk(DISK),
+        load_disk(disk),
         policy,
         "export IMAGES=/run/at SOURCES=/run/src TREES=/run/tree\n" + work,
+        disks=STRIPED_DISKS if striped else 1,
         queue_depth=QUEUE_DEPTH,
         variant=VARIANT,
         prepare="".join(f"{key}={shlex.quote(value)}\n" for key, value in head.items()) + script,
@@ -183,6 +219,8 @@ FIO = "export LD_PRELOAD=$IN/fio-start.so\n"
 
 def measure_alone(server: str) -> dict[str, float]:
     """Bytes/s of each kind of process by itself, through @server and no scheduler."""
+    if is_striped(server):
+        return {}
     texts = alone_texts([_job_file(name) for name in JOBS])
     result = _boot(
         server,
@@ -197,8 +235,11 @@ def measure_alone(server: str) -> dict[str, float]:
 def measure_cells(
     server: str, policy: KernelPolicy, jobs: Sequence[str], rates: dict[str, float]
 ) -> list[Cell]:
-    """The @jobs through one server under one scheduler, one after the other."""
-    fio = [name for name in jobs if name in JOBS]
+    """Those of @jobs that are for it through one server under one scheduler, in turns."""
+    jobs = [name for name in jobs_of(server) if name in jobs]
+    if not jobs:
+        return []
+    fio = [name for name in jobs if name != STORM]
     work = "".join(map(_run, fio))
     result = _boot(
         server,
@@ -207,7 +248,10 @@ def measure_cells(
         (WALK if STORM in jobs else "") + FIO + work,
     )
     found = {name: fio_jobs(result.files[f"{name}.json"].decode()) for name in fio}
-    figures = {name: figures_of(name, ran, rates) for name, ran in found.items()}
+    figures = {
+        name: striped_figures(ran) if name == STRIPED else figures_of(name, ran, rates)
+        for name, ran in found.items()
+    }
     if STORM in jobs:
         figures[STORM] = tree_figures(result.files["trees"].decode())
     return [Cell(name, server, policy.label, figures[name]) for name in jobs]
@@ -269,7 +313,7 @@ def table(arguments: Sequence[str]) -> None:
     servers, jobs, schedulers = named(
         arguments,
         ("server", list(SERVERS)),
-        ("job", [*JOBS, STORM]),
+        ("job", list(HEADS)),
         ("scheduler", list(every)),
     )
     document = rig.source_root() / "docs" / "results" / "servers.md"
