@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands that look at disks at work: top, exporter and measure."""
+"""The commands that look at disks at work: top, exporter, measure and weights."""
 
 from __future__ import annotations
 
@@ -77,6 +77,32 @@ def exporter_(
             raise
         raise UsageError(f"the exporter needs prometheus_client: {install('exporter')}") from None
     exporter.serve(listen)
+
+
+def weights_(
+    interval: Annotated[
+        float,
+        typer.Option("--interval", metavar="S", help="Seconds between two looks, 0.1 to 60."),
+    ] = 1,
+    once: Annotated[
+        bool,
+        typer.Option("--once", metavar=FLAG, help="Set all weights, print them, and end."),
+    ] = False,
+) -> None:
+    """Give disks under stream the weights of cgroups: IOWeight=, blkiotune.
+
+    Without --once all changes are followed until it is stopped.
+    """
+    from streamsched.hosts.doctor_machine import Machine
+    from streamsched.watch import weights
+
+    if not 0.1 <= interval <= 60:
+        raise UsageError(f"--interval {interval:g}: is not within 0.1 to 60")
+    weights.check_root()
+    if once:
+        print(weights.once(Machine()), end="")
+    else:
+        weights.serve(Machine(), interval)
 
 
 def measure_(

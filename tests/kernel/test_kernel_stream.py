@@ -15,13 +15,14 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stream_guest
-from rig_driver import VARIANT, in_rig, need_rig
+from rig_driver import ROOT, VARIANT, in_rig, need_rig
 
 from streamsched.base.errors import UsageError
 from streamsched.hosts import hddemu, kerneltable, rig
@@ -65,6 +66,7 @@ def guest(script: str, depth: int = 32, timeout_s: int = 300, disk: Disk = DISK)
         "set -e\ncd /sys/block/hdd0/queue\necho stream >scheduler\n" + script,
         variant=VARIANT,
         timeout_s=timeout_s,
+        show=[ROOT, Path(sys.prefix)],
     )
     said = f"{result.stdout}\n{result.stderr}\n{result.console[-3000:]}"
     assert result.status == 0, said

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from rig_driver import VARIANT, need_rig
@@ -30,7 +32,13 @@ READ = (
 )
 
 
-def three(weigh: str, run: str) -> list[float]:
+RANDOM = READ.replace("--rw=read ", "--rw=randread --norandommap --iodepth=4 ")
+RANDOM = RANDOM.replace("--ioengine=sync", "--ioengine=libaio")
+STREAMSCHED = Path(sys.prefix) / "bin" / "streamsched"
+IO_WEIGHTS = "echo 200 >$C/b/io.weight; echo 400 >$C/c/io.weight\n"
+
+
+def three(weigh: str, run: str, read: str = READ) -> list[float]:
     """What three readers have of what each has alone: each reads a third of the disk through a
     loop device of its own. @run starts fio for reader $g, $n."""
     loops = "".join(
@@ -41,7 +49,7 @@ def three(weigh: str, run: str) -> list[float]:
     # Each by itself, then all at the same time.
     script = (
         f"{CGROUPS}{loops}{weigh}\n"
-        f"one() {{ {run} {READ} --name=$g --filename=/dev/loop$n --output=$OUT/$1$g; }}\n"
+        f"one() {{ {run} {read} --name=$g --filename=/dev/loop$n --output=$OUT/$1$g; }}\n"
         "n=0; for g in a b c; do one alone-; n=$((n + 1)); done\n"
         "n=0; for g in a b c; do one '' & n=$((n + 1)); done; wait\n"
     )
@@ -61,6 +69,64 @@ def test_cgroups_share_by_weight_behind_loop_devices() -> None:
     for share, weight in zip(shares, [1, 2, 4], strict=True):
         assert share / sum(shares) == pytest.approx(weight / 7, rel=0.1), shares
     assert sum(shares) >= 0.9, shares
+
+
+@pytest.mark.parametrize(
+    "read",
+    [pytest.param(READ, id="row"), pytest.param(RANDOM, id="random", marks=pytest.mark.long)],
+)
+def test_the_command_gives_cgroups_the_shares_of_io_weight(read: str) -> None:
+    """1 to 2 to 4 within a tenth."""
+    shares = three(f"{IO_WEIGHTS}{STREAMSCHED} weights --once", "within $g", read)
+    for share, weight in zip(shares, [1, 2, 4], strict=True):
+        assert share / sum(shares) == pytest.approx(weight / 7, rel=0.1), shares
+
+
+FOLLOW = """
+import pathlib, time
+for number in range(20):
+    time.sleep(0.5 + number * 0.6180339 % 1)
+    pathlib.Path("/sys/fs/cgroup/a/io.weight").write_text(str(200 + number))
+    begin = time.monotonic()
+    while f"/a {200 + number}\\n" != pathlib.Path("iosched/cgroup_weights").read_text():
+        time.sleep(0.005)
+    print(time.monotonic() - begin)
+"""
+
+
+def test_a_change_is_followed_within_the_interval() -> None:
+    """As docs/KERNEL.md has it."""
+    result = guest(f"{CGROUPS}{STREAMSCHED} weights >/dev/null &\nsleep 2; python3 -c '{FOLLOW}'")
+    waits = [float(line) for line in result.stdout.split()]
+    assert len(waits) == 20 and max(waits) <= 1.02
+    assert sum(waits) / len(waits) == pytest.approx(0.5, abs=0.15)
+
+
+KEPT = f"""
+W=iosched/cgroup_weights
+{STREAMSCHED} weights >$OUT/said &
+follower=$!
+shows() {{ sleep 1.2; cat $W; echo -; }}
+echo '/b 70' >$W; echo 200 >$C/a/io.weight; shows
+echo '/a 9' >$W; shows
+echo none >scheduler; echo stream >scheduler; shows
+rmdir $C/a; mkdir $C/a; echo 200 >$C/a/io.weight; shows
+echo '/b 70' >$W; echo 100 >$C/a/io.weight; shows
+echo 300 >$C/c/io.weight; sleep 1.2; kill $follower; wait $follower; cat $W; cat $OUT/said >&2
+"""
+
+
+def test_the_service_on_the_real_files() -> None:
+    """A scheduler and a cgroup that are made anew are noticed, by the numbers of their files."""
+    result = guest(f"{CGROUPS}{KEPT}")
+    assert result.stdout.split("-\n") == [
+        "/b 70\n/a 200\n",
+        "/b 70\n/a 9\n",
+        "/a 200\n",
+        "/a 200\n",
+        "/b 70\n",
+        "/b 70\n/c 300\n",
+    ]
 
 
 @pytest.mark.parametrize(
