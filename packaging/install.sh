@@ -54,7 +54,8 @@ install_command() {
 	install -D -m 644 -t "$dest$zshdir" packaging/completion/_streamsched
 	install -D -m 644 -t "$dest/usr/share/fish/vendor_completions.d" \
 		packaging/completion/streamsched.fish
-	install -D -m 644 -t "$dest$unitdir" kernel/packaging/systemd/streamsched-auto@.service
+	install -D -m 644 -t "$dest$unitdir" kernel/packaging/systemd/streamsched-auto@.service \
+		kernel/packaging/systemd/streamsched-weights.service
 	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/packaging/udev/61-stream-array.rules
 	# Where people find them.
 	for name in disks jobs traces examples; do

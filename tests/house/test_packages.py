@@ -127,6 +127,7 @@ def test_what_is_in_them(built: Path) -> None:
     for path in (
         "/usr/bin/streamsched",
         "/usr/lib/systemd/system/streamsched-auto@.service",
+        "/usr/lib/systemd/system/streamsched-weights.service",
         "/usr/share/bash-completion/completions/streamsched",
         "/usr/share/fish/vendor_completions.d/streamsched.fish",
         "/usr/share/man/man1/streamsched.1.gz",
@@ -152,6 +153,15 @@ def test_what_is_in_them(built: Path) -> None:
     assert "/usr/share/man/man1/nbdkit-streamsched-plugin.1.gz" in plugin
     # No file is in two of them.
     assert sum(map(len, inside.values())) == len(set().union(*inside.values()))
+
+
+def test_no_service_is_enabled(built: Path) -> None:
+    """Weights are followed where somebody asks for it; a service that runs is stopped."""
+    path = package(built, "streamsched")
+    scripts = ("postinst", "prerm", "postrm")
+    text = "\n".join(run("dpkg-deb", "--info", path, name).stdout for name in scripts)
+    assert not re.search(r"deb-systemd-helper enable|deb-systemd-invoke start\b", text), text
+    assert "deb-systemd-invoke stop streamsched-weights.service" in text
 
 
 def test_what_is_brought_along_has_its_licence(built: Path) -> None:
