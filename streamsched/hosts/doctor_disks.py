@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, printable
-from streamsched.hosts import kernelarray
+from streamsched.hosts import cgroups, kernelarray
 from streamsched.hosts.doctor_machine import Finding, Level, Machine
 
 # On other disks, or with removable media: as kernel/packaging/udev/60-stream-iosched.rules.
@@ -188,17 +188,14 @@ def _under_stream(disk: Disk, under: str) -> Finding:
 
 # ---- weights ----
 
-CGROUPS = "/sys/fs/cgroup"
+FOLLOWS = "streamsched-weights.service"
 UNITS = ("/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system")
+ENABLED = f"{UNITS[0]}/multi-user.target.wants/{FOLLOWS}"
 UNIT_WEIGHT = re.compile(r"\s*(Startup)?(IO|BlockIO)(Device)?Weight\s*=\s*[^\s]")
 
 
-def _weighted(machine: Machine) -> Iterator[str]:
-    """Where a weight other than the usual one is given to a cgroup."""
-    for file in machine.files_below(CGROUPS):
-        named = file.endswith(("/io.weight", "/io.bfq.weight"))
-        if named and machine.text(file) not in ("", "100", "default 100"):
-            yield file
+def _unit_weights(machine: Machine) -> Iterator[str]:
+    """Where systemd's units give a weight to a cgroup that may not be there now."""
     for folder in UNITS:
         for file in machine.files_below(folder):
             for number, line in enumerate(machine.lines(file), 1):
@@ -207,19 +204,38 @@ def _weighted(machine: Machine) -> Iterator[str]:
 
 
 def check_weights(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
-    """Weights that others look at, but not stream."""
+    """Whether stream has the weights of io.weight, which it does not look at itself."""
     under = [disk.name for disk in disks if disk.scheduler == STREAM]
-    places = list(_weighted(machine)) if under else []
-    if places:
+    top = cgroups.hierarchy(machine) if under else None
+    weighted = cgroups.weighted(machine, top) if top else []
+    enable = f"systemctl enable --now {FOLLOWS}"
+    agree: list[str] = []
+    differ: dict[str, list[str]] = {}  # by disk, what it has not
+    for name in under:
+        device = machine.text(f"/sys/block/{name}/dev")
+        weights = {one: one.on(device) for one in weighted if one.on(device) != cgroups.USUAL}
+        has = cgroups.weights_of(machine, name)
+        missing = [
+            f"{weight} in {top}{one.path}/{one.file}"
+            for one, weight in weights.items()
+            if has.get(one.path) != weight
+        ]
+        if missing:
+            differ[name] = missing
+        elif weights:
+            agree.append(name)
+    if agree:
+        yield Finding("disk", Level.ok, f"{', '.join(agree)}: stream has the weights of cgroups")
+    if differ:
+        missing = next(iter(differ.values()))
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        text = f"stream has not the weights of cgroups, as {missing[0]}{more}"
+        yield Finding("disk", Level.note, f"{', '.join(differ)}: {text}", enable)
+    places = list(_unit_weights(machine)) if under and not differ else []
+    if places and not machine.exists(ENABLED):
         more = f" and {len(places) - 1} more places" if places[1:] else ""
-        file = shlex.quote(f"/sys/block/{under[0]}/queue/iosched/cgroup_weights")
-        yield Finding(
-            "disk",
-            Level.note,
-            f"{', '.join(under)}: stream does not look at io.weight and IOWeight=, "
-            f"as in {places[0]}{more}",
-            advice=f"Write the cgroup's path and the same weight to {file}.",
-        )
+        text = f"stream does not look at IOWeight=, as in {places[0]}{more}"
+        yield Finding("disk", Level.note, f"{', '.join(under)}: {text}", enable)
 
 
 # ---- arrays ----

@@ -745,18 +745,48 @@ def test_other_files_that_choose(host: Made, file: str, line: str) -> None:
     assert not [one for one in host.report.findings if file in one.text]
 
 
-def test_weights_that_stream_does_not_look_at(host: Made) -> None:
+FOLLOWS = "systemctl enable --now streamsched-weights.service"
+
+
+def test_weights_that_stream_has_not(host: Made) -> None:
+    host.write("/sys/fs/cgroup/cgroup.controllers", "io\n")
     group = "/sys/fs/cgroup/system.slice/backup.service"
     host.write(f"{group}/io.weight", "default 100\n")
-    host.write("/etc/systemd/system/b.service", "[Service]\n#IOWeight=50\n")
-    assert not [one for one in host.report.findings if "io.weight" in one.text]
+    assert not [one for one in host.report.findings if "weight" in one.text]
     host.write(f"{group}/io.weight", "default 50\n")
-    one = host.found(f"does not look at io.weight and IOWeight=, as in {group}/io.weight")
-    assert one.level is Level.note
-    assert one.advice and "/sys/block/sda/queue/iosched/cgroup_weights" in one.advice
-    host.write(f"{group}/io.weight", "default 100\n")
+    one = host.found(f"sda: stream has not the weights of cgroups, as 50 in {group}/io.weight")
+    assert (one.level, one.command) == (Level.note, FOLLOWS)
+    assert one.text.endswith("io.weight")
+    host.write("/sys/fs/cgroup/a b/io.weight", "default 300\n")
+    assert host.found("as 300 in /sys/fs/cgroup/a b/io.weight and 1 more").command == FOLLOWS
+    weights = "/sys/devices/sda/queue/iosched/cgroup_weights"
+    host.write(weights, "/a b 300\n/system.slice/backup.service 51\n/other 5\n")
+    assert host.found(f"as 50 in {group}/io.weight").text.endswith("io.weight")
+    host.write(weights, "/a b 300\n/system.slice/backup.service 50\n/other 5\n")
+    assert host.found("sda: stream has the weights of cgroups").level is Level.ok
+    assert not [one for one in host.report.findings if "has not" in one.text]
+
+
+def test_weights_of_one_disk(host: Made) -> None:
+    """Where it has the usual one there is nothing to say."""
+    host.write("/sys/fs/cgroup/cgroup.controllers", "io\n")
+    host.write("/sys/fs/cgroup/a/io.weight", "default 300\n8:0 100\n")
+    assert not [one for one in host.report.findings if "weight" in one.text]
+    host.stream("sdb", number=16)
+    assert host.found("sdb: stream has not the weights").command == FOLLOWS
+    host.write("/sys/devices/sdb/queue/iosched/cgroup_weights", "/a 300\n")
+    assert host.found("sdb: stream has the weights").level is Level.ok
+
+
+def test_weights_of_units(host: Made) -> None:
+    """A service that does not run has no cgroup."""
+    host.write("/etc/systemd/system/b.service", "[Service]\n#IOWeight=50\n")
+    assert not [one for one in host.report.findings if "IOWeight" in one.text]
     host.write("/etc/systemd/system/b.service.d/x.conf", "[Service]\nStartupIOWeight=50\n")
-    assert host.found("IOWeight=, as in /etc/systemd/system/b.service.d/x.conf:2")
+    one = host.found("IOWeight=, as in /etc/systemd/system/b.service.d/x.conf:2")
+    assert (one.level, one.command) == (Level.note, FOLLOWS)
+    host.write("/etc/systemd/system/multi-user.target.wants/streamsched-weights.service")
+    assert not [one for one in host.report.findings if "IOWeight" in one.text]
 
 
 def test_no_rule_of_ours(host: Made) -> None:
