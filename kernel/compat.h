@@ -210,6 +210,26 @@ static inline bool compat_limit_tags(struct blk_mq_hw_ctx *hctx, u32 nr)
 	return true;
 }
 
+/*
+ * 7.0: queue/async_depth, how many of the tags asynchronous requests may take.
+ * A scheduler sets what is usual for it; the kernel keeps the proportion when
+ * nr_requests changes.
+ */
+static inline void compat_set_async_depth(struct request_queue *q, u32 usual)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	q->async_depth = usual;
+#endif
+}
+
+static inline u32 compat_async_depth(struct request_queue *q, u32 usual)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+	usual = q->async_depth;
+#endif
+	return usual;
+}
+
 /* Tell the tags the least shallow depth that there will be. */
 static inline void compat_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
 					    u32 shallow)

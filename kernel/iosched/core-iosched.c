@@ -919,10 +919,17 @@ static bool grow_slots(struct iosched_hctx *sh,
 	return true;
 }
 
+/* A quarter of the tags stays for readers, an eighth for fsync(). */
+static u32 usual_async_depth(u32 depth)
+{
+	return max_t(u32, depth - depth / 4 - depth / 8, 1);
+}
+
 /*
  * The number of requests has changed; none is there now. The queue's own
  * number may not have been told yet, the tags have. This cannot fail: where
  * memory lacks, no more tags are used than there were, until the next change.
+ * Also called where queue/async_depth has changed.
  */
 static void iosched_depth_updated(struct request_queue *q)
 {
@@ -943,9 +950,9 @@ static void iosched_depth_updated(struct request_queue *q)
 			       q->disk ? q->disk->disk_name : "?",
 			       sh->nr_slots);
 		depth = compat_sched_depth(hctx);
-		/* A quarter stays for readers, an eighth for fsync(). */
-		sd->write_depth = max_t(u32, depth - depth / 4, 1);
-		sd->async_depth = max_t(u32, sd->write_depth - depth / 8, 1);
+		sd->async_depth = compat_async_depth(q,
+						     usual_async_depth(depth));
+		sd->write_depth = min(sd->async_depth + depth / 8, depth);
 		sd->shallow_write = compat_shallow_depth(hctx, sd->write_depth);
 		sd->shallow_async = compat_shallow_depth(hctx, sd->async_depth);
 		compat_min_shallow_depth(hctx, sd->shallow_async);
@@ -967,6 +974,7 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 		return -ENOMEM;
 	}
 	hctx->sched_data = sh;
+	compat_set_async_depth(q, usual_async_depth(compat_sched_depth(hctx)));
 	iosched_depth_updated(q);
 	return 0;
 }

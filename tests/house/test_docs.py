@@ -37,7 +37,7 @@ MAN = ROOT / "man" / "streamsched.1"
 RESULTS = ROOT / "docs" / "RESULTS.md"
 PAPERS = sorted(
     path
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("docs/hosts/*.md")]
     if not path.relative_to(ROOT).parts[0].startswith((".", "build"))
 )
 SECONDS = 120
@@ -150,6 +150,33 @@ def test_an_example_prints_what_is_shown(example: Example) -> None:
 def test_the_readme_shows_results() -> None:
     shown = [e for e in EXAMPLES if e.path.name == "README.md" and len(e.output) > 6]
     assert any("run direct-readers" in example.command for example in shown)
+
+
+# ---- rows of measured tables ----
+
+# Of docs/results/TABLE.md, the part that is marked so, the rows whose first cell is this.
+ROWS = re.compile(r"(<!-- rows: (\S+) (\S+) (\S+) -->\n)(.*?)(<!-- end: rows -->)", re.DOTALL)
+
+
+def rows_in_table(table: str, part: str, first: str) -> str:
+    """The rows, and the table's head, without the first column."""
+    text = (ROOT / "docs" / "results" / f"{table}.md").read_text()
+    measured = text.split(f"<!-- measured: {part} -->", 1)[1].split("<!-- end:", 1)[0]
+    head, line, *rows = (row.split("|", 2) for row in measured.strip().splitlines())
+    kept = [head, line, *(row for row in rows if row[1].strip() == first)]
+    assert kept[2:], f"docs/results/{table}.md has no {first} in {part}"
+    return "\n" + "".join(f"|{row[2]}\n" for row in kept) + "\n"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PAPERS if ROWS.search(path.read_text())], ids=lambda path: path.name
+)
+def test_rows_are_those_of_the_table(path: Path) -> None:
+    text = path.read_text()
+    now = ROWS.sub(lambda found: found[1] + rows_in_table(*found.group(2, 3, 4)) + found[6], text)
+    if os.environ.get("UPDATE_DOCS"):
+        path.write_text(now)
+    assert path.read_text() == now
 
 
 # ---- links ----

@@ -196,6 +196,29 @@ def one_tag() -> list[int]:
         return [tags, sums["async_depth"]]
 
 
+def asynchronous_depth() -> list[int] | None:
+    """How many requests nobody waits for are let in: as usual, as said, after more requests, and
+    as usual again; None where the kernel has no queue/async_depth.
+    """
+    with Emu("d0", small(queue_depth=1)) as emu:
+        streaming(emu)
+        if not Path("/sys/block/d0/queue/async_depth").exists():
+            return None
+        found = []
+        for name, value in (
+            ("nr_requests", 64),
+            ("async_depth", 16),
+            ("nr_requests", 128),
+            ("async_depth", 128),
+        ):
+            emu.queue(name, value)
+            found.append(counters("d0")["async_depth"])
+        for scheduler in ("none", "stream"):
+            emu.queue("scheduler", scheduler)
+        found.append(counters("d0")["async_depth"])
+        return found
+
+
 def number_of_requests() -> None:
     """Changed all the time, from the least to many."""
     with Emu("d0") as emu:

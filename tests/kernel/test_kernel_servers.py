@@ -114,9 +114,7 @@ def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(
-    "server", ["knfsd-v4.2", "samba", "iscsi-file", "tcm-loop-volume"]
-)
+@pytest.mark.parametrize("server", ["knfsd-v4.2", "samba", "iscsi-file", "tcm-loop-volume"])
 def test_servers_of_the_kernel_start(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the kernel that has them; it is built by `make results WHAT=servers`."""
     need_rig(servers.VARIANT)

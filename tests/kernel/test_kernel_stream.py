@@ -602,6 +602,16 @@ def test_switching_under_load() -> None:
     assert all(job["error"] == 0 and job["read"]["total_ios"] > 50 for job in document["jobs"])
 
 
+def test_an_asynchronous_depth_is_taken() -> None:
+    """queue/async_depth of Linux 7.0 and later; the kernel keeps it in proportion."""
+    found = in_rig(stream_guest.asynchronous_depth)
+    if found is None:
+        pytest.skip("this kernel has no queue/async_depth: RIG_VARIANT=newest has")
+    *first, again = found
+    assert first == [40, 16, 32, 128]
+    assert again < 128
+
+
 def test_one_tag() -> None:
     """One command in the disk, four requests (the block layer's least) in the scheduler."""
     assert in_rig(stream_guest.one_tag) == [4, 3]
