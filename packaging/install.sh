@@ -26,6 +26,7 @@ install_modules() {
 	kernel/packaging/dkms/stage.sh "$1/usr/src/streamsched-$version"
 	install -D -m 644 -t "$share" kernel/packaging/udev/60-stream-iosched.rules
 	install -D -m 755 packaging/release-disks.sh "$share/release-disks"
+	install -D -m 755 packaging/release-enabled.sh "$share/release-enabled"
 }
 
 install_command() {
@@ -57,6 +58,7 @@ install_command() {
 	install -D -m 644 -t "$dest$unitdir" kernel/packaging/systemd/streamsched-auto@.service \
 		kernel/packaging/systemd/streamsched-weights.service
 	install -D -m 644 -t "$dest/usr/share/streamsched" kernel/packaging/udev/61-stream-array.rules
+	install -D -m 755 packaging/release-enabled.sh "$dest/usr/share/streamsched/release-enabled"
 	# Where people find them.
 	for name in disks jobs traces examples; do
 		ln -s --relative "$dest$libdir/streamsched/data/$name" \

@@ -3,7 +3,8 @@
 #
 # What the packages streamsched-dkms of all distributions run before they go:
 #
-#   release-disks remove    disks that use the scheduler get another one, and
+#   release-disks remove    what `streamsched enable` did is undone (release-enabled);
+#                           disks that use the scheduler get another one, and
 #                           the modules are unloaded: else the disks would stay
 #                           on a module that no package has, until the next boot
 #   release-disks upgrade   the loaded modules are left alone
@@ -61,6 +62,8 @@ unload() { # MODULE WHO
 
 case $1 in
 remove)
+	# First, for its rule would give disks back to the scheduler.
+	"$(dirname "$0")/release-enabled" streamsched-dkms
 	if is_own_kernel; then
 		detach_arrays
 		switch_disks

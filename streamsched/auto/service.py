@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -23,18 +21,17 @@ from streamsched._core import ffi, lib
 from streamsched.auto.choose import Chooser, Selection
 from streamsched.auto.profile import Profile
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.base.files import is_folder
 from streamsched.base.tracing import TRACING, Instance
+from streamsched.hosts.device import STREAM, SYS, Device, keeping
 from streamsched.sim.chooser import Choice
 from streamsched.sim.diskfile import Disk
 from streamsched.work.blocktrace import LINE
 from streamsched.work.looks import SAMPLE_S, Observation
 
-SYS = Path("/sys")
 # The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
 # here was measured that would say what they do.
 KERNEL = {"noop": "none", "deadline": "mq-deadline"}
-STREAM_PREFIX, STREAM = "stream:", "stream"
+STREAM_PREFIX = f"{STREAM}:"
 # What stream can be told to wrap (docs/KERNEL.md).
 INNER = ("noop", "deadline", "cscan", "sptf", "linus")
 # A disk and its description may differ by this much: makers round.
@@ -55,95 +52,6 @@ def scheduler_of(policy: str) -> tuple[str, str | None] | None:
 
 
 # ---- the device ----
-
-
-@dataclass(frozen=True)
-class Device:
-    """A disk's folder in sysfs."""
-
-    name: str
-    folder: Path
-
-    @property
-    def queue(self) -> Path:
-        return self.folder / "queue"
-
-    def text(self, path: Path) -> str:
-        """What a file of it says."""
-        try:
-            return path.read_text().strip()
-        except OSError as error:
-            raise StreamschedError(f"{path}: cannot read it: {error.strerror}") from None
-
-    def write(self, path: Path, value: str) -> None:
-        """In one system call, so that an error is of this value."""
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-            try:
-                os.write(file, value.encode())
-            finally:
-                os.close(file)
-        except PermissionError:
-            raise UsageError(f"no permission to change {path}; run this as root") from None
-        except OSError as error:
-            raise StreamschedError(
-                f"{path}: could not be set to {value}: {error.strerror}"
-            ) from None
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The schedulers that are loaded."""
-        return tuple(self.text(self.queue / "scheduler").replace("[", "").replace("]", "").split())
-
-    @property
-    def in_use(self) -> str:
-        found = re.search(r"\[([^\]\s]+)\]", self.text(self.queue / "scheduler"))
-        return found[1] if found else "none"
-
-    @property
-    def inner(self) -> str | None:
-        """What stream wraps, where it is in use."""
-        if self.in_use != STREAM:
-            return None
-        found = re.search(r"\[([^\]\s]+)\]", self.text(self.queue / "iosched" / "inner"))
-        return found[1] if found else None
-
-    @property
-    def number(self) -> tuple[int, int]:
-        """Major and minor."""
-        major, _, minor = self.text(self.folder / "dev").partition(":")
-        return int(major), int(minor)
-
-    @property
-    def queue_depth(self) -> int | None:
-        """Commands that the disk takes at once, if its driver says so."""
-        try:
-            return int((self.folder / "device" / "queue_depth").read_text())
-        except (OSError, ValueError):
-            return None
-
-    def set_scheduler(self, name: str, inner: str | None, *, anew: bool = False) -> None:
-        """As this says; @anew: also one that is there already, without what it has learned."""
-        file = self.queue / "scheduler"
-        if anew and self.in_use == name and name != "none":
-            self.write(file, "none")
-        if self.in_use != name:
-            self.write(file, name)
-        if inner is not None and self.inner != inner:
-            self.write(self.queue / "iosched" / "inner", inner)
-
-
-def device_of(name: str, sys_: Path = SYS) -> Device:
-    """The disk NAME or /dev/NAME; or UsageError."""
-    short = name.removeprefix("/dev/").replace("/", "!")
-    folder = sys_ / "block" / short
-    if not short or short.startswith(".") or not is_folder(folder):
-        known = sorted(path.name for path in (sys_ / "block").glob("*"))
-        near = f"; there are: {', '.join(known)}" if known else ""
-        raise UsageError(f"{name}: there is no such block device, or it is no whole disk{near}")
-    if not (folder / "queue" / "scheduler").is_file():
-        raise UsageError(f"{name}: has no scheduler; name the disk beneath it")
-    return Device(short, folder)
 
 
 def check_size(device: Device, disk: Disk) -> None:
@@ -365,9 +273,10 @@ def serve(
             f"no permission to change {device.queue / 'scheduler'}; run this as root, "
             "or with --dry-run"
         )
+    kept = contextlib.nullcontext() if dry_run else keeping(device, say)
     places = open_places(device, disk, say, sys_)
     try:
-        with until_stopped() as running:
+        with until_stopped() as running, kept:
             service = Service(device, selection, Watch(device, places), dry_run=dry_run, say=say)
             names = ", ".join(selection.candidates)
             say(f"{device.name}: {service.chooser.current} of {names}, for {selection.goal}")

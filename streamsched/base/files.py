@@ -74,6 +74,9 @@ class Kind(enum.Enum):
     )
     # One that stands in the source tree; tables in it are written anew.
     CHAPTER = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
+    # Of `streamsched enable`.
+    UDEV_RULES = ("a file of our udev rules", rb"\A# Written by `streamsched enable`")
+    ENABLED = ("our list of enabled disks", rb'\A\{\s*"format": "streamsched-enabled"')
     PAGE = ("a report of ours", rb"\A<!DOCTYPE html>\n<!-- streamsched's page -->")
     PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*" + PAINTER)
 

@@ -138,7 +138,8 @@ def advise(
 
     Nothing is changed.
     """
-    from streamsched.auto.service import check_size, device_of
+    from streamsched.auto.service import check_size
+    from streamsched.hosts.device import device_of
     from streamsched.watch import advise as advising
     from streamsched.watch.forecast import forecast
     from streamsched.watch.learn import WIDER

@@ -138,11 +138,12 @@ def auto_(
     """Choose a disk's scheduler as its work changes, until stopped."""
     from streamsched.auto import service as autoservice
     from streamsched.auto.choose import Selection
+    from streamsched.hosts import device as hostdevice
 
     auto.Options(profile, goal, rule).check()
     refuse_python(policy, "auto")
     wanted = tuple(specs_of(policy)) if policy is not None else ()
-    found = autoservice.device_of(device)
+    found = hostdevice.device_of(device)
     described = load_disk(model)
     if queue_depth is not None:
         _check_profile_depth(queue_depth, described)

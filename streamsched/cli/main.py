@@ -25,6 +25,7 @@ from streamsched.base.errors import StreamschedError, UsageError, printable, sai
 from streamsched.cli import advise as cli_advise
 from streamsched.cli import bound as cli_bound
 from streamsched.cli import disk as cli_disk
+from streamsched.cli import enable as cli_enable
 from streamsched.cli import lists as cli_lists
 from streamsched.cli import papers as cli_papers
 from streamsched.cli import report as cli_report
@@ -65,6 +66,8 @@ app = typer.Typer(
 # The commands and the groups of --help, in its order.
 DISKS, SIMULATE, RESEARCH, KERNEL = "My disks", "Simulate", "Research", "Kernel"
 app.command("doctor", rich_help_panel=DISKS)(cli_disk.doctor_)
+app.command("enable", rich_help_panel=DISKS)(cli_enable.enable_)
+app.command("disable", rich_help_panel=DISKS)(cli_enable.disable_)
 app.command("advise", rich_help_panel=DISKS)(cli_advise.advise)
 app.command("measure", rich_help_panel=DISKS)(cli_watch.measure_)
 app.command("top", rich_help_panel=DISKS)(cli_watch.top_)

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 
-from streamsched.hosts.doctor_disks import STREAM, Disk
+from streamsched.hosts.device import KEEP, STREAM
+from streamsched.hosts.doctor_disks import Disk
 from streamsched.hosts.doctor_machine import Finding, Level, Machine
 
 # The first folder that has a file of some name has it for all.
 UDEV = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d")
 UDEV_OF_PACKAGES = ("/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 OURS = "60-stream-iosched.rules"
-PACKAGED = f"/usr/share/streamsched-dkms/{OURS}"
 TOKEN = re.compile(
     r"([A-Z_]+)(?:\{([^}\n]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*([ei]*)\"((?:[^\"\\]|\\.)*)\""
 )
@@ -30,6 +30,8 @@ ONLY_COMPARED = {
     *("ACTION", "DEVPATH", "KERNEL", "KERNELS", "SUBSYSTEM", "SUBSYSTEMS", "DRIVER", "DRIVERS"),
     *("ATTRS", "TAGS", "TEST", "CONST", "RESULT"),
 }
+# By these a disk is known after each boot; programs of udev ask it for them.
+DISK_IDS = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL", "ID_PATH")
 # Attributes that neither rules nor programs change.
 FIXED = {"removable", "size", "ro", "device/vendor", "device/model", "device/type"}
 # Where TEST finds what it found at boot.
@@ -160,6 +162,11 @@ class Conditions:
             ("ATTR", "queue/rotational"): "1" if disk.rotating else "0",
             ("ATTR", "queue/zoned"): disk.zoned or "none",
         }
+        self.record = machine.text(
+            f"/run/udev/data/b{machine.text(f'/sys/block/{disk.name}/dev')}"
+        )  # of udev; readable by all
+        said = dict(re.findall(r"^E:([^=\n]+)=(.*)$", self.record, re.MULTILINE))
+        self.known |= {("ENV", name): said[name] for name in DISK_IDS if name in said}
 
     def holds(self, line: Line) -> tuple[bool | None, str]:
         """Whether all of a line's conditions hold, and the first that is not known."""
@@ -206,16 +213,18 @@ class Conditions:
 
     def _is_unset(self, name: str) -> bool:
         """Did no event leave this variable behind, and does no rule set it?"""
-        number = self.machine.text(f"/sys/block/{self.disk.name}/dev")
-        record = self.machine.read(f"/run/udev/data/b{number}")
-        if not record.text or name.startswith(".") or name in self.assigned:
+        # What asks the disk has asked it: another boot finds no more.
+        assigned = name in self.assigned and name not in DISK_IDS
+        if not self.record or name.startswith(".") or assigned:
             return False
-        return ("ENV", name) not in self.known and f"\nE:{name}=" not in f"\n{record.text}"
+        return ("ENV", name) not in self.known and f"\nE:{name}=" not in f"\n{self.record}"
 
     def _exists(self, one: Token) -> bool | None:
         path, own = one.value, f"/sys/block/{self.disk.name}/"
         for short, long in SUBSTITUTES:
             path = path.replace(short, long.format(self.disk.name))
+        if path.startswith(KEEP):
+            return False  # a program makes it, and not at boot
         path = path if path.startswith("/") else own + path
         fixed = path.startswith((own, *FIXED_FOLDERS)) and not path.startswith(
             f"{own}queue/iosched"
@@ -340,9 +349,8 @@ def _ours(machine: Machine, ours: Sequence[Write], rotating: Sequence[Disk]) -> 
         what = f"no udev rule sets stream at boot for {_named(left)}"
         yield Finding("boot", Level.note, what)
     elif left:
-        how = f"ln -s {PACKAGED} {UDEV[0]}/" if machine.exists(PACKAGED) else None
-        advice = None if how else f"The package streamsched-dkms has one, {PACKAGED}."
-        yield Finding("boot", Level.note, "no udev rule sets stream at boot", how, advice)
+        how = f"streamsched enable {' '.join(shlex.quote(name) for name in left)}"
+        yield Finding("boot", Level.note, "no udev rule sets stream at boot", how)
 
 
 def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Finding:
@@ -364,6 +372,12 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
         for action, names in undone.items()
     }
     first = ours[0].name if ours else ""
+    again = [
+        name
+        for name, why in write.disks["change"].items()
+        if name in mine and not why and any(one.disks["change"].get(name) == "" for one in later)
+    ]
+    level = Level.problem
     if sure["add"]:
         what += f" for {_named(sure['add'])}, after {first}"
     elif sure["change"]:
@@ -373,10 +387,18 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
     elif undone["add"] or undone["change"]:
         names = undone["add"] or undone["change"]
         return Finding("boot", Level.note, f"{what} for {_named(names)}: {_depends(names)}")
+    elif again and reached.keys() <= mine.keys():
+        level = Level.note
+        what += (
+            f" for {', '.join(sorted(again))} at every change event, and {later[-1].name} stream "
+            "again: each time what stream has learned of the disk is lost"
+        )
     elif not reached:
         return Finding("boot", Level.ok, f"{what}, but for no rotating disk here")
     elif reached.keys() <= mine.keys():
-        return Finding("boot", Level.ok, f"{what}, but {first} comes later")
+        return Finding(
+            "boot", Level.ok, f"{what}, but {later[-1].name if later else first} comes later"
+        )
     elif any(reached.values()):
         return Finding("boot", Level.note, f"{what} for {_named(reached)}: {_depends(reached)}")
     else:
@@ -388,7 +410,7 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
             f"Copy {write.file} to {UDEV[0]}/, and there take line {write.number} out "
             "or limit it to other disks."
         )
-    return Finding("boot", Level.problem, what, advice=advice)
+    return Finding("boot", level, what, advice=advice)
 
 
 # ---- files that others read at boot ----

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, printable
 from streamsched.hosts import cgroups, kernelarray
+from streamsched.hosts.device import STREAM
 from streamsched.hosts.doctor_machine import Finding, Level, Machine
 
 # On other disks, or with removable media: as kernel/packaging/udev/60-stream-iosched.rules.
 NO_DISK = re.compile(r"(loop|dm-|md|zram|ram|drbd|bcache|fd|sr)")
-STREAM = "stream"
 LEAST_REQUESTS = 64  # docs/INSTALL.md
 ACTUATORS = 2  # that are scheduled apart: IOSCHED_HEADS
 CONFIGFS = "/sys/kernel/config/stream-array"

@@ -71,7 +71,7 @@ Run = Callable[[Sequence[str]], Done | None]
 
 
 def run_program(command: Sequence[str]) -> Done | None:
-    """Run @command, which must change nothing; None if there is no such program."""
+    """Run @command; None if there is no such program."""
     path = ":".join([os.environ.get("PATH", ""), *PROGRAMS]).lstrip(":")
     try:
         done = subprocess.run(
@@ -174,6 +174,10 @@ class Machine:
         if key not in self._said:
             self._said[key] = self._run(command)
         return self._said[key]
+
+    def do(self, command: Sequence[str]) -> Done | None:
+        """Start a program that may change something; None if there is no such program."""
+        return self._run(command)
 
     def has_program(self, name: str) -> bool:
         return any(self.exists(f"{folder}/{name}") for folder in self._folders)

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamsched.auto.service import SYS, Device
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.tracing import Instance
+from streamsched.hosts.device import SYS, Device
 from streamsched.sim.diskfile import KINDS, Disk, list_disks, load_disk
 from streamsched.sim.simulate import trace_requests
 from streamsched.watch.forecast import POLICIES, Forecast, Range, SchedulerForecast

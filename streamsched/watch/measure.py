@@ -27,9 +27,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streamsched.auto.service import SYS, Device, device_of, until_stopped
+from streamsched.auto.service import until_stopped
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.base.tracing import TRACING, Instance
+from streamsched.hosts.device import SYS, Device, device_of, keeping
 from streamsched.watch.measure_state import Spec, State, specs_of
 from streamsched.watch.measure_stats import CONFIDENCE, LEAST_PAIRS, Difference, compare
 from streamsched.watch.parties import KernelDisk, Stat
@@ -306,7 +307,7 @@ def measure(
     def say(line: str) -> None:
         print(f"streamsched: {line}", file=sys.stderr, flush=True)
 
-    with until_stopped() as running:
+    with until_stopped() as running, keeping(device, say):
         work = Measurement(device, specs, say, running, sys_)
         try:
             say(f"{device.name}: {device.in_use} is in use, and will be again at the end")

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from streamsched.auto.service import INNER, STREAM, SYS, Device
+from streamsched.auto.service import INNER
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts.device import STREAM, SYS, Device
 from streamsched.watch.parties import DEBUGFS
 
 # What the kernel sets anew with each change of the scheduler.

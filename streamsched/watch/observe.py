@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from streamsched.auto.service import STREAM, SYS
 from streamsched.base.errors import StreamschedError
 from streamsched.base.tracing import TRACING, Instance
+from streamsched.hosts.device import STREAM, SYS
 from streamsched.watch.parties import (
     USUAL_CLASS,
     Inside,

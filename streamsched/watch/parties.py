@@ -16,16 +16,13 @@ from streamsched.auto.service import (
     READ_SECTORS,
     READS,
     READS_MERGED,
-    STREAM,
-    SYS,
     WRITE_MS,
     WRITE_SECTORS,
     WRITES,
     WRITES_MERGED,
-    Device,
-    device_of,
 )
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts.device import STREAM, SYS, Device, device_of
 from streamsched.hosts.doctor_disks import NO_DISK
 
 FLUSHES = 15  # a column of /sys/block/DISK/stat, from Linux 5.5 on

@@ -21,19 +21,19 @@ from streamsched.auto import service as autoservice
 from streamsched.auto import setting as auto
 from streamsched.auto.choose import Selection
 from streamsched.auto.service import (
-    Device,
     Places,
     Service,
     Watch,
     candidates,
     check_size,
-    device_of,
     open_places,
     scheduler_of,
 )
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.cli import disk as cli_disk
 from streamsched.cli.main import app
+from streamsched.hosts import device as hostdevice
+from streamsched.hosts.device import Device, device_of
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.work.looks import SAMPLE_S
 
@@ -361,17 +361,23 @@ def test_the_documented_commands_go_together(
     monkeypatch.setattr(cli_disk, "PROFILE_POLICIES", ("noop", "deadline"))
     monkeypatch.setattr(profile_measure, "grid_cells", lambda: GRID[:2])
     monkeypatch.setattr(profile_measure, "SIZES_KIB", (64,))
-    for name, real in (
-        ("device_of", autoservice.device_of),
-        ("serve", autoservice.serve),
+    for module, name, real in (
+        (hostdevice, "device_of", hostdevice.device_of),
+        (autoservice, "serve", autoservice.serve),
     ):
-        monkeypatch.setattr(autoservice, name, functools.partial(real, sys_=tmp_path / "sys"))
-    stop = lambda _seconds: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+        monkeypatch.setattr(module, name, functools.partial(real, sys_=tmp_path / "sys"))
+    keep, seen = tmp_path / "run" / "streamsched" / "keep-sda", []
+
+    def stop(_seconds: float) -> None:
+        seen.append(keep.exists())
+        os.kill(os.getpid(), signal.SIGTERM)
+
     monkeypatch.setattr(time, "sleep", stop)
     app(documented("streamsched profile sda.toml"), standalone_mode=False)
     app(documented("streamsched auto sda "), standalone_mode=False)
     out, err = capsys.readouterr()
     assert "sda: deadline of noop, deadline, for throughput" in out
+    assert seen == [True] and not keep.exists()
     assert ("note: sda takes 1 at once, and the profile has 32" in err) == (takes == 1)
     again = [*documented("streamsched auto sda "), "--queue-depth", "1"]
     with pytest.raises(UsageError, match="was measured with queue depth 32, not 1"):
@@ -394,9 +400,9 @@ def test_a_disk_of_one_command_is_profiled_with_one(
 
     monkeypatch.setattr(auto, "obtain", obtain)
     monkeypatch.setattr(autoservice, "check_size", lambda *_: None)
-    real = autoservice.device_of
+    real = hostdevice.device_of
     sysfs(tmp_path / "sys")
-    monkeypatch.setattr(autoservice, "device_of", functools.partial(real, sys_=tmp_path / "sys"))
+    monkeypatch.setattr(hostdevice, "device_of", functools.partial(real, sys_=tmp_path / "sys"))
     for disk, depth in (("usb2-2tb", 1), ("wd5000aaks", 32)):
         with pytest.raises(Asked, match=f"^{depth}$"):
             app(["auto", "sda", "--model", disk], standalone_mode=False)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from watch_data import MadeDisk, made
 
-from streamsched.auto.service import Device, device_of
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.hosts.device import Device, device_of
 from streamsched.watch import measure
 from streamsched.watch.measure_state import State, specs_of
 from streamsched.watch.measure_stats import LEAST_PAIRS, compare
@@ -170,6 +170,24 @@ def test_it_finds_what_there_is(kernel: Kernel, capsys: pytest.CaptureFixture[st
     assert err[1] == "streamsched: sda: mq-deadline is in use, and will be again at the end"
     assert err[0].startswith("streamsched: note: sda: p99 is not known (") and len(err) == 14
     assert kernel.scheduler == "mq-deadline"
+
+
+def test_udev_takes_nothing_back_meanwhile(kernel: Kernel, made: MadeDisk) -> None:
+    """The rule of `streamsched enable` leaves the disk alone, also when it is stopped."""
+    keep = made.root.parent / "run" / "streamsched" / "keep-sda"
+    seen = set()
+    kernel.each = lambda: seen.add(keep.exists())
+    kernel.measure()
+    assert seen == {True} and not keep.exists()
+
+    def stops() -> None:
+        if kernel.now > 200:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    kernel.each = stops
+    with pytest.raises(Interrupted):
+        kernel.measure()
+    assert not keep.exists()
 
 
 def test_where_there_is_no_difference_it_finds_none(kernel: Kernel) -> None:

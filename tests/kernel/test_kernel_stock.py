@@ -24,6 +24,8 @@ from pathlib import Path
 import pytest
 from stock_table import with_counts
 
+import streamsched
+
 ROOT = Path(__file__).resolve().parents[2]
 QEMU = ROOT / "kernel" / "qemu"
 PRIVATE_HEADERS = ROOT / "kernel" / "packaging" / "btf" / "private-headers.sh"
@@ -568,6 +570,132 @@ def test_the_instructions(suite: str, package: Path, shared: Path, tmp_path: Pat
     )
     assert done.returncode == 0, done.stdout[-6000:]
     assert done.stdout.endswith("all done\n")
+
+
+# ---- streamsched enable ----
+
+# What the command is made of, beside Python itself.
+SITE = (
+    *("streamsched", "streamsched-*", "_cffi_backend*", "annotated_*", "pydantic*", "rich"),
+    *("markdown_it", "mdurl", "pygments", "shellingham", "typer", "typing_*", "zstandard"),
+)
+COMMAND = """
+mkdir -p /usr/local/bin
+echo '#!/bin/sh\nPYTHONPATH=/share/site exec python3 -P -m streamsched "$@"' \
+	>/usr/local/bin/streamsched
+chmod +x /usr/local/bin/streamsched
+streamsched --version
+"""
+# As distributions have it, and with what udev ignores for attributes: a last word.
+TAKES_BACK = """
+modprobe hdd-emu
+mount -t configfs configfs /sys/kernel/config
+. /share/emu0.sh
+files() { find /etc /var/lib/streamsched /run/streamsched 2>/dev/null | sort; }
+state() { cat /sys/block/sda/queue/scheduler /sys/block/*/queue/nr_requests; }
+cat >/etc/udev/rules.d/60-ioschedulers.rules <<END
+ACTION=="add|change", KERNEL=="sd[a-z]*|emu*", ATTR{queue/rotational}=="1", \
+  ATTR{queue/scheduler}:="none"
+END
+udevadm control --reload
+echo mq-deadline >/sys/block/sda/queue/scheduler
+echo mq-deadline >/sys/block/emu0/queue/scheduler
+echo 48 >/sys/block/sda/queue/nr_requests
+files >/tmp/files
+state >/tmp/state
+changed() { udevadm trigger --action=change --subsystem-match=block; udevadm settle; }
+"""
+ENABLED = """
+cat /etc/udev/rules.d/99-streamsched.rules
+uses sda stream
+not uses sdb stream
+changed
+uses sda stream
+dd if=/dev/zero of=/dev/sda bs=4k count=1 oflag=direct
+udevadm settle
+uses sda stream
+# The disk is gone, and comes back.
+echo 1 >/sys/block/sda/device/delete
+until ! [ -b /dev/sda ]; do sleep 0.1; done
+echo 0 0 0 >/sys/class/scsi_host/host0/scan
+until [ -b /dev/sda ]; do sleep 0.1; done
+udevadm settle
+uses sda stream
+# A program changes the scheduler for a time.
+echo 1 >/run/streamsched-other
+mkdir -p /run/streamsched
+touch /run/streamsched/keep-sda
+echo mq-deadline >/sys/block/sda/queue/scheduler
+changed
+uses sda none
+rm /run/streamsched/keep-sda
+changed
+uses sda stream
+rm -r /run/streamsched /run/streamsched-other
+"""
+SLOW_DISK = """
+streamsched enable emu0
+uses emu0 stream
+grep -x 64 /sys/block/emu0/queue/nr_requests
+echo mq-deadline >/sys/block/emu0/queue/scheduler
+not grep -x 64 /sys/block/emu0/queue/nr_requests
+changed
+uses emu0 stream
+grep -x 64 /sys/block/emu0/queue/nr_requests
+streamsched disable emu0
+uses emu0 mq-deadline
+"""
+DISABLED = """
+files >/tmp/files-after
+diff /tmp/files /tmp/files-after
+state | diff /tmp/state -
+changed
+uses sda none
+streamsched enable --all
+uses sda stream
+uses emu0 stream
+not uses sdb stream
+streamsched disable --all
+files >/tmp/files-after
+diff /tmp/files /tmp/files-after
+# Once more, for the package.
+streamsched enable --all
+uses sda stream
+"""
+GONE = """
+not uses sda stream
+not ls /etc/udev/rules.d/99-streamsched.rules
+not ls -d /var/lib/streamsched
+not grep stream_iosched /proc/modules
+"""
+
+
+def test_disks_are_enabled(package: Path, shared: Path, tmp_path: Path) -> None:
+    """Beside a rule that takes disks back at each change; by real files of sysfs and real udev."""
+    python = f"python3.{sys.version_info.minor}"
+    if not (fetched("bookworm") / "root" / "usr" / "bin" / python).exists():
+        pytest.skip(f"Debian 12 has no {python}, for which the command is compiled here")
+    boot = Boot("bookworm", tmp_path / "share", installed("bookworm", package, shared))
+    site = boot.share / "site"
+    site.mkdir(parents=True)
+    for pattern in SITE:
+        for path in Path(streamsched.__file__).parents[1].glob(pattern):
+            if path.is_dir():
+                shutil.copytree(path, site / path.name, ignore=shutil.ignore_patterns("data"))
+            else:
+                shutil.copy(path, site)
+    emulated_disk(boot.share, "emu0")
+    done = boot(
+        guest_script(
+            *[COMMAND, TAKES_BACK, block("enable"), ENABLED, SLOW_DISK],
+            *[block("disable"), DISABLED, block("remove"), GONE],
+        ),
+        *disks(tmp_path),
+        memory=1536,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.endswith("all done\n")
+    assert "60-ioschedulers.rules:1 sets none for sda at every change event" in done.stdout
 
 
 # All that the package's removal finds in use: a disk, an array, an emulated disk, links.

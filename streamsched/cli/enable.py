@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands that give rotating disks the scheduler stream for good, and take it back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from streamsched.base.errors import UsageError, given, printable
+from streamsched.cli.options import FLAG
+from streamsched.hosts import enable as hosts_enable
+from streamsched.hosts.doctor_machine import Machine
+
+DisksArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DISK",
+        parser=given("DISK", "a disk or an array, as sda or /dev/md0", str),
+        help="Whole rotating disks, as sda, or arrays, as /dev/md0, with their members.",
+    ),
+]
+AllOption = Annotated[
+    bool,
+    typer.Option(
+        "--all", metavar=FLAG, help="All rotating disks, those that come later too, and arrays."
+    ),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."),
+]
+
+
+def _names(disks: list[str] | None, every: bool) -> list[str]:
+    if disks and every:
+        raise UsageError(f"--all: stands for every disk; leave out {' '.join(disks)}")
+    if not disks and not every:
+        raise UsageError("name a disk, as sda, or give --all")
+    return list(dict.fromkeys(disks or []))
+
+
+def _say(line: str) -> None:
+    print(printable(line), flush=True)
+
+
+def _note(line: str) -> None:
+    print(f"streamsched: note: {printable(line)}", file=sys.stderr)
+
+
+def enable_(
+    disks: DisksArgument = None, every: AllOption = False, dry_run: DryRunOption = False
+) -> None:
+    """Give rotating disks the scheduler stream, now and after each boot."""
+    hosts_enable.enable(Machine(), _names(disks, every), every, dry_run, _say, _note)
+
+
+def disable_(
+    disks: DisksArgument = None, every: AllOption = False, dry_run: DryRunOption = False
+) -> None:
+    """Give disks back what they had before `enable`."""
+    hosts_enable.disable(Machine(), _names(disks, every), every, dry_run, _say)
