@@ -184,6 +184,13 @@ class _Choice:
             raise UsageError(f"{name}: is enabled already")
         if not array.coordinable:
             raise UsageError(f"{name}: {array.why.removeprefix(f'{name}: ')}")
+        for other in self.arrays.values():
+            both = set(other.members) & set(array.members)
+            if both and other is not array and (other.attached or other in self.chosen):
+                raise UsageError(
+                    f"{name}: its member {min(both)} is coordinated in {other.name}, and cannot "
+                    "be in two arrays"
+                )
         if not self.machine.exists(ARRAY_RULE):
             raise UsageError(
                 f"{name}: there is no {ARRAY_RULE}, which coordinates its members at boot; "
@@ -205,13 +212,17 @@ class _Choice:
             enabled = record_of(self.machine, disk.name, self.state.disks)
             if _is_of_all(self.machine, disk) and not enabled:
                 self.disks[disk.name] = (disk, EVERY)
-        for array in self.arrays.values():
+        # A disk can be in one array only: in the largest.
+        for array in sorted(self.arrays.values(), key=self._size, reverse=True):
             rotates = any(self.known[one].rotating for one in array.members if one in self.known)
             if rotates and not record_of(self.machine, array.name, self.state.arrays):
                 try:
                     self.add_array(array, EVERY)
                 except UsageError as error:
-                    self.notes.append(f"its members are not coordinated: {error}")
+                    self.notes.append(f"not coordinated: {error}")
+
+    def _size(self, array: ArrayState) -> int:
+        return self.machine.number(f"/sys/block/{array.name}/size") or 0
 
 
 def _weights(machine: Machine, state: State, notes: list[str]) -> bool:

@@ -115,6 +115,8 @@ def read_state(machine: Machine) -> State:
     read = machine.read(STATE)
     if not read.there:
         return State()
+    if read.denied:
+        raise StreamschedError(f"{STATE}: only root can read it")
     try:
         data = json.loads(read.data)
         if data["version"] != VERSION:

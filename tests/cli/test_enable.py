@@ -215,6 +215,7 @@ def test_how_disks_are_known(kernel: Kernel) -> None:
     for key in ('ENV{ID_WWN}=="0x5000c500a1b2c3d4"', 'ENV{ID_SERIAL}=="ST4000_ZX"'):
         assert f'{key}, GOTO="streamsched_stream"' in text
     assert 'ENV{ID_PATH}=="pci-0"' in text
+    assert 'TEST=="/run/streamsched/keep-%k", GOTO="streamsched_end"\n' in text
 
 
 def test_a_disk_without_a_name_of_its_own(kernel: Kernel) -> None:
@@ -403,6 +404,22 @@ def test_an_array_that_was_coordinated_before(kernel: Kernel) -> None:
     kernel.disable("md0")
     after = kernel.tree()
     assert {name: after[name] for name in before} == before
+
+
+def test_two_arrays_on_the_same_disks(kernel: Kernel) -> None:
+    """Of partitions; the module coordinates a disk in one of them."""
+    kernel.md()
+    shutil.copytree(kernel.root / "sys/block/md0", kernel.root / "sys/block/md1", symlinks=True)
+    kernel.made.write("/sys/block/md1/size", "200000\n")
+    kernel.ids["md1"] = "MD_UUID=5:6:7:8"
+    said = kernel.enable("--all")
+    assert "md1: has coordinated members, sda, sdb\n" in said and "md0: " not in said
+    assert "not coordinated: md0: its member sda is coordinated in md1, and cannot be in two " in (
+        "\n".join(kernel.notes)
+    )
+    kernel.disable("--all")
+    with pytest.raises(UsageError, match=r"^md1: its member sda is coordinated in md0, and cannot"):
+        kernel.enable("md0", "md1")
 
 
 def test_a_member_alone(kernel: Kernel) -> None:
@@ -610,7 +627,7 @@ def test_an_array_that_cannot_be(kernel: Kernel) -> None:
     with pytest.raises(UsageError, match="md0: there is no /usr/share/streamsched/61"):
         kernel.enable("md0")
     kernel.enable("--all")
-    assert any("its members are not coordinated: md0: there is no" in one for one in kernel.notes)
+    assert any("not coordinated: md0: there is no" in one for one in kernel.notes)
     kernel.disable("--all")
     kernel.made.write(rule)
     kernel.made.write("/sys/devices/sdb/queue/rotational", "0\n")

@@ -132,6 +132,7 @@ def test_what_is_in_them(built: Path) -> None:
         "/usr/share/fish/vendor_completions.d/streamsched.fish",
         "/usr/share/man/man1/streamsched.1.gz",
         "/usr/share/streamsched/61-stream-array.rules",
+        "/usr/share/streamsched/release-enabled",
         "/usr/share/streamsched/jobs",
         "/usr/share/streamsched/examples",
         "/usr/share/zsh/vendor-completions/_streamsched",
@@ -148,6 +149,7 @@ def test_what_is_in_them(built: Path) -> None:
     for path in ("dkms.conf", "Makefile", "private-headers.sh", "kernel/iosched/stream-iosched.c"):
         assert f"{source}/{path}" in dkms
     assert "/usr/share/streamsched-dkms/60-stream-iosched.rules" in dkms
+    assert "/usr/share/streamsched-dkms/release-enabled" in dkms
     plugin = inside["nbdkit-plugin-streamsched"]
     assert [path for path in plugin if path.endswith("/plugins/nbdkit-streamsched-plugin.so")]
     assert "/usr/share/man/man1/nbdkit-streamsched-plugin.1.gz" in plugin

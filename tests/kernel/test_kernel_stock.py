@@ -592,14 +592,13 @@ modprobe hdd-emu
 mount -t configfs configfs /sys/kernel/config
 . /share/emu0.sh
 files() { find /etc /var/lib/streamsched /run/streamsched 2>/dev/null | sort; }
-state() { cat /sys/block/sda/queue/scheduler /sys/block/*/queue/nr_requests; }
+state() { cat /sys/block/sda/queue/scheduler /sys/block/sda/queue/nr_requests; }
 cat >/etc/udev/rules.d/60-ioschedulers.rules <<END
 ACTION=="add|change", KERNEL=="sd[a-z]*|emu*", ATTR{queue/rotational}=="1", \
   ATTR{queue/scheduler}:="none"
 END
 udevadm control --reload
 echo mq-deadline >/sys/block/sda/queue/scheduler
-echo mq-deadline >/sys/block/emu0/queue/scheduler
 echo 48 >/sys/block/sda/queue/nr_requests
 files >/tmp/files
 state >/tmp/state
@@ -634,16 +633,17 @@ uses sda stream
 rm -r /run/streamsched /run/streamsched-other
 """
 SLOW_DISK = """
+uses emu0 none
 streamsched enable emu0
 uses emu0 stream
 grep -x 64 /sys/block/emu0/queue/nr_requests
 echo mq-deadline >/sys/block/emu0/queue/scheduler
-not grep -x 64 /sys/block/emu0/queue/nr_requests
+grep -x 2 /sys/block/emu0/queue/nr_requests
 changed
 uses emu0 stream
 grep -x 64 /sys/block/emu0/queue/nr_requests
 streamsched disable emu0
-uses emu0 mq-deadline
+uses emu0 none
 """
 DISABLED = """
 files >/tmp/files-after
@@ -684,7 +684,7 @@ def test_disks_are_enabled(package: Path, shared: Path, tmp_path: Path) -> None:
                 shutil.copytree(path, site / path.name, ignore=shutil.ignore_patterns("data"))
             else:
                 shutil.copy(path, site)
-    emulated_disk(boot.share, "emu0")
+    emulated_disk(boot.share, "emu0", depth=1)
     done = boot(
         guest_script(
             *[COMMAND, TAKES_BACK, block("enable"), ENABLED, SLOW_DISK],
@@ -756,12 +756,13 @@ streamsched-dkms: /etc/udev/rules.d/again.rules: removed, the rule is gone
 """
 
 
-def emulated_disk(folder: Path, name: str, queues: int = 1) -> None:
+def emulated_disk(folder: Path, name: str, queues: int = 1, depth: int = 32) -> None:
     """A script that makes the disk @name, in @folder."""
     script = subprocess.check_output(
         [
             *[sys.executable, "-m", "streamsched.hosts.hddemu", "script", name, "wd5000aaks"],
             *["--set", "size_sectors=131072", "--set", f"hardware_queues={queues}"],
+            *["--set", f"queue_depth={depth}"],
         ]
     )
     (folder / f"{name}.sh").write_bytes(script)
