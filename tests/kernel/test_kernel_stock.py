@@ -592,7 +592,7 @@ modprobe hdd-emu
 mount -t configfs configfs /sys/kernel/config
 . /share/emu0.sh
 files() { find /etc /var/lib/streamsched /run/streamsched 2>/dev/null | sort; }
-state() { cat /sys/block/sda/queue/scheduler /sys/block/sda/queue/nr_requests; }
+state() { grep -o '\\[.*\\]' /sys/block/sda/queue/scheduler; cat /sys/block/sda/queue/nr_requests; }
 cat >/etc/udev/rules.d/60-ioschedulers.rules <<END
 ACTION=="add|change", KERNEL=="sd[a-z]*|emu*", ATTR{queue/rotational}=="1", \
   ATTR{queue/scheduler}:="none"
