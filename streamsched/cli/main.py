@@ -35,7 +35,7 @@ from streamsched.cli import study as cli_study
 from streamsched.cli import validate as cli_validate
 from streamsched.cli import watch as cli_watch
 from streamsched.cli.options import FLAG
-from streamsched.hosts import kernelarray
+from streamsched.hosts import hddemu, kernelarray
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 HELP = "Schedulers for rotating disks: compared in a simulator, and looked after on real disks."
@@ -88,6 +88,7 @@ app.add_typer(kernelarray.app, name="array", rich_help_panel=DISKS)
 app.add_typer(cli_lists.app, name="list", rich_help_panel=SIMULATE)
 app.add_typer(cli_validate.app, name="validate", rich_help_panel=RESEARCH)
 app.add_typer(cli_rig.app, name="rig", rich_help_panel=KERNEL)
+app.add_typer(hddemu.app, name="hdd-emu", rich_help_panel=KERNEL)
 
 
 def _version(value: bool) -> None:

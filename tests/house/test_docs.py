@@ -447,7 +447,7 @@ def test_choices_and_defaults_are_described() -> None:
 
 def test_every_command_has_a_section() -> None:
     headings = re.findall(
-        r"^\.SS streamsched (\w+(?: \w+)?)", man_section("COMMANDS"), re.MULTILINE
+        r"^\.SS streamsched ([\w-]+(?: \w+)?)", man_section("COMMANDS"), re.MULTILINE
     )
     assert sorted(headings) == sorted(name for name in commands() if name)
 
