@@ -10,6 +10,8 @@
 #define THINK_FEW 4
 /* So many deviations beyond the mean nearly all requests have come. */
 #define THINK_DEVIATIONS 4
+/* Nor is a wait shorter than this part of the switch that it may save. */
+#define THINK_LEAST 32
 /* What the ledger remembers at most, in switches, either way. */
 #define LEDGER_SWITCHES 8
 
@@ -25,16 +27,15 @@ static u32 think_towards(u32 mean, u32 value)
 
 u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns)
 {
-	u32 deviation_us;
+	/* Think times that have not differed yet will. */
+	u64 more_us = max_t(u64, think->mean_us,
+			    (u64)THINK_DEVIATIONS * think->deviation_us);
+	u64 limit_ns = 1000ULL * (think->mean_us + more_us);
 
 	if (think->nr < THINK_FEW)
 		return switch_ns;
-	/* Think times that have not differed yet will, by what is counted. */
-	deviation_us = max_t(u32, think->deviation_us,
-			     think->mean_us / THINK_DEVIATIONS + 1);
-	return min_t(u64, ss_think_longest_ns(switch_ns),
-		     1000ULL * (think->mean_us +
-				THINK_DEVIATIONS * (u64)deviation_us));
+	limit_ns = max_t(u64, limit_ns, switch_ns / THINK_LEAST);
+	return min_t(u64, limit_ns, ss_think_longest_ns(switch_ns));
 }
 
 void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)

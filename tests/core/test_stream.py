@@ -101,6 +101,26 @@ def test_two_readers_have_the_target_each(core: Core) -> None:
     assert all(440 <= ms <= 500 for _, ms in settled), settled
 
 
+def test_who_is_late_for_once_keeps_its_turn(core: Core) -> None:
+    """Readers think for 0.01 ms; a wait of a hundredth of a switch costs nothing all the same."""
+    d = driver(core)
+    readers = [Reader(d, n * FAR) for n in range(4)]
+    run(d, readers, 4000)
+    waits = []
+    for _ in range(200):
+        rq = d.wait().dispatch()
+        reader = next(one for one in readers if one.rq == rq)
+        d.later(1)
+        d.complete(rq)
+        decision = d.choose()
+        if decision[0] == "wait":
+            waits.append(decision[1] - d.now)
+        d.later(0.01)
+        reader.next()
+    assert len(waits) > 100
+    assert min(waits) > 0.15
+
+
 @pytest.mark.parametrize("until_ms", [3000, 5000, 9000, 12000])
 def test_flushes_without_end_hold_nobody_beyond_the_target(core: Core, until_ms: int) -> None:
     """Readers in places of their own are waited for; then one flush or another is under way."""
