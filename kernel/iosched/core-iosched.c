@@ -950,6 +950,12 @@ static void iosched_depth_updated(struct request_queue *q)
 			       q->disk ? q->disk->disk_name : "?",
 			       sh->nr_slots);
 		depth = compat_sched_depth(hctx);
+		/* The kernel's own proportion is rough for a few requests. */
+		if (depth != sd->depth &&
+		    (!sd->depth ||
+		     sd->async_depth == usual_async_depth(sd->depth)))
+			compat_set_async_depth(q, usual_async_depth(depth));
+		sd->depth = depth;
 		sd->async_depth = compat_async_depth(q,
 						     usual_async_depth(depth));
 		sd->write_depth = min(sd->async_depth + depth / 8, depth);
@@ -974,7 +980,6 @@ static int iosched_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 		return -ENOMEM;
 	}
 	hctx->sched_data = sh;
-	compat_set_async_depth(q, usual_async_depth(compat_sched_depth(hctx)));
 	iosched_depth_updated(q);
 	return 0;
 }

@@ -101,6 +101,7 @@ struct iosched_data {
 	u32 background_weight; /* of md's resync, in percent of others' */
 	bool seeks_free; /* no class gains from waiting out its think time */
 	/* Scheduler tags for writes that somebody waits for, and for others. */
+	u32 depth; /* of which these two may be taken */
 	u32 write_depth, async_depth;
 	u32 shallow_write,
 		shallow_async; /* the same as the tags want it said */

@@ -206,6 +206,7 @@ def asynchronous_depth() -> list[int] | None:
             return None
         found = []
         for name, value in (
+            ("nr_requests", 2),
             ("nr_requests", 64),
             ("async_depth", 16),
             ("nr_requests", 128),

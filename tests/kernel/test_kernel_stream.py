@@ -608,7 +608,8 @@ def test_an_asynchronous_depth_is_taken() -> None:
     if found is None:
         pytest.skip("this kernel has no queue/async_depth: RIG_VARIANT=newest has")
     *first, again = found
-    assert first == [40, 16, 32, 128]
+    assert first[1:] == [40, 16, 32, 128]
+    assert first[0] <= 4
     assert again < 128
 
 
