@@ -122,7 +122,14 @@ def keeper(device: Device) -> int | None:
         number = int(keep_file(device).read_text())
     except (OSError, ValueError):
         return None
-    return number if (device.folder.parents[2] / "proc" / str(number)).exists() else None
+    process = device.folder.parents[2] / "proc" / str(number)
+    if not process.exists():
+        return None
+    with contextlib.suppress(OSError):
+        # The number may be another program's by now.
+        if b"streamsched" not in (process / "cmdline").read_bytes():
+            return None
+    return number
 
 
 @contextlib.contextmanager

@@ -126,9 +126,12 @@ def _check_machine(machine: Machine, names: Iterable[str], dry_run: bool) -> Non
         return
     if os.geteuid():
         raise UsageError("only root can change that; run this as root, or with --dry-run")
-    check_output(machine.path(RULES), Kind.UDEV_RULES, option="")
-    if machine.exists(STATE):
-        check_output(machine.path(STATE), Kind.ENABLED, option="")
+    for name, kind in ((RULES, Kind.UDEV_RULES), (STATE, Kind.ENABLED)):
+        # One that leads to /dev/null is udev's way to mask a rule.
+        if machine.path(name).is_symlink():
+            raise UsageError(f"{name}: is a link, which is nobody's to write through; remove it")
+        if name == RULES or machine.exists(name):
+            check_output(machine.path(name), kind, option="")
 
 
 def _check_module(machine: Machine, disks: Sequence[Disk]) -> None:
@@ -164,7 +167,8 @@ class _Choice:
         if self.state.all:
             raise UsageError(f"{name}: is enabled already, with all rotating disks (--all)")
         if one := record_of(self.machine, name, self.state.disks):
-            more = f", with its array {one.by}" if one.by else ""
+            known = (own.name for own in self.state.arrays if own.value == one.by)
+            more = f", with its array {next(known, one.by)}" if one.by else ""
             raise UsageError(f"{name}: is enabled already{more}")
         for array in self.arrays.values():
             if name in array.members and array.attached:
@@ -232,8 +236,11 @@ def _weights(machine: Machine, state: State, notes: list[str]) -> bool:
     ):
         notes.append(f"there is no {UNIT}: io.weight and IOWeight= of cgroups do not count")
         return state.weights
-    asked = machine.ask(["systemctl", "is-enabled", "--quiet", UNIT])
-    return state.weights or (asked is not None and asked.code != 0)
+    asked = machine.ask(["systemctl", "is-enabled", UNIT])
+    said = asked.out.strip() if asked else ""
+    if said == "masked":
+        notes.append(f"{UNIT} is masked: io.weight and IOWeight= of cgroups do not count")
+    return state.weights or said == "disabled"
 
 
 def plan_enable(machine: Machine, names: Sequence[str], every: bool, dry_run: bool) -> Plan:
@@ -247,6 +254,11 @@ def plan_enable(machine: Machine, names: Sequence[str], every: bool, dry_run: bo
     disks = [disk for disk, _ in choice.disks.values()]
     _check_module(machine, disks)
     _check_machine(machine, choice.disks, dry_run)
+    arrays = [
+        OneArray(one.name, *identity_of(machine, one.name, ARRAY_IDS), one.attached)
+        for one in choice.chosen
+    ]
+    values = {one.name: one.value for one in arrays}
     new = []
     for disk, by in choice.disks.values():
         key, value = identity_of(machine, disk.name, DISK_IDS)
@@ -256,11 +268,8 @@ def plan_enable(machine: Machine, names: Sequence[str], every: bool, dry_run: bo
                 "is for its name, which another disk may have after a boot"
             )
         was = disk.scheduler or "none"
+        by = values.get(by, by)
         new.append(OneDisk(disk.name, key, value, was, disk.nr_requests, by))
-    arrays = [
-        OneArray(one.name, *identity_of(machine, one.name, ARRAY_IDS), one.attached)
-        for one in choice.chosen
-    ]
     wanted = bool(arrays) or (every and machine.exists(ARRAY_RULE))
     link = wanted and not machine.exists(LINK) and not machine.leads_nowhere(LINK)
     if wanted and not machine.has_program("streamsched"):
@@ -427,6 +436,8 @@ class _Work:
     def from_stream(self, name: str, one: OneDisk | None) -> None:
         """The scheduler that was there before, where nobody has chosen another."""
         device = self.device(name)
+        if not self.dry_run:
+            keep_file(device).unlink(missing_ok=True)  # of a process that was killed
         if device.in_use != STREAM or (one and one.scheduler == STREAM):
             why = "as before" if one and one.scheduler == device.in_use else "chosen by hand"
             self.say(f"{name}: {device.in_use} stays, {why}")
@@ -448,7 +459,10 @@ class _Work:
         if one and one.nr_requests is not None and device.in_use == was:
             requests = device.queue / "nr_requests"
             if device.text(requests) != str(one.nr_requests):
-                device.write(requests, str(one.nr_requests))
+                try:
+                    device.write(requests, str(one.nr_requests))
+                except StreamschedError:
+                    self.say(f"{device.name}: nr_requests {one.nr_requests} is refused")
         return device.in_use
 
 
@@ -525,7 +539,7 @@ def disable(machine: Machine, names: Sequence[str], every: bool, dry_run: bool, 
     gone = {_record_of(machine, state, name) for name in names}
     if every:
         gone |= {*state.disks, *state.arrays}
-    arrays = {one.name for one in gone if isinstance(one, OneArray)}
+    arrays = {one.value for one in gone if isinstance(one, OneArray)}
     gone |= {one for one in state.disks if one.by in arrays}
     after = dataclasses.replace(
         state,

@@ -70,7 +70,7 @@ class OneDisk(One):
 
     scheduler: str
     nr_requests: int | None
-    by: str  # the array with which it was enabled, or EVERY; empty: by its own name
+    by: str  # OneArray.value with which it was enabled, or EVERY; empty: by its own name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +106,7 @@ class State:
             # What a pattern has a meaning for stands for any character.
             value = re.sub(r"[^\w .:;,=@#+/!-]", "?", one.value, flags=re.ASCII)
             key = f"ENV{{{one.key}}}" if one.key else "KERNEL"
+            value = value if one.key else value.replace("!", "/")  # as udev calls it
             lines.append(f'# {one.name}\n{key}=="{value}", GOTO="streamsched_stream"\n')
         return HEAD + "".join(lines) + ("" if self.all else 'GOTO="streamsched_end"\n') + TAIL
 

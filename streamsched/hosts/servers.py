@@ -107,7 +107,11 @@ WALK = """
 now() { cut -d' ' -f1 /proc/uptime; }
 begin=$(now)
 for i in 0 1 2 3; do
-	{ grep -r "no such words" "$TREES/$i" || now >"/run/end$i"; } &
+	{
+		# 1: nothing was found; 2: something could not be read.
+		grep -r "no such words" "$TREES/$i"
+		[ $? != 1 ] || now >"/run/end$i"
+	} &
 done
 wait
 echo "$begin" "$(sort -n /run/end?)" >"$OUT/trees"

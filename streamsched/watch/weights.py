@@ -197,8 +197,7 @@ def serve(machine: Machine, interval_s: float) -> None:
     with until_stopped() as running:
         due = time.monotonic()
         while running():
-            now = time.monotonic()
-            if now >= due:
+            if time.monotonic() >= due:
                 follower.wait()
-                due = now + interval_s
+                due = time.monotonic() + interval_s
             time.sleep(max(min(STEP_S, due - time.monotonic()), 0))

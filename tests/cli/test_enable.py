@@ -438,18 +438,51 @@ def test_weights(kernel: Kernel) -> None:
     unit = "streamsched-weights.service"
     kernel.made.write("/run/systemd/system/x")
     kernel.made.write(f"/usr/lib/systemd/system/{unit}")
-    kernel.made.programs[f"systemctl is-enabled --quiet {unit}"] = Done(1, "")
+    kernel.made.programs[f"systemctl is-enabled {unit}"] = Done(1, "disabled\n")
     assert f"{unit}: has been enabled\n" in kernel.enable("sda") and not kernel.notes
     kernel.enable("sdb")
     assert kernel.done.count(f"systemctl enable --now {unit}") == 1
     assert "systemctl" not in kernel.disable("sda")
     assert f"{unit}: has been disabled" in kernel.disable("sdb")
     assert kernel.done.count(f"systemctl disable --now {unit}") == 1
-    kernel.made.programs[f"systemctl is-enabled --quiet {unit}"] = Done(0, "")
+    kernel.made.programs[f"systemctl is-enabled {unit}"] = Done(0, "enabled\n")
     kernel.done.clear()
     kernel.enable("sda")
     kernel.disable("sda")
     assert not [one for one in kernel.done if "able --now" in one]
+
+
+def test_a_masked_service_stays_so(kernel: Kernel) -> None:
+    unit = "streamsched-weights.service"
+    kernel.made.write("/run/systemd/system/x")
+    kernel.made.write(f"/usr/lib/systemd/system/{unit}")
+    kernel.made.programs[f"systemctl is-enabled {unit}"] = Done(1, "masked\n")
+    kernel.enable("sda")
+    assert any("is masked" in note for note in kernel.notes)
+    assert not [one for one in kernel.done if "able --now" in one]
+
+
+def test_a_link_is_not_written_through(kernel: Kernel) -> None:
+    """To /dev/null it masks a rule: what is written there is nowhere."""
+    rules = kernel.root / "etc/udev/rules.d/99-streamsched.rules"
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.symlink_to("/dev/null")
+    before = kernel.tree()
+    with pytest.raises(UsageError, match="99-streamsched.rules: is a link"):
+        kernel.enable("sda")
+    assert kernel.tree() == before
+
+
+def test_requests_that_are_refused_now_do_not_stop_it(kernel: Kernel) -> None:
+    """The disk hangs on another controller, which takes fewer."""
+    requests = kernel.root / "sys/block/sdb/queue/nr_requests"
+    was = "2"
+    kernel.made.write("/sys/block/sdb/queue/nr_requests", was)
+    kernel.enable("sdb")
+    assert requests.read_text().strip() != was
+    kernel.refused[str(requests)] = was
+    assert f"sdb: nr_requests {was} is refused" in kernel.disable("sdb")
+    assert not (kernel.root / "var/lib/streamsched").exists()
 
 
 # ---- a failure takes all back ----
@@ -479,7 +512,7 @@ def refuse_weights(kernel: Kernel) -> None:
     unit = "streamsched-weights.service"
     kernel.made.write("/run/systemd/system/x")
     kernel.made.write(f"/usr/lib/systemd/system/{unit}")
-    kernel.made.programs[f"systemctl is-enabled --quiet {unit}"] = Done(1, "")
+    kernel.made.programs[f"systemctl is-enabled {unit}"] = Done(1, "disabled\n")
     kernel.made.programs[f"systemctl enable --now {unit}"] = Done(1, "", "no")
 
 
