@@ -21,7 +21,7 @@ import typer
 from streamsched.base.configfs import refused
 from streamsched.base.configfs import write as configfs_write
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
-from streamsched.sim.diskfile import KINDS, Disk, load_disk
+from streamsched.sim.diskfile import KINDS, Disk, list_disks, load_disk
 
 MODULE = "hdd_emu"
 CONFIGFS = Path("/sys/kernel/config/hdd-emu")
@@ -118,7 +118,11 @@ app = typer.Typer(
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The disk becomes /dev/NAME.")]
 DiskArgument = Annotated[
     str,
-    typer.Argument(metavar="DISK", help="A name (`streamsched list disks`), or a file."),
+    typer.Argument(
+        metavar="DISK",
+        help="A name (`streamsched list disks`), or a file.",
+        autocompletion=lambda: list(list_disks()),
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

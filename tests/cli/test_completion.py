@@ -29,7 +29,7 @@ NUMBERS = (
 )
 OWN = (
     "--array --set --weight --device --trace-device --scheduler --between --listen --cluster "
-    "--variant --kernel command device disk disks"
+    "--variant --kernel command device disk disks name"
 )
 FREE = set(f"{FILES} {NUMBERS} {OWN}".split())
 # What has names, by parameter: one of them.

@@ -468,7 +468,7 @@ def test_a_link_is_not_written_through(kernel: Kernel) -> None:
     rules.parent.mkdir(parents=True, exist_ok=True)
     rules.symlink_to("/dev/null")
     before = kernel.tree()
-    with pytest.raises(UsageError, match="99-streamsched.rules: is a link"):
+    with pytest.raises(UsageError, match=r"99-streamsched\.rules: is a link"):
         kernel.enable("sda")
     assert kernel.tree() == before
 
