@@ -52,7 +52,7 @@ def _note(line: str) -> None:
 def enable_(
     disks: DisksArgument = None, every: AllOption = False, dry_run: DryRunOption = False
 ) -> None:
-    """Give rotating disks the scheduler stream, now and after each boot."""
+    """Give rotating disks the scheduler stream for good."""
     hosts_enable.enable(Machine(), _names(disks, every), every, dry_run, _say, _note)
 
 

@@ -89,7 +89,7 @@ def weights_(
         typer.Option("--once", metavar=FLAG, help="Set all weights, print them, and end."),
     ] = False,
 ) -> None:
-    """Give disks under stream the weights of cgroups: IOWeight=, blkiotune.
+    """Give disks under stream the weights of cgroups.
 
     Without --once all changes are followed until it is stopped.
     """

@@ -1417,7 +1417,7 @@ def test_help_groups_commands_and_says_each_in_a_line() -> None:
     text = streamsched("--help", COLUMNS="80").stdout
     groups = re.findall(r"╭─ ([\w ]+) ─", text)
     assert groups == ["Options", "My disks", "Simulate", "Research", "Kernel"]
-    rows = re.findall(r"^│ ([a-z]*) +(.*?) +│$", text, re.MULTILINE)
+    rows = re.findall(r"^│ ([a-z-]*) +(.*?) +│$", text, re.MULTILINE)
     assert len(rows) >= 18 and all(name and says.endswith(".") for name, says in rows)
 
 
