@@ -62,6 +62,8 @@ OURS = {
         b"\x89PNG\r\n\x1a\n....tEXtSoftware\0streamsched's picture",
         b"%PDF-1.4\n" + bytes(10_000) + b"/Creator (streamsched's picture)\n%%EOF\n",
     ),
+    Kind.UDEV_RULES: (b"# Written by `streamsched enable`, which writes it anew\n",),
+    Kind.ENABLED: (b'{\n  "format": "streamsched-enabled",\n',),
     Kind.STUDY: [b'{\n  "format": "streamsched-study",\n', b"PAR1 rows \0 study_sha256 \0 PAR1"],
 }
 # A job file, a description that somebody wrote, a trace, an image, notes, a picture of somebody's.
