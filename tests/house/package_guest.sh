@@ -143,7 +143,8 @@ ln -s /usr/share/streamsched-dkms/60-stream-iosched.rules \
 	/usr/share/streamsched/61-stream-array.rules /etc/udev/rules.d/
 # As if a disk were enabled, of which nothing is known any more.
 mkdir /var/lib/streamsched
-touch /etc/udev/rules.d/99-streamsched.rules /var/lib/streamsched/enabled.json
+echo "# Written by \`streamsched enable\`" >/etc/udev/rules.d/99-streamsched.rules
+echo '{"format": "streamsched-enabled"}' >/var/lib/streamsched/enabled.json
 # shellcheck disable=SC2086 # the words are packages
 expect "60-stream-iosched.rules: removed, the rule is gone" apt-get remove -y $ours
 grep -q -F "61-stream-array.rules: removed, the rule is gone" /tmp/said
