@@ -91,7 +91,9 @@ def test_what_is_named_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("server", ["no-server", "nbdkit-file", "qemu-qcow2"])
+@pytest.mark.parametrize(
+    "server", [pytest.param("no-server", marks=pytest.mark.long), "nbdkit-file", "qemu-qcow2"]
+)
 def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers get all of their images, and trees are found; what is missing skips by name.
 
@@ -114,6 +116,7 @@ def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.parametrize("server", ["knfsd-v4.2", "samba", "iscsi-file", "tcm-loop-volume"])
 def test_servers_of_the_kernel_start(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the kernel that has them; it is built by `make results WHAT=servers`."""
