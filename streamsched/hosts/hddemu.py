@@ -53,11 +53,18 @@ def attributes(disk: Disk) -> dict[str, str]:
 
 def script(name: str, disk: Disk, settings: Mapping[str, str] | None = None) -> str:
     """Shell commands that make the disk and switch it on; they stop at the first error."""
-    folder = shlex.quote(str(CONFIGFS / name))
+    folder = shlex.quote(str(_folder(CONFIGFS, name)))
     lines = ["(", "set -e", f"mkdir {folder}", f"cd {folder}"]
     for attribute, value in {**attributes(disk), **(settings or {}), "power": "1"}.items():
         lines.append(f"echo {shlex.quote(value)} >{attribute}")
     return "\n".join([*lines, ")", ""])
+
+
+def _folder(configfs: Path, name: str) -> Path:
+    """The disk's; UsageError for a name that leads to another place."""
+    if not name or "/" in name or name in (".", ".."):
+        raise UsageError(f"{name!r}: is no name of a disk; give one without /, as emu0")
+    return configfs / name
 
 
 def create(
@@ -67,7 +74,7 @@ def create(
     configfs: Path = CONFIGFS,
 ) -> None:
     """Make the disk /dev/NAME and switch it on; after an error nothing is left of it."""
-    folder = configfs / name
+    folder = _folder(configfs, name)
     if not configfs.is_dir():
         raise StreamschedError(
             f"{configfs}: there is no such folder; load the module with `modprobe hdd-emu` first"
@@ -88,7 +95,7 @@ def create(
 
 def remove(name: str, configfs: Path = CONFIGFS) -> None:
     """Switch the disk off and forget it and its data; an error when it is open."""
-    folder = configfs / name
+    folder = _folder(configfs, name)
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no disk of this name")
     until = time.monotonic() + BUSY_S
