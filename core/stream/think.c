@@ -10,7 +10,10 @@
 #define THINK_FEW 4
 /* So many deviations beyond the mean nearly all requests have come. */
 #define THINK_DEVIATIONS 4
-/* Nor is a wait shorter than this part of the switch that it may save. */
+/*
+ * Nor is a wait shorter than this part of the switch that it may save. Half:
+ * late requests cost more; double: more of them are missed.
+ */
 #define THINK_LEAST 32
 /* What the ledger remembers at most, in switches, either way. */
 #define LEDGER_SWITCHES 8
