@@ -161,19 +161,29 @@ static bool is_resync(void)
 }
 
 /*
+ * The level of a journal is the file system's own choice (ext4: 3) and the same
+ * on every machine: nobody there has given weights.
+ */
+static u32 level_of(struct request *rq)
+{
+	u16 ioprio = req_get_ioprio(rq);
+
+	if (IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE ||
+	    (op_is_write(req_op(rq)) && (rq->cmd_flags & REQ_META)))
+		return IOPRIO_BE_NORM;
+	return IOPRIO_PRIO_DATA(ioprio) & (IOPRIO_NR_LEVELS - 1);
+}
+
+/*
  * Within a class eight levels share as bfq has it, 4 being the usual one: a
  * share falls evenly with them. It is divided once, last.
  */
 static u32 weight_of(const struct iosched_data *sd, struct request *rq)
 {
-	u16 ioprio = req_get_ioprio(rq);
-	u32 level = IOPRIO_PRIO_DATA(ioprio) & (IOPRIO_NR_LEVELS - 1);
 	u32 share = is_resync() ? sd->background_weight : 100;
 	u64 weight = sd->weight ? sd->weight(sd, rq) : 100;
 
-	if (IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE)
-		level = IOPRIO_BE_NORM;
-	weight = div_u64(weight * (IOPRIO_NR_LEVELS - level) * share,
+	weight = div_u64(weight * (IOPRIO_NR_LEVELS - level_of(rq)) * share,
 			 (IOPRIO_NR_LEVELS - IOPRIO_BE_NORM) * 100);
 	return max_t(u32, weight, 1);
 }
