@@ -42,29 +42,21 @@ static u32 apart_outstanding(struct ss_parties *all,
 	return sender->nr_rest + own->nr_pending + own->nr_in_flight;
 }
 
-/* Has any sender at most half as many outstanding as @sender with one more? */
-static bool apart_is_deeper(struct ss_parties *all,
-			    const struct ss_sender *sender)
+/* Does each of those whom @sender serves have more at once than some other? */
+static bool apart_has_several(struct ss_parties *all, struct ss_sender *sender)
 {
-	u32 nr = apart_outstanding(all, sender) + 1, other, i;
+	u32 nr = apart_outstanding(all, sender) + 1, of_other;
+	u32 each = 100 * nr / ss_nearest_percent(&sender->nearest, nr);
+	const struct ss_sender *other = all->senders.sender;
 
-	for (i = 0; i < NR_SENDERS; i++) {
-		other = apart_outstanding(all, &all->senders.sender[i]);
-		if (other && 2 * other <= nr)
-			return true;
-	}
-	return false;
-}
-
-/* Has @sender more reads at once than others? Not after some came alone. */
-static bool apart_has_several(const struct ss_policy *policy,
-			      struct ss_sender *sender, bool is_idle)
-{
-	sender->nr_alone = is_idle ? sender->nr_alone + 1 : 0;
-	if (sender->nr_alone >= policy->value[STREAM_THRESHOLD])
+	if (each < 2)
 		sender->several = false;
-	else if (!is_idle && !sender->several)
-		sender->several = apart_is_deeper(policy->state, sender);
+	for (; !sender->several && other < &all->senders.sender[NR_SENDERS];
+	     other++) {
+		of_other = apart_outstanding(all, other);
+		sender->several = other != sender && of_other &&
+				  2 * of_other <= each;
+	}
 	return sender->several;
 }
 
@@ -75,7 +67,7 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	struct ss_sender *sender;
 	struct ss_party *own;
-	bool in_rest = ss_party_is_rest(all, party), is_idle;
+	bool in_rest = ss_party_is_rest(all, party);
 	u64 owner = rq->owner;
 
 	/* Where weights are in use they say who is who. */
@@ -89,6 +81,9 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		rq->owner = owner;
 		return party;
 	}
+	/* Unknown ones of another weight are one sender, no host's or area's. */
+	if (owner == SS_OWNER_NONE && ss_party_weight(rq) != USUAL)
+		owner = 1ULL << 61 | rq->weight;
 	sender = apart_find(all, owner, in_rest, now_ns);
 	if (!sender)
 		return party;
@@ -97,17 +92,21 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		sender->nr_streamless = 0;
 		return party;
 	}
+	own = ss_party_of_sender(all, sender);
+	if (sender->several)
+		ss_nearest_arrived(&sender->nearest, rq, &all->age_own, own,
+				   NULL);
+	else
+		ss_nearest_arrived(&sender->nearest, rq, &all->age, NULL,
+				   sender);
 	rq->sender = sender;
 	sender->nr_streamless++;
 	if (all->trial.inner)
 		return party;
-	own = ss_party_of_sender(all, sender);
-	is_idle = ss_sender_is_idle(all, sender);
 	if (ss_party_weight(rq) != USUAL ||
-	    (rq->direction == SS_READ &&
-	     apart_has_several(policy, sender, is_idle)))
+	    (rq->direction == SS_READ && apart_has_several(all, sender)))
 		return own;
-	if (is_idle &&
+	if (ss_sender_is_idle(all, sender) &&
 	    sender->nr_streamless >= policy->value[STREAM_THRESHOLD] &&
 	    ss_credit_paid_ns(policy, own, now_ns) <= now_ns)
 		return own;

@@ -87,33 +87,6 @@ static bool party_takes_turns(const struct ss_policy *policy,
 	return s->size >= policy->value[STREAM_THRESHOLD];
 }
 
-/*
- * The party of @rq, which is in no stream: the rest, or where others have their
- * own weight all of nearly the same one.
- */
-static struct ss_party *party_streamless(struct ss_parties *all,
-					 const struct ss_request *rq)
-{
-	struct ss_party *party, *best = NULL;
-	u32 weight = ss_party_weight(rq), off, least = U32_MAX, i;
-
-	if (weight == USUAL || all->takes_turns)
-		return ss_party_rest(all);
-	for (i = PARTY_WEIGHED; i < PARTY_SENDER; i++) {
-		party = &all->party[i];
-		off = max_t(u32, weight, party->weight) -
-		      min_t(u32, weight, party->weight);
-		/* Who has nothing pending may have any weight. */
-		if (off && !party->nr_pending)
-			off = 1;
-		if (off < least) {
-			least = off;
-			best = party;
-		}
-	}
-	return best;
-}
-
 struct ss_party *ss_party_assign(struct ss_policy *policy,
 				 struct ss_request *rq, bool *established,
 				 u64 now_ns)
@@ -130,12 +103,12 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 	all->has_weights |= ss_party_weight(rq) != USUAL;
 	s = rq->stream;
 	if (!s)
-		return party_streamless(all, rq);
+		return ss_party_rest(all);
 	was = s->established;
 	s->established = party_takes_turns(policy, s, rq);
 	ss_streams_used(&all->streams, s);
 	if (!s->established)
-		return party_streamless(all, rq);
+		return ss_party_rest(all);
 	if (!was)
 		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
 			      ss_streams_end(&all->streams, s), s->size);
@@ -164,7 +137,7 @@ static u32 party_rest_weight(const struct ss_parties *all)
 {
 	const struct ss_party *rest = &all->party[PARTY_REST];
 	u32 nr = rest->nr_pending + rest->nr_in_flight + 1;
-	u32 percent = ss_senders_percent(&all->senders, nr);
+	u32 percent = ss_nearest_percent(&all->senders.nearest, nr);
 
 	return (percent + USUAL * all->more_parts) / (1 + all->more_parts);
 }
@@ -178,7 +151,8 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 	if (ss_party_is_async(all, party))
 		return;
 	if (party == ss_party_rest(all)) {
-		ss_senders_arrived(&all->senders, rq, &all->age);
+		ss_nearest_arrived(&all->senders.nearest, rq, &all->age, NULL,
+				   NULL);
 		/* A process may serve many; weights say who is who. */
 		weight = USUAL * max_t(u32, all->senders.nr_rest, 1);
 		if (!all->has_weights)

@@ -3,9 +3,8 @@
  * Parties: who takes turns, and what each has pending. Knows no turn.
  *
  * Each established stream is a party with a queue of its own. All other sync
- * requests are the inner policy's and together one more, the rest; what is in
- * no stream and has another weight has a party for each of a few weights, and
- * senders that are told apart have some of theirs so (apart.c).
+ * requests are the inner policy's and together one more, the rest; senders that
+ * are told apart have some of theirs in a party each (apart.c).
  * Async requests are the last party. Those that have something pending, but
  * for the one whose turn it is (turn.c), stand in one order: by when they are
  * due. That is the target after they began to wait, or earlier for one that
@@ -43,15 +42,12 @@ enum {
 
 /* The weight of a request that has none, in percent. */
 #define USUAL 100
-/* Of what is in no stream, other weights that are told apart. */
-#define NR_WEIGHED 3
 
 /* Behind the streams' parties, which have the streams' numbers. */
 enum {
 	PARTY_REST = NR_STREAMS,
 	PARTY_ASYNC,
-	PARTY_WEIGHED,
-	PARTY_SENDER = PARTY_WEIGHED + NR_WEIGHED,
+	PARTY_SENDER,
 	NR_PARTIES = PARTY_SENDER + NR_SENDERS,
 };
 

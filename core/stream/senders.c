@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How many the rest are. See senders.h. */
+/* How many the rest are, or one sender is. See senders.h. */
 #include "senders.h"
 #include "../curve.h"
 
@@ -12,39 +12,50 @@
 /* Means of about so many requests. Half: noisy; double: learns late. */
 #define SENDERS_MEMORY 32
 
-void ss_senders_arrived(struct ss_senders *senders, const struct ss_request *rq,
-			const struct list_head *age)
+static void nearest_mean(u16 *mean, u32 value)
 {
-	u64 far = ss_distance(senders->served_sector, rq->sector);
-	u32 compared = 0, own = SENDERS_ONE;
-	const struct ss_request *other;
-
-	if (!senders->open)
-		return;
-	senders->open = false;
-	list_for_each_entry(other, age, age_node) {
-		if (compared++ == SENDERS_COMPARED)
-			break;
-		if (ss_distance(ss_request_end(other), rq->sector) <= far)
-			own = 0;
-	}
-	if (compared)
-		senders->own = (senders->own * (SENDERS_MEMORY - 1) + own) /
-			       SENDERS_MEMORY;
+	value *= SENDERS_ONE;
+	*mean = (u16)((*mean * (SENDERS_MEMORY - 1) + value) / SENDERS_MEMORY);
 }
 
-u32 ss_senders_percent(const struct ss_senders *senders, u32 nr_outstanding)
+void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
+			const struct list_head *age, const void *party,
+			const void *sender)
 {
-	u32 others = nr_outstanding - 1, compared, own, chance;
+	u64 far = ss_distance(nearest->served_sector, rq->sector);
+	u32 looked = 0, compared = 0;
+	const struct ss_request *other;
+	bool first = true;
+
+	if (!nearest->open)
+		return;
+	nearest->open = false;
+	list_for_each_entry(other, age, age_node) {
+		if (looked++ == SENDERS_COMPARED)
+			break;
+		if (other->party != party ||
+		    (sender && other->sender != sender))
+			continue;
+		compared++;
+		if (ss_distance(ss_request_end(other), rq->sector) <= far)
+			first = false;
+	}
+	if (!compared)
+		return;
+	nearest_mean(&nearest->before, first ? compared : 0);
+	nearest_mean(&nearest->behind, !first);
+}
+
+u32 ss_nearest_percent(const struct ss_nearest *nearest, u32 nr_outstanding)
+{
+	u32 least = SENDERS_ONE / SENDERS_MEMORY, before = nearest->before;
+	u32 behind = max_t(u32, nearest->behind, least);
+	u64 percent;
 
 	if (nr_outstanding < 2)
 		return 100;
-	compared = min_t(u32, others, SENDERS_COMPARED);
-	own = senders->own * compared;
-	chance = (SENDERS_ONE - senders->own) * others;
 	/* Of one that has d outstanding it is nearest once in about d times. */
-	return max_t(u32, 100,
-		     (u32)min_t(u64, NR_SENDERS * 100,
-				div_u64((u64)nr_outstanding * own * 100,
-					own + chance)));
+	percent = div_u64((u64)nr_outstanding * before * 100,
+			  before + behind * (nr_outstanding - 1));
+	return max_t(u32, 100, (u32)min_t(u64, NR_SENDERS * 100, percent));
 }

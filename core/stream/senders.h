@@ -21,20 +21,27 @@
 /* Known senders that are told apart at a time. Half: fewer; double: memory. */
 #define NR_SENDERS 64
 
+/* Of some requests: is the next one the nearest to the one just served? */
+struct ss_nearest {
+	u64 served_sector; /* where the one served last ended */
+	bool open; /* and none has come since */
+	/* Means, times SENDERS_ONE: */
+	u16 before; /* how many it was nearer than, if it was the nearest; */
+	u16 behind; /* how often it was not */
+};
+
 /* A sender that a host or an area tells; what it has apart is apart.c's. */
 struct ss_sender {
+	struct ss_nearest nearest; /* of what is in no stream */
 	u64 owner; /* or SS_OWNER_NONE: nobody's */
 	u64 came_ns; /* its latest request */
 	u32 nr_rest; /* its requests that the rest has, or has sent */
 	u32 nr_streamless; /* since one was of a stream that takes turns */
-	u32 nr_alone; /* came one after another while it had no other */
-	bool several; /* before these it had more reads at once than others */
+	bool several; /* it has more reads at once than some other */
 };
 
 struct ss_senders {
-	u64 served_sector; /* where the one served last ended */
-	bool open; /* and none has come since */
-	u32 own; /* how often the next one was nearest, of SENDERS_ONE */
+	struct ss_nearest nearest; /* of the rest */
 	u32 nr_rest; /* of those below, with something in the rest */
 	struct ss_sender sender[NR_SENDERS];
 };
@@ -42,18 +49,19 @@ struct ss_senders {
 #define SENDERS_ONE 1024
 
 /*
- * @rq comes to the rest, whose others pending are on @age, oldest first, by
- * their age_node.
+ * @rq comes to @nearest; of those are what @party and (if not NULL) @sender have
+ * on @age, oldest first, by their age_node.
  */
-void ss_senders_arrived(struct ss_senders *senders, const struct ss_request *rq,
-			const struct list_head *age);
+void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
+			const struct list_head *age, const void *party,
+			const void *sender);
 
-/* @rq of the rest is done. */
-static inline void ss_senders_completed(struct ss_senders *senders,
+/* @rq of @nearest is done. */
+static inline void ss_nearest_completed(struct ss_nearest *nearest,
 					const struct ss_request *rq)
 {
-	senders->served_sector = ss_request_end(rq);
-	senders->open = true;
+	nearest->served_sector = ss_request_end(rq);
+	nearest->open = true;
 }
 
 /* @sender has one request more in the rest, or one less. */
@@ -69,7 +77,7 @@ static inline void ss_senders_left(struct ss_senders *senders,
 	senders->nr_rest -= !--sender->nr_rest;
 }
 
-/* How many have sent @nr_outstanding requests, at least 1; in percent. */
-u32 ss_senders_percent(const struct ss_senders *senders, u32 nr_outstanding);
+/* How many have sent @nr_outstanding of @nearest, at least 1; in percent. */
+u32 ss_nearest_percent(const struct ss_nearest *nearest, u32 nr_outstanding);
 
 #endif

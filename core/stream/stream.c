@@ -196,6 +196,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_parties *all = policy->state;
 	struct ss_party *party = ss_party_of(all, rq);
 	struct ss_stream *s = rq->stream;
+	struct ss_sender *sender;
 
 	if (!rq->party && policy->inner->ops->completed)
 		policy->inner->ops->completed(policy->inner, rq, now_ns);
@@ -205,7 +206,10 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	if (ss_party_is_rest(all, party) && !ss_established(rq))
 		ss_areas_completed(&all->areas, rq);
 	if (party == ss_party_rest(all))
-		ss_senders_completed(&all->senders, rq);
+		ss_nearest_completed(&all->senders.nearest, rq);
+	sender = rq->sender ?: ss_party_sender(all, party);
+	if (sender)
+		ss_nearest_completed(&sender->nearest, rq);
 	ss_trial_done(policy, rq);
 	ss_party_rest_loses(all, rq);
 	if (s && ss_streams_closes(s))

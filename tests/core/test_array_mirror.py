@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from typing import Any
 
 import pytest
@@ -185,9 +186,15 @@ def test_random_readers_are_served_as_by_md() -> None:
 
 @pytest.mark.parametrize(("layout", "gain", "over_apart"), [("near", 4, 1.3), ("far", 1.3, 1.1)])
 def test_raid10_readers_gain_from_coordination(layout: str, gain: float, over_apart: float) -> None:
-    """Over no scheduler; over members that are not coordinated less, for these gain, too."""
+    """Over no scheduler; over members that are not coordinated less, for these gain, too. One
+    number of readers may suit either by chance, so three are taken.
+    """
     array = Array("raid10", 4, layout=layout)
-    together = readers(array, "stream:deadline", 4)
-    apart = readers(dataclasses.replace(array, coordinated=False), "stream:deadline", 4)
-    assert rate(together) > gain * rate(readers(array, "noop", 4))
-    assert rate(together) > over_apart * rate(apart)
+    single = dataclasses.replace(array, coordinated=False)
+
+    def rates(array: Array, policy: str) -> float:
+        return statistics.geometric_mean(rate(readers(array, policy, nr)) for nr in (3, 4, 5))
+
+    together = rates(array, "stream:deadline")
+    assert together > gain * rates(array, "noop")
+    assert together > over_apart * rates(single, "stream:deadline")

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SPEC = "stream:deadline"
 
 MOST_LINES, MOST_CONSTANTS, MOST_FUNCTION, MOST_BYTES = 2512, 26, 55, 216 << 10
-NR_STREAMS = 1024  # then the rest, write-back, three of other weights and 64 known senders
+NR_STREAMS = 1024  # then the rest, write-back, 64 senders
 
 
 def driver(core: Core) -> Driver:
@@ -608,7 +608,7 @@ def parties_of(d: Driver) -> dict[int, Any]:
         if info.sent:
             found[number] = d.ffi.new("struct ss_stream_info *", info[0])
         number += 1
-    assert number == NR_STREAMS + 5 + 64
+    assert number == NR_STREAMS + 2 + 64
     return found
 
 

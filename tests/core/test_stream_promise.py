@@ -549,3 +549,43 @@ def test_who_is_interrupted_goes_on_waiting() -> None:
     ]
     # 0.9 s, and 1.5 s for who waits anew.
     assert statistics.median(longest) < 1_200_000_000, longest
+
+
+SERVED = """
+[global]
+direct=1
+runtime=24
+ramp_time=4
+time_based
+cgroup=server
+[scrub]
+rw=read
+bs=1m
+ioengine=libaio
+iodepth=3
+size=100g
+[vm]
+rw=randread
+bs=4k
+size=2g
+offset=200g
+offset_increment=50g
+numjobs=8
+[other]
+cgroup=other
+rw=randwrite
+sync=1
+bs=4k
+thinktime=100ms
+offset=700g
+size=1g
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
+def test_those_whom_one_process_serves_are_not_lumped(disk: str, depth: int) -> None:
+    """A server sends for all of its clients, and is known. They had 0.3 to 0.7 of their part."""
+    scrub, *vms, _ = (9 * share for share in shares(SERVED, disk, depth, 3, owners="group"))
+    assert min(vms) >= 0.6
+    assert scrub <= 1.5
