@@ -49,7 +49,7 @@ struct ss_senders {
 #define SENDERS_ONE 1024
 
 /*
- * @rq comes to @nearest; of those are what @party and (if not NULL) @sender have
+ * @rq comes to @nearest. Of those are what @party and (unless NULL) @sender has
  * on @age, oldest first, by their age_node.
  */
 void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,

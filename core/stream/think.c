@@ -43,12 +43,13 @@ u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns)
 
 void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)
 {
-	u32 us = think_us(min_t(u64, think_ns,
-				2 * ss_think_longest_ns(switch_ns)));
-	u32 off_us;
+	u32 us = think_us(think_ns), off_us;
 
 	if (!think->nr)
 		think->mean_us = us;
+	/* Who comes so late was away; that is not how long it thinks. */
+	if (think_ns > ss_think_longest_ns(switch_ns))
+		return;
 	off_us = us > think->mean_us ? us - think->mean_us :
 				       think->mean_us - us;
 	think->mean_us = think_towards(think->mean_us, us);

@@ -589,3 +589,33 @@ def test_those_whom_one_process_serves_are_not_lumped(disk: str, depth: int) -> 
     scrub, *vms, _ = (9 * share for share in shares(SERVED, disk, depth, 3, owners="group"))
     assert min(vms) >= 0.6
     assert scrub <= 1.5
+
+
+PAUSES = """
+[global]
+direct=1
+runtime=24
+time_based
+size=100g
+[stream]
+rw=read
+bs=1m
+numjobs=2
+offset_increment=4g
+[pauses]
+rw=read
+bs=64k
+offset=1g
+thinktime=300ms
+thinktime_blocks={blocks}
+"""
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+@pytest.mark.parametrize("blocks", [2, 3, 4, 8])
+@pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
+def test_who_pauses_is_waited_for_when_it_is_back(disk: str, blocks: int, depth: int) -> None:
+    """It reads some blocks, one after the other, and then nothing for 300 ms. A pause is no think
+    time: who had three blocks between two had a third of what it has alone.
+    """
+    assert shares(PAUSES.format(blocks=blocks), disk, depth)[-1] >= 0.85
