@@ -25,7 +25,7 @@ struct ss_think {
 	u32 nr; /* of these samples, as far as they are counted */
 };
 
-/* A think time that is longer tells only that it was too long: no mean has it. */
+/* A longer think time tells only that it was too long: no mean has it. */
 static inline u64 ss_think_longest_ns(u64 switch_ns)
 {
 	return switch_ns + switch_ns / 2;
