@@ -43,13 +43,12 @@ void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
 	if (!compared)
 		return;
 	nearest_mean(&nearest->before, first ? compared : 0);
-	nearest_mean(&nearest->behind, !first);
+	nearest_mean(&nearest->own, first);
 }
 
 u32 ss_nearest_percent(const struct ss_nearest *nearest, u32 nr_outstanding)
 {
-	u32 least = SENDERS_ONE / SENDERS_MEMORY, before = nearest->before;
-	u32 behind = max_t(u32, nearest->behind, least);
+	u32 before = nearest->before, behind = SENDERS_ONE - nearest->own;
 	u64 percent;
 
 	if (nr_outstanding < 2)

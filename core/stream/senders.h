@@ -26,8 +26,8 @@ struct ss_nearest {
 	u64 served_sector; /* where the one served last ended */
 	bool open; /* and none has come since */
 	/* Means, times SENDERS_ONE: */
-	u16 before; /* how many it was nearer than, if it was the nearest; */
-	u16 behind; /* how often it was not */
+	u16 own; /* how often it was, */
+	u16 before; /* and so many others were not */
 };
 
 /* A sender that a host or an area tells; what it has apart is apart.c's. */

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import statistics
 
 import pytest
 
@@ -21,15 +22,24 @@ SYNCED = "rw=write\nbs=16k\nfsync=1"
 
 
 def run_mix(
-    array: str, policy: str, jobs: tuple[str, ...], alone: int | None = None, disk: str = DISK
+    array: str,
+    policy: str,
+    jobs: tuple[str, ...],
+    alone: int | None = None,
+    disk: str = DISK,
+    used: float = 0.5,
 ) -> Run:
-    """@jobs in equal parts of @array, or of these one alone; owners are hidden."""
+    """@jobs in equal parts of @array, or of these one alone; owners are hidden. Of its part each
+    uses so much.
+    """
     setup = Setup(load_disk(disk), policy, owners="none", queue_depth=1, array=parse_array(array))
     part_mib = setup.capacity_bytes // len(jobs) >> 20
     text = f"[global]\nruntime={SECONDS}\nramp_time=2\ntime_based\n"
     for number, job in enumerate(jobs):
         if alone in (None, number):
-            text += f"[p{number}]\n{job}\noffset={number * part_mib}m\nsize={part_mib // 2}m\n"
+            text += (
+                f"[p{number}]\n{job}\noffset={number * part_mib}m\nsize={int(part_mib * used)}m\n"
+            )
     return run_jobs(setup, parse_jobs(text, capacity_bytes=setup.capacity_bytes, environ={}))
 
 
@@ -38,9 +48,9 @@ def rate_alone(array: str, jobs: tuple[str, ...], number: int) -> int:
     return run_mix(array, "noop", jobs, number).jobs[0].bytes
 
 
-def least_share(array: str, policy: str, jobs: tuple[str, ...]) -> float:
+def least_share(array: str, policy: str, jobs: tuple[str, ...], used: float = 0.5) -> float:
     """The least part of its rate alone that one of @jobs has, times their number."""
-    run = run_mix(array, policy, jobs)
+    run = run_mix(array, policy, jobs, used=used)
     return len(jobs) * min(
         job.bytes / rate_alone(array, jobs, number) for number, job in enumerate(run.jobs)
     )
@@ -111,7 +121,7 @@ def test_who_writes_to_mirrors_has_turns_of_all(array: str) -> None:
 
 def test_each_member_keeps_its_order_while_turns_are_held() -> None:
     """Where writers wait for their turns members once served the rest by position alone, and a
-    reader of chunks had 0.04 of its part.
+    reader of chunks had 0.04 of its part. A single run may have 0.1 to 0.5 of it by chance.
     """
     jobs = (
         SCAN,
@@ -122,7 +132,8 @@ def test_each_member_keeps_its_order_while_turns_are_held() -> None:
         "rw=read\nbs=64k",
         "rw=write\nbs=1m\ndirect=1",
     )
-    assert least_share("raid1:2", "stream:deadline", jobs) > 0.3
+    least = [least_share("raid1:2", "stream:deadline", jobs, used) for used in (0.4, 0.5, 0.6, 0.7)]
+    assert statistics.mean(least) > 0.2, least
 
 
 def test_the_first_copies_of_far_are_read() -> None:
