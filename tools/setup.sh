@@ -17,6 +17,7 @@
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
 #   tools/setup.sh servers  servers that are measured (docs/SERVERS.md)
+#   tools/setup.sh s-suite  the benchmark suite S (docs/S-SUITE.md)
 #   tools/setup.sh packages  what builds and checks packages (packaging/)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
 #   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
@@ -255,6 +256,42 @@ setup_servers() {
 		say "these programs could not be installed:$missing"
 }
 
+# Outside the tree, once for each commit. The suite is not ours: nothing of it is kept here.
+# Without its film, which is larger than all else.
+setup_s_suite() {
+	local program missing='' url commit folder new
+
+	for program in fio iostat bc killall time col g++ git awk; do
+		command -v "$program" >/dev/null || missing+=" $program"
+	done
+	[ -f /usr/include/libaio.h ] || missing+=" libaio.h"
+	[ -z "$missing" ] || apt_install fio sysstat bc psmisc time bsdextrautils g++ \
+		libaio-dev git gawk ||
+		say "these programs could not be installed:$missing"
+	url=$(sed -n 's/^WHERE = "\(.*\)"$/\1/p' streamsched/hosts/ssuite.py)
+	commit=$(sed -n 's/^COMMIT = "\(.*\)"$/\1/p' streamsched/hosts/ssuite.py)
+	folder=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/s-suite/${commit:0:12}
+	[ ! -d "$folder" ] || return 0
+	say "fetching the suite S, commit ${commit:0:12}, to $folder"
+	new=$folder.new
+	rm -rf "$new"
+	mkdir -p "$new"
+	watched build/s-suite.log fetch_s_suite "$new" "$url" "$commit" ||
+		fail "the suite S is not here, and could not be fetched from $url" \
+			"or not be compiled; build/s-suite.log says why"
+	mv "$new" "$folder"
+}
+
+fetch_s_suite() { # FOLDER URL COMMIT
+	git -C "$1" init -q &&
+		git -C "$1" remote add origin "$2" &&
+		git -C "$1" fetch -q --depth 1 --filter=blob:none origin "$3" &&
+		git -C "$1" checkout -q "$3" -- . ':!video_playing_vs_commands' &&
+		g++ -std=c++11 -pthread -Wall "$1/comm_startup_lat/replay-startup-io.cc" \
+			-o "$1/comm_startup_lat/replay-startup-io" -laio &&
+		rm -rf "$1/.git"
+}
+
 # Tests of packages are skipped where their program is missing.
 setup_packages() {
 	local program suite missing=
@@ -348,8 +385,9 @@ upstream) setup_upstream ;;
 rig) setup_rig "${@:2}" ;;
 applications) setup_applications ;;
 servers) setup_servers ;;
+s-suite) setup_s_suite ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|servers|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|servers|s-suite|packages|stock|stock-all" ;;
 esac
