@@ -157,6 +157,14 @@ ROWS = (
         f"root, network, {RIG}",
     ),
     Row(
+        "s-suite",
+        "results/s-suite.md",
+        f"tools/setup.sh s-suite && {_RIG}.hosts.ssuite",
+        120,
+        ("core", "disk model", "kernel"),
+        f"root, network, {RIG}",
+    ),
+    Row(
         "reproduction-programs",
         "results/reproduction-programs.md",
         f"{_PYTEST} tests/kernel/test_kernel_applications.py -k of_what_was_measured",

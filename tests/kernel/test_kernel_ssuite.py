@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The suite S in the rig's real kernel (streamsched/hosts/ssuite.py, docs/S-SUITE.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rig_driver import need_rig
+
+from streamsched.base.errors import StreamschedError
+from streamsched.hosts import ssuite
+from streamsched.hosts.kernelhost import KernelPolicy
+from streamsched.hosts.ssuite import BENCHMARKS, EVERY, PATHS, Cell
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "results" / "s-suite.md"
+MARKS = "".join(
+    f"## {name}\n\n<!-- measured: {name} -->\n<!-- end: {name} -->\n" for name in BENCHMARKS
+)
+
+
+def result(*parts: tuple[str, str]) -> str:
+    """A file as the suite writes it: a line about all, and for each heading a line of figures."""
+    lines = [
+        f"{head}:\n         min         max         avg     std_dev\n{row}" for head, row in parts
+    ]
+    return "\n".join(["Results for stream, 10 seq readers and 0 seq writers", *lines, ""])
+
+
+RATES = (
+    ("Aggregated throughput", "         100         300         200     67.2733"),
+    ("Read throughput", "         100         200         150     67.2733"),
+    ("Write throughput", "           0     1.5e-05          50           0"),
+)
+
+
+def test_start_up_times_are_mean_and_longest() -> None:
+    """Beside what the disk does, in MB/s: iostat counts in MiB."""
+    text = result(
+        ("Latency statistics", "       1.305       1.703       1.504    0.281428"), *RATES
+    )
+    assert ssuite.startup_figures(text) == ("1.50", "1.70", "209.7")
+
+
+def test_throughput_is_both_ways() -> None:
+    """Of all figures the means."""
+    assert ssuite.throughput_figures(result(*RATES)) == ("209.7", "157.3", "52.4")
+
+
+def test_one_beside_others() -> None:
+    """fio counts in KiB, and the suite in thousands of them."""
+    text = result(
+        *RATES,
+        ("Interfered total throughput", "           0           3           2           0"),
+        (
+            "Interfered per-request total latency",
+            "        0.01       512.7        7.25           0",
+        ),
+    )
+    assert ssuite.interfered_figures(text) == ("2.05", "7.2", "513", "209.7")
+
+
+def test_readers_are_told_by_dd() -> None:
+    """Two at once in each iteration, which the later one ends."""
+    line = "200000000 bytes (200 MB, 191 MiB) copied, {} s, 1 MB/s\n"
+    text = "200+0 records in\n" + "".join(line.format(seconds) for seconds in (1, 2, 4, 2))
+    assert ssuite.fairness_figures(text) == ("133.3", "50.0", "200.0")
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_no_result_is_no_figure(name: str) -> None:
+    """A script that gave up leaves nothing, and its row says so."""
+    with pytest.raises((KeyError, ZeroDivisionError, ValueError)):
+        BENCHMARKS[name].figures("")
+    line = next(iter(BENCHMARKS[name].commands))
+    row = Cell(name, line, "direct", "none", ()).row()
+    assert row.startswith(f"| {line} | direct | none | failed | - |")
+    assert row.count("|") == 4 + len(BENCHMARKS[name].head)
+
+
+def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
+    """What was not measured anew stays as it is."""
+    document = tmp_path / "s-suite.md"
+    document.write_text(f"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n# Title\n\n{MARKS}")
+    figures = ("1", "2", "3")
+    ssuite.write_into(document, [Cell("throughput", "10r0w-rand", "direct", "none", figures)])
+    ssuite.write_into(document, [Cell("throughput", "10r0w-seq", "loop", "bfq", figures)])
+    ssuite.write_into(document, [Cell("throughput", "10r0w-seq", "direct", "stream", figures)])
+    rows = [line for line in document.read_text().splitlines() if line.startswith("| 1")]
+    assert rows == [
+        "| 10r0w-seq | direct | stream | 1 | 2 | 3 |",
+        "| 10r0w-seq | loop | bfq | 1 | 2 | 3 |",
+        "| 10r0w-rand | direct | none | 1 | 2 | 3 |",
+    ]
+
+
+def test_what_is_named_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, before anything is built."""
+    assert ssuite.main(["gnometerm"]) == 2
+    assert "unknown benchmark or line or path or scheduler" in capsys.readouterr().err
+
+
+def test_a_suite_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence, before anything is built: what is missing, and what fetches it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(ssuite.rig, "build", lambda: pytest.fail("a kernel was built"))
+    assert ssuite.main([]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("s-suite: the suite S is missing (commit ")
+    assert said.endswith(": tools/setup.sh s-suite fetches it\n")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("path", PATHS)
+def test_a_program_starts(path: str) -> None:
+    """Alone, about as fast as the disk can; what is missing skips by name."""
+    need_rig()
+    try:
+        cell = ssuite.measure_cell("startup", "gnometerm-0r0w-seq", path, KernelPolicy("stream"))
+    except StreamschedError as error:
+        if "is missing" in str(error):
+            pytest.skip(str(error))
+        raise
+    mean, longest, rate = map(float, cell.figures)
+    assert 0.5 < mean <= longest < 3, cell
+    assert 0 < rate < 50, cell
+
+
+def test_the_document_is_what_is_measured() -> None:
+    """Each row of the tables is of a line that there is, with all figures."""
+    text = DOCUMENT.read_text()
+    for name, about in BENCHMARKS.items():
+        begin, end = (f"<!-- measured: {name} -->", f"<!-- end: {name} -->")
+        table = text.split(begin, 1)[1].split(end, 1)[0].strip().splitlines()
+        for row in table[2:]:
+            line, path, policy, *figures = (word.strip() for word in row.strip("|").split("|"))
+            assert line in about.commands, row
+            assert path in PATHS, row
+            assert policy in EVERY, row
+            assert len(figures) == len(about.head), row
