@@ -160,7 +160,7 @@ ROWS = (
         "s-suite",
         "results/s-suite.md",
         f"tools/setup.sh s-suite && {_RIG}.hosts.ssuite",
-        80,
+        70,
         ("core", "disk model", "kernel"),
         f"root, network, {RIG}",
     ),

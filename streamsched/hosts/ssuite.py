@@ -72,7 +72,7 @@ def startup_figures(text: str) -> Figures:
 
 
 def throughput_figures(text: str) -> Figures:
-    """Of throughput-sync.sh and interleaved_io.sh."""
+    """Of throughput-sync.sh."""
     found = statistics(text)
     return tuple(_mb_s(found, what) for what in ("Aggregated", "Read", "Write"))
 
@@ -149,13 +149,6 @@ BENCHMARKS = {
             for one, others in INTERFERED
         },
         switches_off=True,
-    ),
-    "interleaved": Benchmark(
-        ("MB/s", "read", "written"),
-        throughput_figures,
-        {
-            "3-interleaved": "interleaved_io/interleaved_io.sh cur-sched 3 $RES 10",
-        },
     ),
 }
 EVERY = {policy.label: policy for policy in parse_policies(DEFAULT_POLICIES)}
