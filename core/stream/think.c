@@ -43,12 +43,13 @@ u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns)
 
 void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)
 {
-	u32 us = think_us(think_ns), off_us;
+	u64 longest_ns = ss_think_longest_ns(switch_ns);
+	u32 us = think_us(min_t(u64, think_ns, longest_ns)), off_us;
 
+	/* Before its first requests it was elsewhere. */
 	if (!think->nr)
 		think->mean_us = us;
-	/* Who comes so late was away; that is not how long it thinks. */
-	if (think_ns > ss_think_longest_ns(switch_ns))
+	if (!think->nr && think_ns > longest_ns)
 		return;
 	off_us = us > think->mean_us ? us - think->mean_us :
 				       think->mean_us - us;

@@ -22,10 +22,10 @@ struct ss_think {
 	u32 mean_us;
 	u32 deviation_us;
 	s32 ledger_us; /* what waits won less what they lost */
-	u32 nr; /* of these samples, as far as they are counted */
+	u32 nr; /* samples, as far as they are counted */
 };
 
-/* A longer think time tells only that it was too long: no mean has it. */
+/* No wait is longer; a longer think time tells only that it was too long. */
 static inline u64 ss_think_longest_ns(u64 switch_ns)
 {
 	return switch_ns + switch_ns / 2;

@@ -615,7 +615,7 @@ thinktime_blocks={blocks}
 @pytest.mark.parametrize("blocks", [2, 3, 4, 8])
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
 def test_who_pauses_is_waited_for_when_it_is_back(disk: str, blocks: int, depth: int) -> None:
-    """It reads some blocks, one after the other, and then nothing for 300 ms. A pause is no think
-    time: who had three blocks between two had a third of what it has alone.
+    """It reads some blocks, one after the other, and then nothing for 300 ms. No wait costs as much
+    as a pause lasts: who had three blocks between two had a third of what it has alone.
     """
     assert shares(PAUSES.format(blocks=blocks), disk, depth)[-1] >= 0.85
