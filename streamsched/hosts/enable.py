@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -466,10 +467,37 @@ class _Work:
         return device.in_use
 
 
+@contextlib.contextmanager
+def _alone(machine: Machine, dry_run: bool) -> Iterator[None]:
+    """While no other such command is at work. What is locked is a folder: no file is left."""
+    if dry_run:
+        yield
+        return
+    handle = os.open(machine.path("/run"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StreamschedError(
+                "another `streamsched enable` or `disable` is at work; "
+                "call this again when it has ended"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def enable(
     machine: Machine, names: Sequence[str], every: bool, dry_run: bool, say: Say, note: Say
 ) -> None:
     """Do what plan_enable() says, all of it or nothing; @say has a line for each thing."""
+    with _alone(machine, dry_run):
+        _enable(machine, names, every, dry_run, say, note)
+
+
+def _enable(
+    machine: Machine, names: Sequence[str], every: bool, dry_run: bool, say: Say, note: Say
+) -> None:
     plan = plan_enable(machine, names, every, dry_run)
     before, after = plan.before, plan.after
     lines: list[str] = []
@@ -533,6 +561,11 @@ def _later(machine: Machine, state: State) -> list[str]:
 
 def disable(machine: Machine, names: Sequence[str], every: bool, dry_run: bool, say: Say) -> None:
     """Put back what there was before enable(); @say has a line for each thing."""
+    with _alone(machine, dry_run):
+        _disable(machine, names, every, dry_run, say)
+
+
+def _disable(machine: Machine, names: Sequence[str], every: bool, dry_run: bool, say: Say) -> None:
     state = read_state(machine)
     if every and state.is_empty and not machine.exists(RULES):
         raise UsageError("nothing is enabled")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -39,6 +40,7 @@ class Kernel:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = good(root)
+        (root / "run").mkdir(exist_ok=True)
         self.root = root
         self.ids = dict(IDS)
         for link in ("block", "class/block", "dev/block"):
@@ -289,6 +291,20 @@ def test_one_command_at_a_time(kernel: Kernel) -> None:
     assert kernel.requests("sda") == "64"
     kernel.disable("sda")
     assert kernel.requests("sda") == "2"
+
+
+def test_two_at_once(kernel: Kernel) -> None:
+    """The second changes nothing, and a dry run may look all the same."""
+    handle = os.open(kernel.root / "run", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    before = kernel.tree()
+    for call in (kernel.enable, kernel.disable):
+        with pytest.raises(StreamschedError, match="another `streamsched enable`"):
+            call("sda")
+    assert kernel.tree() == before
+    assert "would" in kernel.enable("sda", "--dry-run")
+    os.close(handle)
+    kernel.enable("sda")
 
 
 def others(kernel: Kernel) -> None:
