@@ -232,10 +232,10 @@ class _Choice:
 
 def _weights(machine: Machine, state: State, notes: list[str]) -> bool:
     """Is UNIT to be enabled?"""
-    if not machine.exists("/run/systemd/system") or not any(
-        machine.exists(f"{folder}/{UNIT}") for folder in UNITS
-    ):
-        notes.append(f"there is no {UNIT}: io.weight and IOWeight= of cgroups do not count")
+    there = any(machine.exists(f"{folder}/{UNIT}") for folder in UNITS)
+    if not there or not machine.exists("/run/systemd/system"):
+        why = f"systemd, which starts {UNIT}, does not run" if there else f"there is no {UNIT}"
+        notes.append(f"{why}: io.weight and IOWeight= of cgroups do not count")
         return state.weights
     asked = machine.ask(["systemctl", "is-enabled", UNIT])
     said = asked.out.strip() if asked else ""

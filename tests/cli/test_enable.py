@@ -468,6 +468,16 @@ def test_weights(kernel: Kernel) -> None:
     assert not [one for one in kernel.done if "able --now" in one]
 
 
+def test_a_service_without_systemd(kernel: Kernel) -> None:
+    """It is there all the same, and said to be."""
+    kernel.made.write("/usr/lib/systemd/system/streamsched-weights.service")
+    kernel.enable("sda")
+    assert [note.partition(":")[0] for note in kernel.notes] == [
+        "systemd, which starts streamsched-weights.service, does not run"
+    ]
+    assert not [one for one in kernel.done if "systemctl" in one]
+
+
 def test_a_masked_service_stays_so(kernel: Kernel) -> None:
     unit = "streamsched-weights.service"
     kernel.made.write("/run/systemd/system/x")
