@@ -28,6 +28,7 @@ import streamsched
 
 ROOT = Path(__file__).resolve().parents[2]
 QEMU = ROOT / "kernel" / "qemu"
+ROOTS = ROOT / "packaging" / "root.sh"
 PRIVATE_HEADERS = ROOT / "kernel" / "packaging" / "btf" / "private-headers.sh"
 INSTALL = ROOT / "docs" / "INSTALL.md"
 SUITES = ("bookworm", "trixie", "sid")
@@ -574,7 +575,7 @@ def test_the_instructions(suite: str, package: Path, shared: Path, tmp_path: Pat
 
 # ---- streamsched enable ----
 
-# What the command is made of, beside Python itself.
+# What the command is made of where this machine's is taken, beside Python itself.
 SITE = (
     *("streamsched", "streamsched-*", "_cffi_backend*", "annotated_*", "pydantic*", "rich"),
     *("markdown_it", "mdurl", "pygments", "shellingham", "typer", "typing_*", "zstandard"),
@@ -584,7 +585,17 @@ mkdir -p /usr/local/bin
 echo '#!/bin/sh\nPYTHONPATH=/share/site exec python3 -P -m streamsched "$@"' \
 	>/usr/local/bin/streamsched
 chmod +x /usr/local/bin/streamsched
-streamsched --version
+"""
+# In a bare root of the suite: the package, of which apt fetches what it needs beside Python.
+PACKAGED = """
+mkdir /root/source && cd /source &&
+tar -c --exclude='./.*' --exclude=./build --exclude=./tests --exclude=./bench . |
+	tar -x -C /root/source &&
+cd /root/source && packaging/deb.sh && cp build/streamsched_*.deb /debs
+"""
+INSTALLS = """
+install() { apt-get install -y --no-install-recommends /debs/*.deb; }
+install || { apt-get update && install; }
 """
 # As distributions have it, and with what udev ignores for attributes: a last word.
 TAKES_BACK = """
@@ -670,24 +681,60 @@ not grep stream_iosched /proc/modules
 """
 
 
-def test_disks_are_enabled(package: Path, shared: Path, tmp_path: Path) -> None:
-    """Beside a rule that takes disks back at each change; by real files of sysfs and real udev."""
+def with_this_command(share: Path) -> None:
+    """This machine's command, in the folder @share."""
     python = f"python3.{sys.version_info.minor}"
     if not (fetched("bookworm") / "root" / "usr" / "bin" / python).exists():
         pytest.skip(f"Debian 12 has no {python}, for which the command is compiled here")
-    boot = Boot("bookworm", tmp_path / "share", installed("bookworm", package, shared))
-    site = boot.share / "site"
-    site.mkdir(parents=True)
+    site = share / "site"
+    site.mkdir()
     for pattern in SITE:
         for path in Path(streamsched.__file__).parents[1].glob(pattern):
             if path.is_dir():
                 shutil.copytree(path, site / path.name, ignore=shutil.ignore_patterns("data"))
             else:
                 shutil.copy(path, site)
+
+
+def with_packaged_command(suite: str, layer: Path, folder: Path) -> Path:
+    """A layer as @layer that also has the package streamsched, built in a root of the suite."""
+    made = run(ROOTS, "keep", suite, "build", timeout=BOOT_SECONDS)
+    if made.returncode:
+        pytest.skip(made.stdout.strip())
+    debs, both = folder / "debs", folder / "layer"
+    debs.mkdir()
+    for command in (
+        [
+            *[ROOTS, "run", "--throw-away", "--bind", f"{ROOT}:/source"],
+            *["--bind", f"{debs}:/debs", made.stdout.splitlines()[-1], "root", PACKAGED],
+        ],
+        ["cp", "-a", layer, both],
+        [
+            *[QEMU / "inside.sh", "--layer", both, "--bind", f"{debs}:/debs"],
+            *["--bind", f"{fetched(suite)}/packages:/var/cache/apt/archives"],
+            *[suite, "sh", "-ec", INSTALLS],
+        ],
+    ):
+        done = run(*command, timeout=BOOT_SECONDS)
+        assert done.returncode == 0, done.stdout[-4000:]
+    return both
+
+
+@pytest.mark.parametrize("suite", ["bookworm", pytest.param("trixie", marks=pytest.mark.long)])
+def test_disks_are_enabled(suite: str, package: Path, shared: Path, tmp_path: Path) -> None:
+    """Beside a rule that takes disks back at each change; by real files of sysfs and real udev."""
+    layer = installed(suite, package, shared)
+    boot = Boot(suite, tmp_path / "share", layer)
+    boot.share.mkdir()
+    if suite == "bookworm":
+        with_this_command(boot.share)
+    else:
+        boot.layer = with_packaged_command(suite, layer, tmp_path)
     emulated_disk(boot.share, "emu0", depth=1)
     done = boot(
         guest_script(
-            *[COMMAND, TAKES_BACK, block("enable"), ENABLED, SLOW_DISK],
+            *([COMMAND] if suite == "bookworm" else []),
+            *["streamsched --version", TAKES_BACK, block("enable"), ENABLED, SLOW_DISK],
             *[block("disable"), DISABLED, block("remove"), GONE],
         ),
         *disks(tmp_path),
@@ -696,6 +743,9 @@ def test_disks_are_enabled(package: Path, shared: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-6000:]
     assert done.stdout.endswith("all done\n")
     assert "60-ioschedulers.rules:1 sets none for sda at every change event" in done.stdout
+    # Only the package has it.
+    why = "there is no {}" if suite == "bookworm" else "systemd, which starts {}, does not run"
+    assert f"note: {why.format('streamsched-weights.service')}: io.weight" in done.stdout
 
 
 # All that the package's removal finds in use: a disk, an array, an emulated disk, links.
