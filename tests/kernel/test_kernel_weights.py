@@ -149,12 +149,13 @@ def test_the_level_of_a_journal_is_no_weight() -> None:
     """ext4 chooses level 3 for its own; that no administrator has given weights."""
     result = guest(
         "mkfs.ext4 -q -E nodiscard /dev/hdd0 4G; mkdir /tmp/fs; mount /dev/hdd0 /tmp/fs\n"
-        "for i in 1 2 3; do dd if=/dev/zero of=/tmp/fs/$i bs=4k count=9 conv=fsync; done\n"
+        "for i in 1 2 3; do touch /tmp/fs/$i; sync -f /tmp/fs; done\n"
         "cat /sys/kernel/debug/block/hdd0/sched/streams >$OUT/parties; umount /tmp/fs\n"
     )
     parties = result.files["parties"].decode().splitlines()
-    # All that was synced is the rest's: there is one only, where all weigh the same.
-    assert sum(" kind rest " in line for line in parties) == 1, parties
+    assert any(" kind rest " in line for line in parties), parties
+    # Level 3 would be a weight of 125, and who has that a sender at this place of the table.
+    assert not any(f" party {1026 + 125 % 64} " in line for line in parties), parties
 
 
 def test_weights_multiply_downwards() -> None:
