@@ -81,7 +81,7 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		rq->owner = owner;
 		return party;
 	}
-	/* Unknown ones of one other weight are a sender. */
+	/* All that is not known and has one other weight is one sender's. */
 	if (owner == SS_OWNER_NONE && ss_party_weight(rq) != USUAL)
 		owner = 1ULL << 61 | rq->weight;
 	sender = apart_find(all, owner, in_rest, now_ns);

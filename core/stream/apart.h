@@ -6,7 +6,7 @@
  * In the rest each request has as much of the disk as any other. So a sender
  * with more reads at once than others would have more than its part there, and
  * one that has used less would wait with all others: these are apart. But a
- * server sends for many; whether each of them has more is asked. All else
+ * server sends for many: what counts is how many one of these has. All else
  * is left to the inner policy, which serves many together better than one by
  * one. Who sends a stream that takes turns has its part by that.
  */

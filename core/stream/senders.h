@@ -26,11 +26,11 @@ struct ss_nearest {
 	u64 served_sector; /* where the one served last ended */
 	bool open; /* and none has come since */
 	/* Means, times SENDERS_ONE: */
-	u16 own; /* how often it was, */
-	u16 before; /* and so many others were not */
+	u16 own; /* 1 if it was, else 0 */
+	u16 before; /* than how many others it was nearer; 0 if it was not */
 };
 
-/* A sender that a host or an area tells; what it has apart is apart.c's. */
+/* A sender that a host, an area or a weight tells (apart.c). */
 struct ss_sender {
 	struct ss_nearest nearest; /* of what is in no stream */
 	u64 owner; /* or SS_OWNER_NONE: nobody's */
@@ -49,8 +49,9 @@ struct ss_senders {
 #define SENDERS_ONE 1024
 
 /*
- * @rq comes to @nearest. Of those are what @party and (unless NULL) @sender has
- * on @age, oldest first, by their age_node.
+ * @rq comes. It is compared with others on @age (oldest first, by age_node):
+ * with what @party has there (NULL: the rest), or of that what @sender sent
+ * (NULL: anybody).
  */
 void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
 			const struct list_head *age, const void *party,

@@ -46,7 +46,7 @@ void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)
 	u64 longest_ns = ss_think_longest_ns(switch_ns);
 	u32 us = think_us(min_t(u64, think_ns, longest_ns)), off_us;
 
-	/* Before its first requests it was elsewhere. */
+	/* What it did before its first requests is no think time. */
 	if (!think->nr)
 		think->mean_us = us;
 	if (!think->nr && think_ns > longest_ns)

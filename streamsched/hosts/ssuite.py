@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from streamsched.base.cache import kept_in
-from streamsched.base.errors import StreamschedError, exit_code_of, named
+from streamsched.base.errors import StreamschedError, UsageError, exit_code_of, named
 from streamsched.base.files import Kind, write_whole
 from streamsched.base.progress import counted
+from streamsched.base.units import whole_number
 from streamsched.hosts import rig
 from streamsched.hosts.kernelhost import DEFAULT_POLICIES, KernelPolicy, boot, parse_policies
 from streamsched.hosts.kerneltable import with_rows
@@ -35,6 +36,7 @@ PATHS = ("direct", "loop")
 # Nobody reads the block trace of these runs. Writers fill the page cache and the disk.
 TRACE_KIB = 1000
 MEMORY_MB = 6000
+MOST_RIGS = 64
 # Virtual seconds that a script may take.
 LIMIT_S = 900
 # sysstat and fio count in these, the suite says MB/s of both.
@@ -298,6 +300,15 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
     write_whole(document, text, Kind.CHAPTER)
 
 
+def _at_once() -> int:
+    """How many rigs run at a time: RIGS, 2 if it is not set."""
+    text = os.environ.get("RIGS", "2")
+    number = whole_number(text)
+    if not number or number > MOST_RIGS:
+        raise UsageError(f"RIGS={text}: not a number of rigs at a time; write 1 to {MOST_RIGS}")
+    return number
+
+
 def table(arguments: Sequence[str]) -> None:
     """Measure what is named (benchmarks, lines, paths, schedulers; nothing: all)."""
     lines = {line: name for name, about in BENCHMARKS.items() for line in about.commands}
@@ -309,6 +320,7 @@ def table(arguments: Sequence[str]) -> None:
         ("scheduler", list(EVERY)),
     )
     suite()
+    at_once = _at_once()
     runs = [
         (lines[line], line, path, EVERY[label])
         for line in chosen
@@ -320,7 +332,7 @@ def table(arguments: Sequence[str]) -> None:
     rig.build()
     rig.build_modules()
     document = rig.source_root() / "docs" / "results" / "s-suite.md"
-    with counted() as progress, rig.pool(int(os.environ.get("RIGS", "2"))) as pool:
+    with counted() as progress, rig.pool(at_once) as pool:
         task = progress.add_task("the suite S", total=len(runs))
         for cell in pool.map(lambda run: measure_cell(*run), runs):
             progress.advance(task)

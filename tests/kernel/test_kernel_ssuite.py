@@ -114,6 +114,19 @@ def test_a_suite_that_is_missing(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("number", ["x", "0", "-1", "65", ""])
+def test_a_number_of_rigs_that_cannot_be(
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RIGS", number)
+    monkeypatch.setattr(ssuite, "suite", lambda: None)
+    monkeypatch.setattr(ssuite.rig, "build", lambda: pytest.fail("a kernel was built"))
+    assert ssuite.main([]) == 2
+    assert capsys.readouterr().err == (
+        f"s-suite: RIGS={number}: not a number of rigs at a time; write 1 to 64\n"
+    )
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize("path", PATHS)
 def test_a_program_starts(path: str) -> None:
