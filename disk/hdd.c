@@ -64,8 +64,14 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 {
 	u32 i;
 
-	*why = "interface_order is not one of enum hdd_interface";
-	if (p->interface_order > HDD_INTERFACE_SERIES)
+	*why = "read_watermark_permille must be between 0 and 1000";
+	if (p->read_watermark_permille > 1000)
+		return -EINVAL;
+	*why = "watermark_of is not one of enum hdd_watermark";
+	if (p->watermark_of > HDD_WATERMARK_OF_SEGMENT)
+		return -EINVAL;
+	*why = "write_series must be 0 or 1";
+	if (p->write_series > 1)
 		return -EINVAL;
 	*why = "interface_unit_sectors must be between 1 and 65535";
 	if (p->interface_unit_sectors < 1 || p->interface_unit_sectors > 65535)
@@ -90,7 +96,7 @@ static int hdd_check_caches(const struct hdd_params *p, const char **why)
 	if (p->readahead_sectors > p->segment_sectors)
 		return -EINVAL;
 	*why = "ahead_until is not one of enum hdd_ahead";
-	if (p->ahead_until > HDD_AHEAD_TRACK)
+	if (p->ahead_until > HDD_AHEAD_TRACKS)
 		return -EINVAL;
 	*why = "read_behind must be 0 or 1";
 	if (p->read_behind > 1)
@@ -287,17 +293,33 @@ static void hdd_finish_bus(struct hdd *hdd, struct hdd_cmd *cmd, u64 start_ns)
 	hdd_finish_at(hdd, cmd, hdd_bus_carry(hdd, cmd, start_ns));
 }
 
+/* How many of a read's sectors must be in the buffer before any is sent. */
+static u64 hdd_watermark(const struct hdd *hdd, const struct hdd_cmd *cmd)
+{
+	const struct hdd_params *p = &hdd->params;
+	u64 of = p->watermark_of == HDD_WATERMARK_OF_SEGMENT ?
+			 p->segment_sectors :
+			 cmd->nr_sectors;
+
+	return min_t(u64, cmd->nr_sectors,
+		     div_u64(of * p->read_watermark_permille, 1000));
+}
+
 /*
- * A read whose last sector passes the head at @medium_ns; its data, or some of
- * it, is there from @first_ns on.
+ * A read whose last @missing sectors were not in the buffer: they pass the head
+ * from @first_ns to @medium_ns.
  */
-static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 first_ns,
-			    u64 medium_ns)
+static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 missing,
+			    u64 first_ns, u64 medium_ns)
 {
 	u64 bus_ns = hdd_bus_ns(hdd, cmd->nr_sectors);
+	u64 there = cmd->nr_sectors - missing;
+	u64 mark = hdd_watermark(hdd, cmd);
 
-	if (cmd->internal ||
-	    hdd->params.interface_order == HDD_INTERFACE_SERIES)
+	if (mark > there)
+		first_ns += div64_u64((medium_ns - first_ns) * (mark - there),
+				      missing);
+	if (cmd->internal || mark == cmd->nr_sectors)
 		first_ns = medium_ns;
 	else
 		/* As late as it may, so that others can go before. */
@@ -374,13 +396,35 @@ static void hdd_segment_given(struct hdd *hdd, u32 i, u64 end)
 	hdd->segment_length[i] -= past;
 }
 
+/* The sector behind the track of @sector. */
+static u64 hdd_track_end(const struct hdd *hdd, u64 sector)
+{
+	struct hdd_place place;
+
+	hdd_locate(hdd, sector, &place);
+	return sector - place.sector + hdd->zone[place.zone].sectors_per_track;
+}
+
+/* The sector behind the cylinder of @sector. */
+static u64 hdd_cylinder_end(const struct hdd *hdd, u64 sector)
+{
+	struct hdd_place place;
+	const struct hdd_zone *zone;
+
+	hdd_locate(hdd, sector, &place);
+	zone = &hdd->zone[place.zone];
+	return sector - place.sector +
+	       (u64)zone->sectors_per_track *
+		       (hdd->params.surfaces - place.head);
+}
+
 /* What was read up to @read_end went into the segment being filled. */
 static void hdd_ahead_limit(struct hdd *hdd, u64 read_end)
 {
 	const struct hdd_params *p = &hdd->params;
 	struct hdd_place place;
-	u64 limit = min_t(u64, read_end + p->readahead_sectors,
-			  p->capacity_sectors);
+	u64 track_end, limit = min_t(u64, read_end + p->readahead_sectors,
+				     p->capacity_sectors);
 
 	if (p->ahead_until == HDD_AHEAD_SEGMENT) {
 		limit = min_t(u64, limit,
@@ -388,10 +432,16 @@ static void hdd_ahead_limit(struct hdd *hdd, u64 read_end)
 				      p->segment_sectors);
 		limit = max_t(u64, limit, read_end);
 	} else if (p->ahead_until == HDD_AHEAD_TRACK) {
-		hdd_locate(hdd, read_end - 1, &place);
-		limit = min_t(u64, limit,
-			      read_end - 1 - place.sector +
-				      hdd->zone[place.zone].sectors_per_track);
+		limit = min_t(u64, limit, hdd_track_end(hdd, read_end - 1));
+	} else if (p->ahead_until == HDD_AHEAD_CYLINDER) {
+		limit = min_t(u64, limit, hdd_cylinder_end(hdd, read_end - 1));
+	} else if (p->ahead_until == HDD_AHEAD_TRACKS && read_end < limit) {
+		track_end = hdd_track_end(hdd, read_end);
+		hdd_locate(hdd, read_end, &place);
+		if (hdd->segment_first[hdd->segment_filled] <
+		    read_end - place.sector)
+			track_end += hdd->zone[place.zone].sectors_per_track;
+		limit = min_t(u64, limit, track_end);
 	}
 	hdd->ahead_limit = max_t(u64, hdd->ahead_limit, limit);
 }
@@ -577,7 +627,8 @@ static void hdd_start_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 	hdd->ahead_limit = 0;
 	hdd_ahead_limit(hdd, end);
 	hdd->work_end_ns = hdd->head_ns;
-	hdd_finish_read(hdd, cmd, at_ns + cmd->position_ns, hdd->head_ns);
+	hdd_finish_read(hdd, cmd, end - from, at_ns + cmd->position_ns,
+			hdd->head_ns);
 }
 
 static void hdd_start_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
@@ -586,7 +637,7 @@ static void hdd_start_write(struct hdd *hdd, struct hdd_cmd *cmd, u64 at_ns)
 
 	if (!hdd_cacheable(hdd, cmd)) {
 		bus_ns = hdd_bus_carry(hdd, cmd, at_ns);
-		if (hdd->params.interface_order == HDD_INTERFACE_SERIES)
+		if (hdd->params.write_series)
 			at_ns = bus_ns;
 		cmd->position_ns = hdd_transfer(hdd, cmd->sector, &cmd->place,
 						cmd->angle_ns, cmd->nr_sectors,
@@ -758,6 +809,7 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	u64 start_ns = now_ns + hdd_overhead_ns(hdd, HDD_CLASS_READ_HIT);
 	u64 end = cmd->sector + cmd->nr_sectors;
 	u64 first_ns, first = hdd->segment_first[hdd->segment_filled];
+	u64 missing = 0;
 	struct hdd_place stop, place;
 	u64 stop_ns, wait_ns = 0;
 	bool here;
@@ -799,6 +851,8 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	}
 	hdd_ahead_limit(hdd, end);
 	first_ns = max_t(u64, start_ns, hdd->head_ns);
+	if (end > hdd->head_sector)
+		missing = end - max_t(u64, cmd->sector, hdd->head_sector);
 	here = end <= hdd->head_sector && hdd->work_end_ns <= now_ns;
 	if (end > hdd->head_sector) {
 		/* Passing over a gap is the way to what was asked for. */
@@ -827,7 +881,7 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 	cmd->start_ns = start_ns;
 	hdd->free_ns = hdd->head_ns;
 	hdd->work_end_ns = hdd->head_ns;
-	hdd_finish_read(hdd, cmd, first_ns, hdd->head_ns);
+	hdd_finish_read(hdd, cmd, missing, first_ns, hdd->head_ns);
 	return true;
 }
 

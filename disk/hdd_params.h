@@ -36,10 +36,10 @@ enum hdd_write_order {
 	HDD_WRITE_SPTF, /* the shortest positioning time near the head */
 };
 
-/* When the interface carries what the medium has. */
-enum hdd_interface {
-	HDD_INTERFACE_OVERLAPPED, /* while it passes the head */
-	HDD_INTERFACE_SERIES, /* before a write's way there, after a read */
+/* What a watermark is a part of. */
+enum hdd_watermark {
+	HDD_WATERMARK_OF_READ, /* the read's own sectors */
+	HDD_WATERMARK_OF_SEGMENT, /* a segment of the read cache */
 };
 
 /* Where reading ahead ends, if not before. */
@@ -47,6 +47,12 @@ enum hdd_ahead {
 	HDD_AHEAD_LIMIT, /* readahead_sectors behind the last read */
 	HDD_AHEAD_SEGMENT, /* ... or the segment full, the last read in it */
 	HDD_AHEAD_TRACK, /* ... or with the track that the last read ends on */
+	HDD_AHEAD_CYLINDER, /* ... or with the cylinder that it ends on */
+	/*
+	 * ... or with the track behind the last read; one track later if the
+	 * segment began on a track before, as reading in order does.
+	 */
+	HDD_AHEAD_TRACKS,
 };
 
 /* What a command needs, for its overhead. */
@@ -69,7 +75,13 @@ struct hdd_params {
 	u64 flush_ns; /* fixed part of a flush that has work to do */
 
 	/* Mechanical only, down to the flat ones. */
-	u32 interface_order; /* enum hdd_interface */
+	/*
+	 * So much must be in the buffer before the interface carries the first
+	 * of a read, 0..1000; 1000 of the read: all of it, in series.
+	 */
+	u32 read_watermark_permille;
+	u32 watermark_of; /* enum hdd_watermark */
+	u32 write_series; /* 1: a write's data come first, 0: meanwhile */
 	/* Sectors the host waits for after the medium's last: 1..65535. */
 	u32 interface_unit_sectors;
 	/*

@@ -188,19 +188,29 @@ Written by `make results WHAT=recorded-drives` (`streamsched validate disk TRACE
 ... --to FILE`); do not edit.
 The requests were recorded with DiskSim 4.0's drives (CMU Parallel Data Laboratory), one at a
 time, with the time that the real drive took. The descriptions are in `disks/recorded/`,
-from DiskSim's extracted parameters by one rule. No number was fitted to these times. But the
-five traces decided between ways to read a parameter:
+from DiskSim's extracted parameters by one rule. No number was fitted to these times.
+
+What the parameter says, as DiskSim's own code reads it (frozen on 2026-11-29; under the rule
+before, which the traces had chosen, two of these drives were nearer):
+
+- Bus: a read is sent from `read_watermark` on, the "High (read) water mark", of the read where
+  "Set watermark by reqsize" is 1, else of a segment. A write's data come while the arm moves.
+- Reading ahead by "Buffer continuous read": 0: none; until the track (1) or cylinder (2) ends;
+  3: "Maximum read-ahead"; 4: to the end of the track, one more in order (`tracks`). It is a
+  segment at most. Where "Enable caching in buffer" is 0: none, and nothing is kept.
+- Not in the model: "Hold bus ...", "Minimum read-ahead", "Immediate buffer ...", "Low (write)
+  water mark", "Read any free blocks", "Allow ...".
+
+Chosen on the five traces, so their figures are no test of it:
 
 - Rate: a sector in the longest of "Bulk sector transfer time" and the bus's block times.
-  Overlapped where "Hold bus entire read xfer" is 1, else in series.
 - Overheads: "Read/Write hit/miss over. after read/write" with the completion overhead. A
   cached write has that of a hit at "Fast write level" 2, else that of a miss.
 - Seeks as measured, without points more than a tenth below the one before; "Add. write
   settling delay" may be negative. A head switch takes the track skew.
 - Segments: "Number of buffer segments" without a separate write segment. Where
   "Read-ahead over requested" is 0, they keep what the host has had, and reading ahead ends
-  with the segment. Where "Buffer continuous read" is 1 it ends with the track. A write
-  empties the segments that it touches.
+  with the segment. A write empties the segments that it touches.
 - One segment of write cache where "Fast write level" is not 0.
 
 *Demerit* is the root mean square distance between the two distributions of times, in %

@@ -30,9 +30,12 @@ MAX_ZONES = 64
 MAX_SEEK_POINTS = 256
 MAX_DEPTH = 254
 ACTUATORS = (1, 2)
+# Of the medium and the interface. In series, a read's watermark is the whole read.
 INTERFACE_ORDERS = ("overlapped", "series")
+WATERMARKS_OF = ("read", "segment")
+WHOLE_PERMILLE = 1000
 WRITE_ORDERS = ("sweep", "sptf")
-AHEAD_UNTIL = ("limit", "segment", "track")
+AHEAD_UNTIL = ("limit", "segment", "track", "cylinder", "tracks")
 PHYSICAL_BYTES = (512, 4096)
 # Of a time in a seek table, that a longer distance may take less.
 SEEK_FALLS = Decimal("0.1")
@@ -66,7 +69,9 @@ class Disk:
     interface_bytes_per_s: int
     command_overhead_ns: int
     flush_ns: int
-    interface_order: int
+    read_watermark_permille: int
+    watermark_of: int
+    write_series: int
     interface_unit_sectors: int
     overhead_ns: tuple[int, ...]
     queue_order: int
@@ -217,7 +222,12 @@ FLAT: dict[str, dict[str, Number]] = {
 OVERHEADS = ("read_miss_us", "read_hit_us", "write_miss_us", "write_hit_us")
 # Keys that may be left out, and what holds then.
 OPTIONAL: dict[str, dict[str, Any]] = {
-    "interface": {"order": INTERFACE_ORDERS[0], "unit_sectors": 8},
+    "interface": {
+        "order": INTERFACE_ORDERS[0],
+        "read_watermark": 0,
+        "watermark_of": WATERMARKS_OF[0],
+        "unit_sectors": 8,
+    },
     "overhead": dict.fromkeys(OVERHEADS),  # interface.command_overhead_us
     "geometry": {"physical_sector_bytes": PHYSICAL_BYTES[0], "actuators": ACTUATORS[0]},
     "cache": {
@@ -234,7 +244,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
 TEXTS = ("name", "model", "description")
 SPECIAL_COMMON: dict[str, tuple[str, ...]] = {"": (*TEXTS, "kind", "published")}
 SPECIAL_MECHANICAL: dict[str, tuple[str, ...]] = {
-    "interface": ("queue_order", "order", "unit_sectors"),
+    "interface": ("queue_order", "order", "read_watermark", "watermark_of", "unit_sectors"),
     "overhead": OVERHEADS,
     "geometry": ("rotation_rpm", "zones", "physical_sector_bytes", "actuators"),
     "seek": ("curve",),
@@ -556,9 +566,35 @@ def _arms(file: _File, fields: dict[str, Any]) -> None:
         )
 
 
+def _interface(file: _File, fields: dict[str, Any]) -> None:
+    """When it carries what the medium has: one order, or a list of that of reads and of writes."""
+    order = file.optional("interface", "order")
+    orders = order if isinstance(order, list) and len(order) == 2 else [order, order]
+    if any(one not in INTERFACE_ORDERS for one in orders):
+        wanted = " or ".join(f'"{one}"' for one in INTERFACE_ORDERS)
+        raise file.error(
+            "interface.order", f"is {_shown(order)} but must be {wanted}, or a list: reads, writes"
+        )
+    reads, writes = map(INTERFACE_ORDERS.index, orders)
+    if reads and file.has("interface", "read_watermark"):
+        raise file.error("interface.read_watermark", "is only for reads that are overlapped")
+    mark = Number("read_watermark_permille", WHOLE_PERMILLE, 0, 1)
+    fields["read_watermark_permille"] = (
+        WHOLE_PERMILLE
+        if reads
+        else file.whole(
+            "interface.read_watermark", file.optional("interface", "read_watermark"), mark
+        )
+    )
+    fields["watermark_of"] = file.choice("interface", "watermark_of", WATERMARKS_OF)
+    if reads and fields["watermark_of"]:
+        raise file.error("interface.watermark_of", "is only for reads that are overlapped")
+    fields["write_series"] = writes
+
+
 def _features(file: _File, fields: dict[str, Any]) -> None:
     """What files may leave out."""
-    fields["interface_order"] = file.choice("interface", "order", INTERFACE_ORDERS)
+    _interface(file, fields)
     fields["overhead_ns"] = _overheads(file, fields["command_overhead_ns"])
     physical = file.optional("geometry", "physical_sector_bytes")
     if physical not in PHYSICAL_BYTES or isinstance(physical, bool):

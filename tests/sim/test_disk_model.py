@@ -812,7 +812,7 @@ def test_a_slow_interface_is_the_limit_at_every_depth(
     core: tuple[Any, Any], depth: int, order: int
 ) -> None:
     """The medium gives 3.7 to 6.1 MB/s."""
-    drive = Drive(core, SMALL | SLOW | {"interface_order": order})
+    drive = Drive(core, SMALL | SLOW | {"read_watermark_permille": 1000 * order})
     sector = moved = now = 0
     while moved < 100:
         while len(drive.inside) < depth:
@@ -830,7 +830,9 @@ def test_a_slow_interface_is_the_limit_at_every_depth(
 def test_a_read_takes_its_way_and_the_slower_of_medium_and_interface(
     core: tuple[Any, Any], rate: int, order: int
 ) -> None:
-    drive = Drive(core, BARE | {"interface_bytes_per_s": rate, "interface_order": order})
+    drive = Drive(
+        core, BARE | {"interface_bytes_per_s": rate, "read_watermark_permille": 1000 * order}
+    )
     draw = random.Random(4)
     now = 0
     for _ in range(200):
@@ -846,6 +848,42 @@ def test_a_read_takes_its_way_and_the_slower_of_medium_and_interface(
             wanted = way + max(medium + drive.hdd.tail_ns, bus)
             assert cmd.done_ns - now == pytest.approx(wanted, abs=10)
         now = cmd.done_ns
+
+
+@pytest.mark.parametrize("permille", [0, 250, 500, 999, 1000])
+@pytest.mark.parametrize("of_segment", [0, 1])
+def test_a_read_is_sent_from_the_watermark_on(
+    core: tuple[Any, Any], permille: int, of_segment: int
+) -> None:
+    """On an interface that is slower than the medium; a segment has 64 sectors."""
+    slow = {"interface_bytes_per_s": 1_000_000, "interface_unit_sectors": 1}
+    mark_of = {"read_watermark_permille": permille, "watermark_of": of_segment}
+    drive = Drive(core, BARE | slow | mark_of)
+    draw = random.Random(5)
+    now = 0
+    for i in range(100):
+        nr = draw.choice([1, 8, 24, 48])
+        now += draw.randrange(20 * MS)
+        cmd = drive.one(READ, i % 2 * 1600 + draw.randrange(1500), nr, now)
+        medium = drive.hdd.head_ns - cmd.start_ns - cmd.position_ns
+        mark = min(nr, (64 if of_segment else nr) * permille // 1000)
+        sent = nr * 512 * 10**9 // 1_000_000
+        # The last sector is sent when it has passed the head.
+        begin = max(medium * mark // nr, medium + drive.hdd.tail_ns - sent)
+        wanted = 50_000 + cmd.position_ns + begin + sent
+        assert cmd.done_ns - now == pytest.approx(wanted, abs=10)
+        now = cmd.done_ns
+
+
+@pytest.mark.parametrize("series", [0, 1])
+def test_a_writes_data_come_before_its_way_or_meanwhile(core: tuple[Any, Any], series: int) -> None:
+    sent = 16 * 512 * 10**9 // 1_000_000
+    drive = Drive(core, BARE | {"interface_bytes_per_s": 1_000_000, "write_series": series})
+    cmd = drive.one(WRITE, 2000, 16, 0)
+    passed = drive.hdd.head_ns + drive.hdd.tail_ns
+    assert cmd.done_ns == max(passed, 50_000 + sent)
+    moved = drive.hdd.head_ns - cmd.position_ns
+    assert (moved >= 50_000 + sent) == bool(series)
 
 
 def test_a_hit_goes_before_data_that_the_medium_is_yet_to_give(core: tuple[Any, Any]) -> None:
@@ -1055,17 +1093,42 @@ def test_a_segment_may_forget_what_the_host_has_had(core: tuple[Any, Any]) -> No
         assert drive.one(READ, 116, 16, now).position_ns == 0
 
 
-@pytest.mark.parametrize(("until", "ahead"), [(0, 32), (1, 24), (2, 20)])
+@pytest.mark.parametrize(("until", "ahead"), [(0, 32), (1, 24), (2, 20), (3, 32), (4, 20)])
 def test_reading_ahead_ends_by_the_drives_rule(
     core: tuple[Any, Any], until: int, ahead: int
 ) -> None:
-    """Of 40 sectors read at 40: 32 more, or until the segment of 64 or the track of 100 ends."""
+    """Of 40 sectors read at 40: 32 more, or until the segment of 64 or the track of 100 ends.
+
+    The cylinder ends after 32.
+    """
     drive = Drive(core, SMALL | {"ahead_until": until})
     now = drive.one(READ, 40, 40, 0).done_ns + 100 * MS
     assert drive.one(READ, 80 + ahead - 1, 1, now).position_ns == 0
     drive = Drive(core, SMALL | {"ahead_until": until})
     now = drive.one(READ, 40, 40, 0).done_ns + 100 * MS
     assert drive.one(READ, 80 + ahead + 1, 1, now).position_ns > 0
+
+
+def _there(core: tuple[Any, Any], until: int, reads: list[tuple[int, int]], sector: int) -> bool:
+    drive = Drive(core, SMALL | {"ahead_until": until})
+    now = 0
+    for start, nr in reads:
+        now = drive.one(READ, start, nr, now).done_ns
+    return bool(drive.one(READ, sector, 1, now + 100 * MS).position_ns == 0)
+
+
+def test_reading_ahead_ends_with_the_cylinder(core: tuple[Any, Any]) -> None:
+    """Two tracks of 100."""
+    assert _there(core, 3, [(160, 20)], 199)
+    assert not _there(core, 3, [(160, 20)], 201)
+    assert _there(core, 0, [(160, 20)], 201)
+
+
+def test_reading_ahead_goes_on_to_the_next_track_in_order(core: tuple[Any, Any]) -> None:
+    assert not _there(core, 4, [(85, 8)], 101)
+    assert _there(core, 4, [(85, 8), (93, 8)], 120)
+    # Nor does it where the track before has nothing of the segment.
+    assert not _there(core, 4, [(190, 8)], 201)
 
 
 @pytest.mark.parametrize("empties", [0, 1])
@@ -1103,8 +1166,12 @@ kinds = st.sampled_from(
         SMALL | {"readahead_sectors": 0, "write_cache_extents": 2},
         SMALL | {"write_idle_ns": 0, "flush_ns": 0, "overhead_ns": [0] * 8},
         SMALL | {"write_order": 1, "write_share_permille": 300, "segment_keeps_read": 0},
-        SMALL | {"interface_order": 1, "interface_bytes_per_s": 2_000_000, "ahead_until": 1},
+        SMALL
+        | {"read_watermark_permille": 1000, "write_series": 1, "ahead_until": 1}
+        | {"interface_bytes_per_s": 2_000_000},
+        SMALL | {"read_watermark_permille": 400, "watermark_of": 1, "ahead_until": 4},
         SMALL | {"segment_keeps_read": 0, "ahead_until": 2, "write_empties": 1},
+        SMALL | {"ahead_until": 3},
         SMALL | {"physical_sectors": 8, "write_cache_durable": 1, "write_saves_ns": 900_000},
         BARE,
         FLAT,
@@ -1350,11 +1417,13 @@ BAD_PARAMS: list[tuple[dict[str, Any], str]] = [
     ({"capacity_sectors": 2 * (7 * 100 + 5 * 83)}, "last zone"),
     ({"queue_depth": 0}, "queue_depth"),
     ({"queue_depth": 255}, "queue_depth"),
-    ({"interface_order": 2}, "interface_order"),
+    ({"read_watermark_permille": 1001}, "read_watermark_permille"),
+    ({"watermark_of": 2}, "watermark_of"),
+    ({"write_series": 2}, "write_series"),
     ({"overhead_ns": [0] * 7 + [100 * MS]}, "overhead_ns"),
     ({"interface_unit_sectors": 0}, "interface_unit_sectors"),
     ({"interface_unit_sectors": 65536}, "interface_unit_sectors"),
-    ({"ahead_until": 3}, "ahead_until"),
+    ({"ahead_until": 5}, "ahead_until"),
     ({"write_empties": 2}, "write_empties"),
     ({"write_order": 2}, "write_order"),
     ({"write_share_permille": 901}, "write_share_permille"),
@@ -1590,6 +1659,30 @@ flush_ms = 1
             '"elevator"',
             'interface.queue_order: is "elevator" but must be "fifo" or',
         ),
+        (
+            DISK,
+            "queue_depth",
+            'order = ["series"]\nqueue_depth',
+            'interface.order: is ["series"] but must be "overlapped" or "series", or a list: reads',
+        ),
+        (
+            DISK,
+            "queue_depth",
+            'order = "series"\nread_watermark = 0.5\nqueue_depth',
+            "interface.read_watermark: is only for reads that are overlapped",
+        ),
+        (
+            DISK,
+            "queue_depth",
+            'order = "series"\nwatermark_of = "segment"\nqueue_depth',
+            "interface.watermark_of: is only for reads that are overlapped",
+        ),
+        (
+            DISK,
+            "queue_depth",
+            "read_watermark = 1.5\nqueue_depth",
+            "interface.read_watermark: is 1.5 but must be a number from 0 to 1",
+        ),
         (DISK, "capacity_sectors =", "capacity_sectors = [", "not a TOML file"),
         (DISK, "= 7200", f"= {'7' * 5000}", "not a TOML file: a number has thousands of digits"),
         (DISK, "= 7200", f"= 0x{'7' * 5000}", "not a TOML file: a number has thousands of digits"),
@@ -1609,6 +1702,24 @@ def test_a_bad_file_is_refused_in_one_sentence(text: str, old: str, new: str, sa
     assert message.startswith("my.toml: ")
     assert said in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("line", "permille", "of_segment", "series"),
+    [
+        ("", 0, 0, 0),
+        ('order = "series"', 1000, 0, 1),
+        ('order = ["series", "overlapped"]', 1000, 0, 0),
+        ('order = ["overlapped", "series"]\nread_watermark = 0.125', 125, 0, 1),
+        ('read_watermark = 1\nwatermark_of = "segment"', 1000, 1, 0),
+    ],
+)
+def test_the_order_of_medium_and_interface(
+    line: str, permille: int, of_segment: int, series: int
+) -> None:
+    disk = diskfile.parse_disk(DISK.replace("queue_depth", f"{line}\nqueue_depth"), "my.toml")
+    assert disk.read_watermark_permille == permille
+    assert (disk.watermark_of, disk.write_series) == (of_segment, series)
 
 
 def test_what_is_wrong_is_named_with_its_line() -> None:
