@@ -54,16 +54,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Let the links lead to where the files are in the site."""
     source = Path(page.file.abs_src_path or "")
-    # Pages of the notebook are never edited: they link to documents as these once were.
-    old = source.parent == DOCS / "notebook"
 
     def there(link: re.Match[str]) -> str:
-        base = DOCS if old and not (source.parent / link[1]).exists() else source.parent
-        target = (base / link[1]).resolve()
+        target = (source.parent / link[1]).resolve()
         if not target.is_file() or not target.is_relative_to(ROOT):
-            return "]" if old else link[0]
+            return link[0]
         name = os.path.relpath(place(target), Path(page.file.src_uri).parent)
-        return f"]({name}{'' if old else link[2] or ''})"
+        return f"]({name}{link[2] or ''})"
 
     # A page has its heading for a title only when that comes first.
     return LINK.sub(there, markdown.removeprefix(SPDX))

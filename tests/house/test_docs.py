@@ -38,7 +38,7 @@ RESULTS = ROOT / "docs" / "RESULTS.md"
 PAPERS = sorted(
     path
     for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("docs/hosts/*.md")]
-    if not path.relative_to(ROOT).parts[0].startswith((".", "build"))
+    if not path.relative_to(ROOT).parts[0].startswith((".", "archive", "build"))
 )
 SECONDS = 120
 
