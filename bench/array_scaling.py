@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from streamsched.base.files import Kind, check_output, picture_metadata, write_whole
+from streamsched.base.files import Target, check_output, target, write_whole
 from streamsched.sim.array import Array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Setup
@@ -80,7 +80,7 @@ def cost_ns(members: int, coordinated: bool) -> float:
     return min(map(float, rounds))
 
 
-def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
+def plot(rates: dict[tuple[str, int, str], float], to: Target) -> None:
     """The picture beside the table."""
     import matplotlib
 
@@ -100,16 +100,19 @@ def plot(rates: dict[tuple[str, int, str], float], path: Path) -> None:
     figure.suptitle("RAID 0, simulated: noop, and stream:deadline apart and together")
     figure.tight_layout()
     picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:], metadata=picture_metadata(path))
-    write_whole(path, picture.getvalue(), Kind.PICTURE)
+    kind = to.path.suffix[1:]
+    figure.savefig(picture, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    write_whole(to, picture.getvalue())
 
 
 def main() -> None:
     """Measure all and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     arguments = parser.parse_args()
-    check_output(arguments.plot, Kind.PICTURE, option="--plot")
+    picture = target(arguments.plot, arguments.force)
+    check_output(picture, option="--plot")
     work = tasks()
     runs, _ = run_tasks(list(work.values()), 1, Console(stderr=True), together="arrays")
     rates = {key: run.mb_s for key, run in zip(work, runs, strict=True) if run}
@@ -121,8 +124,8 @@ def main() -> None:
         cells = [f"{rates[kind, members, way]:.0f}" for kind in KINDS for way in WAYS]
         cells += [f"{cost_ns(members, coordinated):.0f}" for coordinated in (False, True)]
         print("| " + " | ".join([str(members), *cells]) + " |")
-    if arguments.plot:
-        plot(rates, arguments.plot)
+    if picture:
+        plot(rates, picture)
 
 
 if __name__ == "__main__":

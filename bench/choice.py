@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""auto beside the best fixed policy on the workloads that `streamsched reproduce auto` does not
+"""auto beside the best fixed policy on what `streamsched research reproduce auto` does not
 have: evidence for docs/AUTO.md.
 
     python bench/choice.py              all of them (5 min with the disks' profiles)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, exit_code_of
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import check_output, target, write_whole
 from streamsched.hosts.kernelsuites import end_with_signals, positive, printed
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
@@ -183,14 +183,16 @@ def write(arguments: Sequence[str]) -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(prog="nullblk", description=__doc__)
     parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.add_argument("--reads", type=positive, default=10_000, help="of each load and scheduler")
     parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--suite", choices=("bookworm", "trixie", "sid"), default="sid")
     options = parser.parse_args(arguments)
-    check_output(options.to, Kind.DOCUMENT)
+    to = target(options.to, options.force)
+    check_output(to)
     text = table(options.suite, options.reads, options.rounds)
-    if options.to:
-        write_whole(options.to, text, Kind.DOCUMENT)
+    if to:
+        write_whole(to, text)
     else:
         print(text, end="")
 

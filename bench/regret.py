@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How far policies are from the bound of `streamsched bound`, and whether any is above it.
+"""How far policies are from the bound of `streamsched research bound`, and whether any is above it.
 
     python bench/regret.py                       the workloads of docs/results/comparison.md
     python bench/regret.py --mixes 50            as many mixes of bench/fairness.py, of a fresh seed
@@ -29,7 +29,7 @@ from fairness import ALL_KINDS, draw
 from rich.console import Console
 
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import check_output, target, write_whole
 from streamsched.bound.job import JobBound, Reached
 from streamsched.papers.comparison import LIMIT_S, workloads
 from streamsched.sim.diskfile import load_disk
@@ -207,10 +207,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
     parser.add_argument("--kind", nargs="*", default=[], choices=ALL_KINDS, help="of the mixes")
     parser.add_argument("--to", type=Path, help="write both, as Markdown, to this file")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     kinds = options.kind or ALL_KINDS
-    check_output(options.to, Kind.DOCUMENT)
+    to = target(options.to, options.force)
+    check_output(to)
     print("reached/bound and regret: " + ", ".join(POLICIES), flush=True)
     works, mixes = [], []
     if options.to or not options.mixes:
@@ -232,8 +234,8 @@ def main() -> None:
     if above:
         raise StreamschedError(f"{above} of {len(rows)} have a policy above its bound")
     print(f"no policy is above its bound, on {len(rows)}")
-    if options.to:
-        write_whole(options.to, document(works, mixes, seed), Kind.DOCUMENT)
+    if to:
+        write_whole(to, document(works, mixes, seed))
 
 
 if __name__ == "__main__":

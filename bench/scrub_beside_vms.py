@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from streamsched.base.errors import exit_code_of
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.sim.compare import compare
 from streamsched.sim.diskfile import Disk, load_disk
@@ -88,6 +88,7 @@ def main() -> None:
     """Measure all; print the document or write it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, help="the document; without it the table is printed")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     arguments = parser.parse_args()
     jobs = nr_jobs(0)
     lines = [
@@ -99,7 +100,7 @@ def main() -> None:
     ]
     text = HEAD + "\n".join(lines) + "\n"
     if arguments.to:
-        write_whole(arguments.to, text, Kind.DOCUMENT)
+        write_whole(Target(arguments.to, arguments.force), text)
     else:
         sys.stdout.write(text)
 

@@ -28,7 +28,7 @@ from rich.console import Console
 
 from streamsched import __version__
 from streamsched.base.errors import exit_code_of
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import Target, check_output, write_whole
 from streamsched.study.cell import Row, measure
 from streamsched.study.plan import read_plan
 from streamsched.study.run import order_of, run_study
@@ -221,10 +221,12 @@ def main() -> None:
     """Measure, and write the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.add_argument("--simulations", type=int, default=40)
     options = parser.parse_args()
-    check_output(options.to, Kind.DOCUMENT)
-    write_whole(options.to, document(options.simulations), Kind.DOCUMENT)
+    to = Target(options.to, options.force)
+    check_output(to)
+    write_whole(to, document(options.simulations))
 
 
 if __name__ == "__main__":

@@ -272,6 +272,9 @@ static int check_outputs(void)
 {
 	struct config *config = &server.config;
 
+	config->log.force = config->force;
+	config->metrics.force = config->force;
+	config->stats.force = config->force;
 	if (config->metrics_s && !config->metrics.path) {
 		nbdkit_error(
 			"metrics-interval=%u: only with metrics=FILE, which it is about",
@@ -294,7 +297,7 @@ static int check_outputs(void)
 
 int config_open_log(void)
 {
-	const struct output *output = &server.config.log;
+	struct output *output = &server.config.log;
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char name[OUTPUT_NAME];
 

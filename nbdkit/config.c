@@ -153,6 +153,11 @@ static int set_truncate(const char *key, const char *value)
 	return parse_bool(key, value, &server.config.truncate);
 }
 
+static int set_force(const char *key, const char *value)
+{
+	return parse_bool(key, value, &server.config.force);
+}
+
 static int set_curve(const char *key, const char *value)
 {
 	(void)key;
@@ -225,6 +230,7 @@ static const struct {
 	{ "metrics", set_metrics },
 	{ "metrics-interval", set_interval },
 	{ "log", set_log },
+	{ "force", set_force },
 	{ "fault", set_fault },
 };
 static bool given[ARRAY_SIZE(parameters)];

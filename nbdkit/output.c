@@ -20,13 +20,10 @@ static int refuse(const struct output *output, const char *why)
 	return -1;
 }
 
-static bool begins_with_header(const struct output *output, int fd)
+static bool is_ours(const struct output *output, const struct stat *st)
 {
-	char begin[128];
-	size_t bytes = strlen(output->header);
-
-	return pread(fd, begin, bytes, 0) == (ssize_t)bytes &&
-	       !memcmp(begin, output->header, bytes);
+	return output->written_ino && st->st_ino == output->written_ino &&
+	       st->st_dev == output->written_dev;
 }
 
 /* A server that writes its log keeps a lock on it. */
@@ -71,10 +68,10 @@ static int check_file(const struct output *output, int fd,
 		return refuse(
 			output,
 			"belongs to another user, in a folder that others may write to; name a new file");
-	if (!begins_with_header(output, fd))
+	if (st->st_size && !output->force && !is_ours(output, st))
 		return refuse(
 			output,
-			"is there and was not written by this parameter, so it is not replaced; name a new file, or remove it");
+			"is there; name a new file, or add force=yes to replace it");
 	/* Nothing can be renamed over it. */
 	if (is_mount_point(fd))
 		return refuse(output, "is a mount point; name a new file");
@@ -164,7 +161,7 @@ int output_try(const struct output *output,
 		return -1;
 	/* Better told now than when there is something to be written. */
 	fd = open_new(output, name);
-	error = fd < 0 || write(fd, output->header, strlen(output->header)) < 0;
+	error = fd < 0 || write(fd, "\n", 1) < 0;
 	if (error)
 		nbdkit_error("%s=%s: no file can be made there: %s",
 			     output->key, output->path, strerror(errno));
@@ -231,15 +228,19 @@ FILE *output_begin(const struct output *output, char *name)
 	return stream;
 }
 
-int output_replace(const struct output *output, const char *name)
+int output_replace(struct output *output, const char *name)
 {
-	struct stat old;
+	struct stat old, new;
 
 	/* Something else may be there by now. */
 	if (!check_old(output, &old, NULL)) {
-		if (!renameat(output->folder, name, output->folder,
-			      output->name))
+		if (!fstatat(output->folder, name, &new, AT_SYMLINK_NOFOLLOW) &&
+		    !renameat(output->folder, name, output->folder,
+			      output->name)) {
+			output->written_dev = new.st_dev;
+			output->written_ino = new.st_ino;
 			return 0;
+		}
 		refuse(output, strerror(errno));
 	}
 	output_forget(output, name);

@@ -2,9 +2,9 @@
 /*
  * The files that the server writes for its user: log=, stats= and metrics=.
  *
- * Each begins with a line of its own. Only a file that begins so is replaced,
- * by a new one that is renamed over it: no file is ever opened for writing that
- * was there before, and no link is followed.
+ * A file that is there is replaced only with force=yes, or if this server has
+ * written it; a new one is renamed over it. No file is ever opened for writing
+ * that was there before, and no link is followed.
  */
 #ifndef NBDKIT_OUTPUT_H
 #define NBDKIT_OUTPUT_H
@@ -15,10 +15,13 @@
 
 struct output {
 	const char *key; /* the parameter's name */
-	const char *header; /* what each such file begins with */
 	const char *path; /* absolute, or NULL: not wanted */
 	const char *name; /* its last part, ... */
 	int folder; /* ... in this open directory */
+	bool force; /* replace what is there */
+	/* The file that was written last; no device: none yet. */
+	dev_t written_dev;
+	ino_t written_ino;
 };
 
 /*
@@ -35,7 +38,7 @@ int output_distinct(const struct output *a, const struct output *b);
 #define OUTPUT_NAME 40
 FILE *output_begin(const struct output *output, char *name);
 /* All is written: the new file takes the place of the old one. */
-int output_replace(const struct output *output, const char *name);
+int output_replace(struct output *output, const char *name);
 /* Instead: there will be no new file. */
 void output_forget(const struct output *output, const char *name);
 void output_close(struct output *output);

@@ -130,6 +130,7 @@ struct config {
 	int coordinate; /* stripe set: 0 no, 1 yes, -1 where it can be */
 	int readonly; /* 0 no, 1 yes, -1 where a file cannot be written */
 	bool truncate;
+	bool force; /* files for the user may take the place of others */
 	bool sync_writes;
 };
 
@@ -269,10 +270,7 @@ void config_dump(void);
 
 /* ---- statistics' thread, stats.c ---- */
 
-/* What each file of the kind begins with (output.h). */
-#define STATS_BEGIN STATS_HEADER " member 0 ("
-#define METRICS_BEGIN METRICS_HEADER METRICS_FIRST " "
-/* What their parts begin with; which of the metrics is the first. */
+/* What parts of statistics begin with; which of the metrics is the first. */
 #define STATS_HEADER "streamsched:"
 #define METRICS_HEADER "# HELP streamsched_"
 #define METRICS_FIRST "requests_total"

@@ -353,8 +353,7 @@ static void write_metrics(FILE *to, const struct picture *picture)
 	write_array(to);
 }
 
-static int write_output(const struct output *output,
-			const struct picture *picture,
+static int write_output(struct output *output, const struct picture *picture,
 			void (*write)(FILE *, const struct picture *))
 {
 	char name[OUTPUT_NAME];

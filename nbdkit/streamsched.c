@@ -27,9 +27,9 @@ struct server server = {
 		.uring = -1,
 		.rotational = -1,
 		.readonly = -1,
-		.stats = { .key = "stats", .header = STATS_BEGIN },
-		.metrics = { .key = "metrics", .header = METRICS_BEGIN },
-		.log = { .key = "log", .header = LOG_HEADER },
+		.stats = { .key = "stats" },
+		.metrics = { .key = "metrics" },
+		.log = { .key = "log" },
 		.sync_writes = true,
 	},
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -418,6 +418,8 @@ static const char config_help[] =
 	"metrics=<FILE>      Also as a text file for Prometheus ...\n"
 	"metrics-interval=<S>  ... that often, in seconds (default: 10).\n"
 	"log=<FILE>          Every request, in blkparse's format.\n"
+	"force=<BOOL>        Replace files of stats, metrics and log that are there\n"
+	"                    (default: no).\n"
 	"fault=<RULE>        Inject faults, for tests; see the manual.";
 
 static struct nbdkit_plugin plugin = {

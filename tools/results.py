@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of, unknown
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -64,7 +64,7 @@ class Row:
 
 def _simulated(name: str, command: str, minutes: int) -> Row:
     file = f"results/{name}.md"
-    return Row(name, file, f"streamsched {command} --to docs/{file}", minutes, SIMULATED)
+    return Row(name, file, f"streamsched {command} --to docs/{file} --force", minutes, SIMULATED)
 
 
 RIG = "the rig's kernel"
@@ -88,21 +88,21 @@ ROWS = (
     Row(
         "scrub-beside-vms",
         "results/scrub-beside-vms.md",
-        "python -P bench/scrub_beside_vms.py --to docs/results/scrub-beside-vms.md",
+        "python -P bench/scrub_beside_vms.py --to docs/results/scrub-beside-vms.md --force",
         1,
         SIMULATED,
     ),
     Row(
         "regret",
         "results/regret.md",
-        "PYTHONPATH=bench python -P bench/regret.py --to docs/results/regret.md",
+        "PYTHONPATH=bench python -P bench/regret.py --to docs/results/regret.md --force",
         5,
         SIMULATED,
     ),
     Row(
         "frontier",
         "frontier.svg",
-        "tools/setup.sh plots && streamsched frontier --plot docs/frontier.svg",
+        "tools/setup.sh plots && streamsched research frontier --plot docs/frontier.svg",
         1,
         SIMULATED,
     ),
@@ -123,9 +123,9 @@ ROWS = (
     Row(
         "recorded-drives",
         "results/recorded-drives.md",
-        "streamsched validate disk "
+        "streamsched research validate disk "
         + " ".join(f'"$DRIVES/{name}.trace.zst" disks/recorded/{name}.toml' for name in DRIVES)
-        + " --to docs/results/recorded-drives.md",
+        + " --to docs/results/recorded-drives.md --force",
         1,
         ("disk model",),
         "DRIVES=DIR with DiskSim's recorded times",
@@ -175,7 +175,7 @@ ROWS = (
     Row(
         "forecast",
         "results/forecast.md",
-        f"{_RIG}.watch.forecast_check --to docs/results/forecast.md",
+        f"{_RIG}.watch.forecast_check --to docs/results/forecast.md --force",
         30,
         ("core", "disk model", "kernel"),
         RIG,
@@ -183,7 +183,7 @@ ROWS = (
     Row(
         "nullblk",
         "results/nullblk.md",
-        "tools/setup.sh stock && python -P bench/nullblk.py --to docs/results/nullblk.md",
+        "tools/setup.sh stock && python -P bench/nullblk.py --to docs/results/nullblk.md --force",
         10,
         ("core", "kernel"),
         STOCK,
@@ -216,7 +216,8 @@ ROWS = (
     Row(
         "study-scaling",
         "results/study-scaling.md",
-        "tools/setup.sh study && python -P bench/study.py --to docs/results/study-scaling.md",
+        "tools/setup.sh study && "
+        "python -P bench/study.py --to docs/results/study-scaling.md --force",
         2,
         ("core", "disk model", "simulator"),
         "an idle machine",
@@ -306,7 +307,7 @@ def chosen(words: Sequence[str]) -> list[Row]:
 
 
 def _write(row: Row, text: str) -> None:
-    write_whole(row.path, text, Kind.PICTURE if row.path.suffix == ".svg" else Kind.CHAPTER)
+    write_whole(Target(row.path, replace=True), text)
 
 
 def measure(row: Row) -> None:

@@ -10,7 +10,6 @@ import abc
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from streamsched.api.place import DEFAULT_POLICIES, Place, Storage, setups_of, specs_of
@@ -18,6 +17,7 @@ from streamsched.api.result import Result
 from streamsched.api.work import Job, Work, job_work, nr_processes, origin_of, run_each
 from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError
+from streamsched.base.files import Target
 from streamsched.hosts import kernelhost, nbdhost
 from streamsched.sim.compare import Comparison
 from streamsched.sim.policies import AUTO, refuse_python
@@ -39,7 +39,7 @@ class Asked:
     weights: Sequence[str] = ()
     curve: str = "measured"
     options: auto.Options = dataclasses.field(default_factory=auto.Options)
-    requests: Path | None = None
+    requests: Target | None = None
     drawn: bool = False
     # the kernel
     path: str = "direct"

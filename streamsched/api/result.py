@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streamsched.auto import setting as auto
 from streamsched.base.errors import StreamschedError, UsageError, install
+from streamsched.base.files import target
 from streamsched.sim.compare import Comparison, compare
 from streamsched.sim.fiojson import as_fio_json
 from streamsched.sim.results import (
@@ -130,11 +131,11 @@ class Result:
             raise KeyboardInterrupt
         return pandas.concat(frames, ignore_index=True)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> Figure:
         """Throughput, latency, head positions and throughput over time, as run --plot draws them.
 
-        Written to @path, if it is given: .svg, .png or .pdf. Without requests at hand the
-        simulations are run once more.
+        Written to @path, if it is given: .svg, .png or .pdf; @force: also where a file is there.
+        Without requests at hand the simulations are run once more.
         """
         try:
             from streamsched.report.plot import picture
@@ -142,11 +143,11 @@ class Result:
             raise _missing("plot()", "matplotlib", "plots") from None
         from streamsched.base.plotfile import check_plot, save
 
-        if path is not None:
-            check_plot(Path(path))
+        to = target(Path(path) if path is not None else None, force)
+        check_plot(to)
         figure = picture(self.section())
-        if path is not None:
-            save(figure, Path(path))
+        if to is not None:
+            save(figure, to)
         return figure
 
     def section(self) -> Section:

@@ -19,7 +19,7 @@ from streamsched.api.place import Storage
 from streamsched.api.result import Result
 from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError, said, unknown
-from streamsched.base.files import mode_of
+from streamsched.base.files import Target, mode_of
 from streamsched.sim.compare import Compared, Comparison, compare, compare_each
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.results import comparison_dict
@@ -131,7 +131,7 @@ class Work:
         self,
         options: auto.Options,
         jobs: int,
-        requests: Path | None = None,
+        requests: Target | None = None,
         drawn: bool = False,
     ) -> Result:
         """Simulate it, @jobs simulations at once; @drawn: with what pictures are drawn of."""

@@ -16,7 +16,7 @@ from streamsched.auto.choose import Selection
 from streamsched.auto.profile import Profile
 from streamsched.base import cache
 from streamsched.base.errors import UsageError
-from streamsched.base.files import Kind, is_file, write_whole
+from streamsched.base.files import Target, is_file, write_whole
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import AUTO
 from streamsched.sim.simulate import Setup
@@ -72,9 +72,9 @@ def default_path(disk: Disk, queue_depth: int) -> Path:
     return kept_in() / f"{name}-{profiles.fingerprint(disk)}-q{queue_depth}.json"
 
 
-def keep(profile: Profile, path: Path) -> None:
+def keep(profile: Profile, to: Target) -> None:
     """Write the file, whole or not at all."""
-    write_whole(path, profiles.as_text(profile), Kind.PROFILE)
+    write_whole(to, profiles.as_text(profile))
 
 
 def _kept(disk: Disk, queue_depth: int) -> Profile | None:
@@ -116,7 +116,7 @@ def obtain(
     place = default_path(disk, queue_depth)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        keep(profile, place)
+        keep(profile, Target(place, replace=True))
     except (OSError, UsageError):
         console.print(
             f"cannot keep it in {place}; it will be measured again", highlight=False, markup=False

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files that are written whole or not at all, and such as are read whole.
 
-An output replaces nothing but one of its own kind, or an empty file. It is written to a new file
-beside it, which then takes its place with its mode and owner.
+An output takes the place of no file that is there, unless that is empty or was asked for. It is
+written to a new file beside it, which then has its place, with its mode and owner.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import errno
 import os
 import re
@@ -25,8 +24,6 @@ from streamsched.base.errors import UsageError
 
 # More than any description or profile has: somebody may name /dev/zero.
 MOST_BYTES = 64 * 1024 * 1024
-# So many bytes at either end of a file show what it is.
-HEAD_BYTES = 4096
 MOST_LINKS = 40  # of the kernel's
 WRITER_MS = 2000  # in which who writes to a pipe has begun
 STDOUT = Path("-")
@@ -35,54 +32,17 @@ NULL = os.makedev(1, 3)
 SINKS = {NULL, os.makedev(1, 5), os.makedev(1, 7)}
 
 
-# What a picture of ours says of its origin.
-PAINTER = b"streamsched's picture"
+@dataclass(frozen=True)
+class Target:
+    """Where something is written, and whether it may take the place of a file that is there."""
+
+    path: Path
+    replace: bool = False
 
 
-def picture_metadata(path: Path) -> dict[str, str | None]:
-    """For matplotlib's savefig(): by this one of ours is known."""
-    if path.suffix == ".png":
-        return {"Software": PAINTER.decode()}
-    # An SVG is the same each time.
-    return {"Creator": PAINTER.decode()} | ({"Date": None} if path.suffix == ".svg" else {})
-
-
-class Kind(enum.Enum):
-    """What an output is: in words, and what is found in one."""
-
-    RESULTS = (
-        "results",
-        rb'\A(\{\s*"format": "streamsched-results"|\{\s*"fio version": "streamsched-'
-        rb"|(work,seed,disk,array,owners,queue_depth,path,)?policy,throughput_mb_s,"
-        rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+(, seed \d+)?\n"
-        rb"[\s\S]{0,1500}\n policy +)",
-    )
-    REQUESTS = (
-        "a list of requests",
-        rb"(?s)\A(policy,process,number,disk,|PAR1.*positioning_ns)",
-    )
-    STUDY = (
-        "results of a study",
-        rb'(?s)\A(\{\s*"format": "streamsched-study"|PAR1.*study_sha256)',
-    )
-    PROFILE = ("a profile", rb'\A\{\s*"format": "streamsched-profile"')
-    DESCRIPTION = ("a measured description", rb"\A# SPDX[^\n]*\n#[\s#]*Sources:\n.*calibrate ")
-    ADVICE = ("an answer of advise", rb"\A<!-- streamsched's advice -->")
-    DOCUMENT = (
-        "a document that this command writes",
-        rb"\A<!-- SPDX-License-Identifier[^\n]*\n[\s\S]{0,400}Written by `(streamsched|make) ",
-    )
-    # One that stands in the source tree; tables in it are written anew.
-    CHAPTER = ("a document of this project", rb"\A<!-- SPDX-License-Identifier")
-    # Of `streamsched enable`.
-    UDEV_RULES = ("a file of our udev rules", rb"\A# Written by `streamsched enable`")
-    ENABLED = ("our list of enabled disks", rb'\A\{\s*"format": "streamsched-enabled"')
-    PAGE = ("a report of ours", rb"\A<!DOCTYPE html>\n<!-- streamsched's page -->")
-    PICTURE = ("a picture of ours", rb"(?s)\A(<\?xml|\x89PNG|%PDF).*" + PAINTER)
-
-    def __init__(self, words: str, pattern: bytes) -> None:
-        self.words = words
-        self.pattern = re.compile(pattern)
+def target(path: Path | None, replace: bool) -> Target | None:
+    """What an option names, if it does."""
+    return None if path is None else Target(path, replace)
 
 
 def mode_of(path: str | Path) -> int:
@@ -264,18 +224,12 @@ def _check_writable(place: _Place) -> None:
         raise UsageError("cannot write it: Permission denied")
 
 
-def _check_old(place: _Place, kind: Kind) -> None:
-    """Refuse to replace what is not ours, or of another kind."""
+def _check_old(place: _Place, replace: bool) -> None:
+    """Refuse to replace a file that has something in it, unless that was asked for."""
     assert place.old
     _check_writable(place)
-    if not place.old.st_size:
-        return
-    with os.fdopen(place.open(os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        ends = file.read(HEAD_BYTES)
-        file.seek(-min(HEAD_BYTES, place.old.st_size), os.SEEK_END)
-        ends += file.read(HEAD_BYTES)
-    if not kind.pattern.search(ends):
-        raise UsageError(f"is there, and is not {kind.words}; remove it or name another file")
+    if place.old.st_size and not replace:
+        raise UsageError("is there; name another file, or add --force to replace it")
 
 
 @contextlib.contextmanager
@@ -370,15 +324,14 @@ def _said(path: Path, option: str = "") -> Iterator[None]:
         raise UsageError(f"{name}: cannot write it: {error.strerror}") from None
 
 
-def check_output(
-    path: Path | None, kind: Kind, *read: str | Path | None, option: str = "--to"
-) -> None:
+def check_output(to: Target | None, *read: str | Path | None, option: str = "--to") -> None:
     """Refuse an output that could not be written in the end, before the work begins.
 
     Nor must it be one of those that are @read: they would be lost.
     """
-    if path is None or path == STDOUT:
+    if to is None or to.path == STDOUT:
         return
+    path = to.path
     with _said(path, option):
         for one in read:
             if one and mode_of(path) and mode_of(one) and path.samefile(one):
@@ -396,7 +349,7 @@ def check_output(
                 _check_device(place)
                 return
             if place.old:
-                _check_old(place, kind)
+                _check_old(place, to.replace)
             with _beside(place):
                 pass
 
@@ -417,11 +370,11 @@ def _check_device(place: _Place) -> None:
 
 
 @contextlib.contextmanager
-def output(path: Path, kind: Kind) -> Iterator[BinaryIO]:
-    """A file to write to that is @path when all is written, or never."""
-    with _said(path), _place(path) as place:
+def output(to: Target) -> Iterator[BinaryIO]:
+    """A file to write to that is there when all is written, or never."""
+    with _said(to.path), _place(to.path) as place:
         if place.old:
-            _check_old(place, kind)
+            _check_old(place, to.replace)
         with _beside(place) as (name, file):
             yield file
             file.flush()
@@ -430,8 +383,9 @@ def output(path: Path, kind: Kind) -> Iterator[BinaryIO]:
             os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def write_whole(path: Path, content: str | bytes, kind: Kind) -> None:
-    """Write @path, so that it is never half written; what is no file is written to."""
+def write_whole(to: Target, content: str | bytes) -> None:
+    """Write it, so that it is never half written; what is no file is written to."""
+    path = to.path
     # In which the name of a file may be no UTF-8.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     stream = _stream_of(path)
@@ -451,5 +405,5 @@ def write_whole(path: Path, content: str | bytes, kind: Kind) -> None:
             if place.old and not stat.S_ISREG(place.old.st_mode):
                 _write_sink(path, place, data)
                 return
-    with output(path, kind) as file:
+    with output(to) as file:
         file.write(data)

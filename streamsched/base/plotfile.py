@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from streamsched.base.errors import StreamschedError, UsageError, install
-from streamsched.base.files import Kind, check_output, picture_metadata, write_whole
+from streamsched.base.files import Target, check_output, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 SUFFIXES = (".svg", ".png", ".pdf")
 
 
-def check_plot(path: Path | None, *read: str | Path | None) -> None:
+def check_plot(to: Target | None, *read: str | Path | None) -> None:
     """Refuse a picture that could not be drawn in the end, before the work begins."""
-    if path is None:
+    if to is None:
         return
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"--plot {path}: name a .svg, .png or .pdf file")
-    check_output(path, Kind.PICTURE, *read, option="--plot")
+    if to.path.suffix not in SUFFIXES:
+        raise UsageError(f"--plot {to.path}: name a .svg, .png or .pdf file")
+    check_output(to, *read, option="--plot")
     if importlib.util.find_spec("matplotlib") is None:
         raise StreamschedError(
             f"--plot needs matplotlib, which is not installed: {install('plots')}"
@@ -43,11 +43,12 @@ def new_figure(
     return plt.figure(figsize=(width, height), layout=layout)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, to: Target) -> None:
     """Write it, whole or not at all."""
     import matplotlib.pyplot as plt
 
     picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:], metadata=picture_metadata(path))
+    kind = to.path.suffix[1:]
+    figure.savefig(picture, format=kind, metadata={"Date": None} if kind == "svg" else None)
     plt.close(figure)
-    write_whole(path, picture.getvalue(), Kind.PICTURE)
+    write_whole(to, picture.getvalue())

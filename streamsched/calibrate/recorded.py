@@ -184,7 +184,7 @@ RECORDED_HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # The disk model against recorded drives
 
-Written by `make results WHAT=recorded-drives` (`streamsched validate disk TRACE DISK.toml
+Written by `make results WHAT=recorded-drives` (`streamsched research validate disk TRACE DISK.toml
 ... --to FILE`); do not edit.
 The requests were recorded with DiskSim 4.0's drives (CMU Parallel Data Laboratory), one at a
 time, with the time that the real drive took. The descriptions are in `disks/recorded/`,

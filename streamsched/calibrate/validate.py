@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The disk model beside what was published: docs/results/validation.md.
 
-`streamsched validate disk` measures every disk of disks/ in the model and writes it. The
+`streamsched research validate disk` measures every disk of disks/ in the model and writes it. The
 model is deterministic, so the document changes only when a disk or the model does.
 """
 
@@ -68,7 +68,7 @@ HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # What the disk model reproduces
 
-Written by `streamsched validate disk --to docs/results/validation.md`; do not edit. Each
+Written by `make results WHAT=validation`; do not edit. Each
 disk of `disks/` is measured in the model from outside, by the times of its commands
 (`disk/hdd_measure.c`). Published figures of the real disk stand beside. "-" means that
 nothing was published, or nothing that we could cite.
@@ -237,7 +237,7 @@ def paper() -> list[str]:
         f"| mean positioning per read, ms | {position:.2f} | - | |",
         "",
         "The short hops of the seek curve were estimated with the paper in view, within the",
-        "published averages. `streamsched reproduce` runs the whole experiment, processes",
+        "published averages. `streamsched research reproduce` runs the whole experiment, processes",
         "and page cache included.",
         "",
         "## The simulator and the kernel",

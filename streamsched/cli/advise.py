@@ -15,9 +15,9 @@ from rich.progress import Progress
 
 from streamsched.api.place import DEPTH, files_of
 from streamsched.base.errors import UsageError, given
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import Target, check_output, target, write_whole
 from streamsched.cli import complete
-from streamsched.cli.options import Form, FormatOption, FormOption, path_option
+from streamsched.cli.options import ForceOption, Form, FormatOption, FormOption, path_option
 from streamsched.cli.work import note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth
@@ -52,18 +52,18 @@ def _told(doing: str) -> Iterator[Callable[[float], None]]:
         yield lambda part: progress.update(task, completed=part)
 
 
-def _say(name: str, answer: list[str], document: str, output: Form, to: Path | None) -> None:
+def _say(name: str, answer: list[str], document: str, output: Form, to: Target | None) -> None:
     from streamsched.watch import advise as advising
 
     if to is not None:
-        write_whole(to, advising.page(name, answer), Kind.ADVICE)
+        write_whole(to, advising.page(name, answer))
     elif output is Form.json:
         print(document)
     else:
         sys.stdout.write("".join(line.rstrip() + "\n" for line in answer))
 
 
-def _say_without_seeks(name: str, before: str, why: str, output: Form, to: Path | None) -> None:
+def _say_without_seeks(name: str, before: str, why: str, output: Form, to: Target | None) -> None:
     from streamsched.watch import advise as advising
 
     document = advising.document_without_seeks(name, before, why)
@@ -133,6 +133,7 @@ def advise(
     to: Annotated[
         Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Watch a disk; forecast its work under other schedulers.
 
@@ -154,7 +155,8 @@ def advise(
         raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
     if to is not None:
         _check_heeded(context, ("output",), "not with --to, which writes HTML")
-    check_output(to, Kind.ADVICE, *files, *(files_of(model) if model else ()))
+    page = target(to, force)
+    check_output(page, *files, *(files_of(model) if model else ()))
     described: Disk | None = load_disk(model) if model else None
     if trace is not None:
         _check_heeded(context, ("seconds",), "not with --trace, which is as long as it is")
@@ -178,7 +180,7 @@ def advise(
             check_size(there, described)
         name, capacity = there.name, int(there.text(there.folder / "size"))
         if there.text(there.queue / "rotational") == "0":
-            _say_without_seeks(name, there.in_use, "it says that it does not rotate", output, to)
+            _say_without_seeks(name, there.in_use, "it says that it does not rotate", output, page)
             return
         before = advising.scheduler_known(there.in_use)
         model_file = there.folder / "device" / "model"
@@ -196,7 +198,7 @@ def advise(
     depth = _depth(queue_depth, chosen, takes)
     advising.check_work(found, name, traced=trace is not None)
     if why := advising.why_no_seeks(found):
-        _say_without_seeks(name, before, why, output, to)
+        _say_without_seeks(name, before, why, output, page)
         return
     learned = None
     if known is None:
@@ -222,4 +224,4 @@ def advise(
         said = forecast(found, chosen, before, depth, wider=wider, passed=passed)
     answer = advising.advice(name, chosen, lasted, said, traced=trace is not None, learned=learned)
     advising.check_model(answer, named=described is not None)
-    _say(name, list(advising.lines(answer)), advising.document(answer), output, to)
+    _say(name, list(advising.lines(answer)), advising.document(answer), output, page)

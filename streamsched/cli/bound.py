@@ -21,7 +21,7 @@ from streamsched.api.place import Place, setups_of
 from streamsched.api.work import Job, job_of, job_work
 from streamsched.base.console import trimmed
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import nr_jobs, part_bars
 from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
@@ -145,7 +145,7 @@ def _saved(work: str, answer: dict[str, Any]) -> str:
     file = Path(work if Path(work).is_file() or work in WORKLOADS else job_of(work))
     text = file.read_text() if file.is_file() and not _is_trace(work) else None
     case = {"command": sys.argv[1:], "job": text, "answer": answer}
-    write_whole(path, json.dumps(case, indent=2) + "\n", Kind.RESULTS)
+    write_whole(Target(path), json.dumps(case, indent=2) + "\n")
     return str(path)
 
 

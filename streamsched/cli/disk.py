@@ -16,7 +16,7 @@ from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError, given
-from streamsched.base.files import Kind, check_output, is_stdout, write_whole
+from streamsched.base.files import Target, check_output, is_stdout, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
@@ -24,6 +24,7 @@ from streamsched.cli.options import (
     ChooseGoalOption,
     ChooseProfileOption,
     ChooseRuleOption,
+    ForceOption,
     Form,
     FormOption,
     ParallelOption,
@@ -52,6 +53,7 @@ def calibrate(
             "Write the description to this .toml file, whole or not at all.",
         ),
     ] = None,
+    force: ForceOption = False,
     fast: Annotated[
         bool,
         typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
@@ -72,11 +74,12 @@ def calibrate(
 
     info = examine(device)
     path = calibration.target(info, to)
-    check_output(path, Kind.DESCRIPTION)
+    description = Target(path, force)
+    check_output(description)
     found = calibration.calibrate(
         info, path.stem, fast=fast, overwrite=overwrite, console=Console(stderr=True)
     )
-    write_whole(path, found.text, Kind.DESCRIPTION)
+    write_whole(description, found.text)
     print(calibration.summary(found, path), end="")
 
 
@@ -207,6 +210,7 @@ def profile_(
             "Write the profile to this file; without it to where run and replay look for it.",
         ),
     ] = None,
+    force: ForceOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Measure a simulated disk, for the policy auto to choose by."""
@@ -220,7 +224,7 @@ def profile_(
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
     if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
-    check_output(to, Kind.PROFILE, *files_of(disk))
+    check_output(target(to, force), *files_of(disk))
     described = load_disk(disk)
     depth = min(described.queue_depth, auto.MAX_DEPTH) if queue_depth is None else queue_depth
     _check_profile_depth(depth, described)
@@ -232,7 +236,7 @@ def profile_(
             raise UsageError(
                 f"{path.parent}: cannot make it: {error.strerror}; name a file with --to"
             ) from None
-        check_output(path, Kind.PROFILE, option="profile")
+        check_output(Target(path, replace=True), option="profile")
     found = profile_measure.measure(
         described,
         specs,
@@ -240,7 +244,7 @@ def profile_(
         jobs=nr_jobs(parallel),
         console=Console(stderr=True),
     )
-    auto.keep(found, path)
+    auto.keep(found, Target(path, force or to is None))
     if is_stdout(to):
         return
     console = trimmed()

@@ -51,6 +51,8 @@ class _Commands(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in LISTS:
             raise UsageError(f"{args[0]}: is called `streamsched list {args[0]}` now")
+        if args[0] in research_names():
+            args = ["research", *args]
         return super().resolve_command(ctx, args)
 
 
@@ -63,6 +65,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
 )
+# What compares schedulers with papers, bounds and published figures.
+research = typer.Typer(
+    no_args_is_help=True, help="Repeat the papers, compare all schedulers, and see what is left."
+)
+research.command("reproduce")(cli_papers.reproduce)
+research.command("compare")(cli_papers.compare_all)
+research.command("bound")(cli_bound.bound)
+research.command("frontier")(cli_papers.frontier)
+research.add_typer(cli_validate.app, name="validate")
+
+
+def research_names() -> list[str]:
+    """Of its commands, which were the program's own, and are still found so."""
+    commands = [one.name for one in research.registered_commands]
+    return [name for name in (*commands, *(one.name for one in research.registered_groups)) if name]
+
+
 # The commands and the groups of --help, in its order.
 DISKS, SIMULATE, RESEARCH, KERNEL = "My disks", "Simulate", "Research", "Kernel"
 app.command("doctor", rich_help_panel=DISKS)(cli_disk.doctor_)
@@ -80,13 +99,9 @@ app.command("replay", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_run.rep
 app.command("report", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_report.report)
 app.command("profile", rich_help_panel=SIMULATE)(cli_disk.profile_)
 app.command("study", rich_help_panel=RESEARCH)(cli_study.study)
-app.command("reproduce", rich_help_panel=RESEARCH)(cli_papers.reproduce)
-app.command("compare", rich_help_panel=RESEARCH)(cli_papers.compare_all)
-app.command("bound", rich_help_panel=RESEARCH)(cli_bound.bound)
-app.command("frontier", rich_help_panel=RESEARCH)(cli_papers.frontier)
 app.add_typer(kernelarray.app, name="array", rich_help_panel=DISKS)
 app.add_typer(cli_lists.app, name="list", rich_help_panel=SIMULATE)
-app.add_typer(cli_validate.app, name="validate", rich_help_panel=RESEARCH)
+app.add_typer(research, name="research", rich_help_panel=RESEARCH)
 app.add_typer(cli_rig.app, name="rig", rich_help_panel=KERNEL)
 app.add_typer(hddemu.app, name="hdd-emu", rich_help_panel=KERNEL)
 

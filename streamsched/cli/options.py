@@ -261,6 +261,15 @@ ToOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        metavar=FLAG,
+        help="Replace files that are there.",
+        rich_help_panel=RESULTS,
+    ),
+]
 ByOption = Annotated[
     By,
     typer.Option(

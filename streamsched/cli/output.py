@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import typer
 
 from streamsched.api.result import Result, csv_of, json_of
 from streamsched.base.console import trimmed
 from streamsched.base.errors import printable, said
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.sim import results
 
 
-def show(found: Sequence[Result], output: str, to: Path | None, by_process: bool = False) -> None:
-    """Print the results, or write them to the file @to; an error if they are not whole."""
+def show(found: Sequence[Result], output: str, to: Target | None, by_process: bool = False) -> None:
+    """Print the results, or write them to @to; an error if they are not whole."""
     shown = [result for result in found if result.comparison.runs]
     if not shown:
         print("streamsched: interrupted before any run was finished", file=sys.stderr)
@@ -34,7 +33,7 @@ def show(found: Sequence[Result], output: str, to: Path | None, by_process: bool
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
-            write_whole(to, text, Kind.RESULTS)
+            write_whole(to, text)
     if any(result.comparison.interrupted for result in found):
         print("streamsched: interrupted; what was finished is all there is", file=sys.stderr)
         raise typer.Exit(130)

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import check_output, target, write_whole
 from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
-from streamsched.cli.options import ParallelOption, PlotOption, ToOption
+from streamsched.cli.options import ForceOption, ParallelOption, PlotOption, ToOption
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import widen
 
@@ -26,8 +26,8 @@ AUTO_DOCUMENT = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # auto beside the best fixed policy
 
-Written by `streamsched reproduce auto --to docs/results/auto.md`; do not edit. What the rows are,
-and why some fail: [AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
+Written by `make results WHAT=auto`; do not edit. What the rows are, and why some fail:
+[AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
 
 ```text
 {}
@@ -46,6 +46,7 @@ def reproduce(
         ),
     ] = None,
     to: ToOption = None,
+    force: ForceOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Repeat the papers' experiments, and say where they agree."""
@@ -57,6 +58,7 @@ def reproduce(
         raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
     if to and figures and PROGRAMS in figures:
         raise UsageError(f"--to {to}: only what the simulator reproduces is written")
+    document = target(to, force)
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
 
@@ -65,21 +67,20 @@ def reproduce(
     elif figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
 
-        if to:
-            check_output(to, Kind.DOCUMENT)
-        printed = io.StringIO() if to else None
+        check_output(document)
+        printed = io.StringIO() if document else None
         held = reproduce_auto(nr_jobs(parallel), trimmed(printed))
-        if to and printed:
+        if document and printed:
             lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
-            write_whole(to, AUTO_DOCUMENT.format("\n".join(lines)), Kind.DOCUMENT)
+            write_whole(document, AUTO_DOCUMENT.format("\n".join(lines)))
         elif not held:
             trimmed().print("docs/AUTO.md says what the rows are and why some fail.")
             raise typer.Exit(1)
-    elif to:
+    elif document:
         papers.chosen(figures or ["all"])
-        check_output(to, Kind.DOCUMENT)
+        check_output(document)
         found = papers.measure(figures or ["all"], nr_jobs(parallel))
-        write_whole(to, papers.document(found), Kind.DOCUMENT)
+        write_whole(document, papers.document(found))
     elif not papers.reproduce(figures or ["all"], nr_jobs(parallel), trimmed()):
         raise typer.Exit(1)
 
@@ -94,29 +95,33 @@ def compare_all(
         ),
     ] = None,
     to: ToOption = None,
+    force: ForceOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Run every policy on every workload; print tables in Markdown."""
     from streamsched.papers import comparison
 
-    check_output(to, Kind.DOCUMENT)
+    document = target(to, force)
+    check_output(document)
     chosen = list(dict.fromkeys(works or comparison.workloads()))
     table = comparison.measure(chosen, nr_jobs(parallel), Console(stderr=True))
     settings = comparison.measure_settings(table, nr_jobs(parallel), Console(stderr=True))
-    if to is None:
+    if document is None:
         sys.stdout.write(comparison.printed(table, settings))
     else:
-        write_whole(to, comparison.document(table, settings), Kind.DOCUMENT)
+        write_whole(document, comparison.document(table, settings))
 
 
 def frontier(
     plot: PlotOption = None,
+    force: ForceOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Show how near stream comes to what a disk allows."""
     from streamsched.papers import frontier as limits
 
-    check_plot(plot)
+    picture = target(plot, force)
+    check_plot(picture)
     cases = limits.auto_cases()
     if plot:
         cases += limits.fixed_cases()
@@ -130,5 +135,5 @@ def frontier(
         f"{good} of {len(auto)} are within 5 % of the frontier, "
         "with the longest wait within the target, one slice and one service time"
     )
-    if plot:
-        limits.plot(points, plot)
+    if picture:
+        limits.plot(points, picture)

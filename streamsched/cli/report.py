@@ -17,7 +17,7 @@ from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import StreamschedError, UsageError, given, install, said
-from streamsched.base.files import HEAD_BYTES, Kind, check_output, is_file, mode_of, write_whole
+from streamsched.base.files import check_output, is_file, mode_of, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
@@ -27,6 +27,7 @@ from streamsched.cli.options import (
     DepthOption,
     DeviceOption,
     DiskOption,
+    ForceOption,
     FormatOption,
     GoalOption,
     Mode,
@@ -72,6 +73,8 @@ HEEDED_BY = {
         ("job", "trace"),
     ),
 }
+# So much of a file shows what it is.
+HEAD_BYTES = 4096
 # A job file begins with a section, behind comments.
 JOB = re.compile(rb"\A(\s*[#;][^\n]*\n|\s*\n)*\s*\[[^\n]*\]")
 
@@ -122,6 +125,7 @@ def report(
         ),
     ],
     to: ToOption = None,
+    force: ForceOption = False,
     disk: DiskOption = None,
     array: ArrayOption = None,
     policy: PolicyOption = DEFAULT_POLICIES,
@@ -145,7 +149,8 @@ def report(
 
     Job files and traces are simulated first.
     """
-    if to is None:
+    page = target(to, force)
+    if page is None:
         raise UsageError("--to is missing: name the page, as in --to page.html")
     if not all(importlib.util.find_spec(name) for name in ("plotly", "numpy")):
         raise StreamschedError(
@@ -156,7 +161,7 @@ def report(
 
     inputs = joined(inputs)
     read = trace_files([one for one in inputs if one not in WORKLOADS])
-    check_output(to, Kind.PAGE, *read, *files_of(disk), profile, *policy_files(policy))
+    check_output(page, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
     check_seed(seed)
@@ -209,7 +214,7 @@ def report(
             sections.append(one)
     if not sections:
         raise failed[0]
-    write_whole(to, pages.page(sections), Kind.PAGE)
+    write_whole(page, pages.page(sections))
     for why in failed:
         print(f"streamsched: {said(why)}", file=sys.stderr)
     if failed:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from streamsched.api.work import Job, job_of, run_each, trace_work
 from streamsched.auto import setting as auto
 from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
+from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
@@ -31,6 +31,7 @@ from streamsched.cli.options import (
     DepthOption,
     DeviceOption,
     DisksOption,
+    ForceOption,
     FormatOption,
     GoalOption,
     Host,
@@ -113,6 +114,7 @@ def run(
     to: ToOption = None,
     requests: RequestsOption = None,
     plot: PlotOption = None,
+    force: ForceOption = False,
     seed: SeedsOption = None,
     parallel: ParallelOption = 0,
     on: Annotated[
@@ -154,9 +156,10 @@ def run(
     most_ns = runtime_ns(runtime)
     named = [Job(one if one in WORKLOADS else job_of(one), runtime_ns=most_ns) for one in job]
     read = [str(one.source) for one in named if not one.workload]
-    outputs = {"--requests": requests, "--plot": plot}
+    outputs = {"--requests": target(requests, force), "--plot": target(plot, force)}
     check_several(len(named) * len(disk or [""]) * len(seed or [0]), output, outputs)
-    check_outputs(to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
+    results_to = target(to, force)
+    check_outputs(results_to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
     _check_by(by, output)
     host = HOSTS[on]
     host.refuse(given_options(context))
@@ -170,7 +173,7 @@ def run(
         weights=weight or [],
         curve=curve,
         options=auto.Options(profile, goal, rule),
-        requests=requests,
+        requests=outputs["--requests"],
         drawn=plot is not None,
         path=path.value,
         variant=kernel,
@@ -183,16 +186,16 @@ def run(
     ]
     say(dict.fromkeys(text for work in works for text in work.notes))
     results = host.run(works, asked)
-    _plot(results[0], plot)
-    show(results, output, to, by is By.process)
+    _plot(results[0], outputs["--plot"])
+    show(results, output, results_to, by is By.process)
 
 
-def _plot(result: Result, path: Path | None) -> None:
+def _plot(result: Result, to: Target | None) -> None:
     """Draw what was finished, if that was asked for."""
-    if path and result.drawn:
+    if to and result.drawn:
         from streamsched.report.plot import picture
 
-        save(picture(result.drawn), path)
+        save(picture(result.drawn), to)
 
 
 def _check_by(by: By, output: Output) -> None:
@@ -240,14 +243,15 @@ def replay(
     to: ToOption = None,
     requests: RequestsOption = None,
     plot: PlotOption = None,
+    force: ForceOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Replay a recorded block trace, under several schedulers."""
-    outputs = {"--requests": requests, "--plot": plot}
+    outputs = {"--requests": target(requests, force), "--plot": target(plot, force)}
     check_several(len(disk or [""]), output, outputs)
-    check_outputs(
-        to, outputs, [*trace_files(trace), *disk_files(disk), profile, *policy_files(policy)]
-    )
+    results_to = target(to, force)
+    read = [*trace_files(trace), *disk_files(disk), profile, *policy_files(policy)]
+    check_outputs(results_to, outputs, read)
     if output is Output.fio_json:
         raise UsageError("--output fio-json: a trace has no jobs to report on; use json or csv")
     refuse_same("--disk", disk or [])
@@ -265,6 +269,10 @@ def replay(
         if len(works) > 1:
             results = run_each(works, options, nr_jobs(parallel))
         else:
-            results = [works[0].run(options, nr_jobs(parallel), requests, drawn=plot is not None)]
-    _plot(results[0], plot)
-    show(results, output, to)
+            results = [
+                works[0].run(
+                    options, nr_jobs(parallel), outputs["--requests"], drawn=plot is not None
+                )
+            ]
+    _plot(results[0], outputs["--plot"])
+    show(results, output, results_to)

@@ -10,8 +10,8 @@ import typer
 
 from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
-from streamsched.base.files import Kind, check_output, write_whole
-from streamsched.cli.options import path_option
+from streamsched.base.files import check_output, target, write_whole
+from streamsched.cli.options import ForceOption, path_option
 from streamsched.sim import results
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def disk(
         ),
     ] = None,
     to: ToOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Compare shipped disks with published figures, or drives with recorded times.
 
@@ -51,11 +52,9 @@ def disk(
     from streamsched.calibrate import recorded, validate
 
     pairs = _pairs(files or [])
-    if to is not None:
-        check_output(to, Kind.DOCUMENT, *(file for pair in pairs for file in pair))
-        write_whole(
-            to, recorded.recorded_report(pairs) if pairs else validate.report(), Kind.DOCUMENT
-        )
+    if document := target(to, force):
+        check_output(document, *(file for pair in pairs for file in pair))
+        write_whole(document, recorded.recorded_report(pairs) if pairs else validate.report())
         return
     if not pairs:
         print(validate.report(), end="")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from streamsched.api.place import files_of
 from streamsched.base.errors import UsageError, printable
-from streamsched.base.files import Kind, check_output, mode_of
+from streamsched.base.files import Target, check_output, mode_of
 from streamsched.base.plotfile import check_plot
 from streamsched.sim.requestlog import check_requests
 from streamsched.work.processors import joined, parts_of
 
 
-def check_apart(outputs: Mapping[str, Path | None]) -> None:
+def check_apart(outputs: Mapping[str, Target | None]) -> None:
     """Refuse two outputs, by the options that name them, into one file."""
-    given = [(option, path) for option, path in outputs.items() if path is not None]
+    given = [(option, to.path) for option, to in outputs.items() if to is not None]
     for (one, first), (other, second) in itertools.combinations(given, 2):
         if os.path.realpath(first) == os.path.realpath(second) or (
             mode_of(first) and mode_of(second) and first.samefile(second)
@@ -39,11 +39,11 @@ def say(notes: Iterable[str]) -> None:
         note(one)
 
 
-def check_several(nr: int, output: str, outputs: Mapping[str, Path | None]) -> None:
+def check_several(nr: int, output: str, outputs: Mapping[str, Target | None]) -> None:
     """Refuse what is of one result where there are @nr: pictures, requests, fio's JSON."""
     if nr == 1:
         return
-    of_one = [f"{option} {path}" for option, path in outputs.items() if path is not None]
+    of_one = [f"{option} {to.path}" for option, to in outputs.items() if to is not None]
     if output == "fio-json":
         of_one.append("--output fio-json")
     for option in of_one:
@@ -58,12 +58,12 @@ def refuse_same(what: str, names: Sequence[object]) -> None:
 
 
 def check_outputs(
-    to: Path | None,
-    outputs: Mapping[str, Path | None],
+    to: Target | None,
+    outputs: Mapping[str, Target | None],
     read: Sequence[str | Path | None],
 ) -> None:
     """Refuse outputs that cannot be written, or would be over what is read or one another."""
-    check_output(to, Kind.RESULTS, *read)
+    check_output(to, *read)
     check_requests(outputs["--requests"], *read)
     check_plot(outputs["--plot"], *read)
     check_apart({"--to": to, **outputs})

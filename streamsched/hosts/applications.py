@@ -27,7 +27,7 @@ from typing import Annotated
 import typer
 
 from streamsched.base.errors import StreamschedError, exit_code_of, unknown
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import counted
 from streamsched.hosts import rig
 from streamsched.hosts.kernelhost import KernelPolicy, parse_policies
@@ -636,7 +636,7 @@ def cells_in(text: str) -> list[Cell]:
 def write_into(document: Path, name: str, table: str) -> None:
     """Put @table where @document has the marks of @name."""
     text = with_rows(document.read_text(), name, table.splitlines(), ())
-    write_whole(document, text, Kind.CHAPTER)
+    write_whole(Target(document, replace=True), text)
 
 
 app = typer.Typer(

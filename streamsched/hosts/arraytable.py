@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, exit_code_of, named
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import counted
 from streamsched.hosts import kerneltable, rig
 from streamsched.hosts.applications import APPLICATIONS, Application
@@ -201,7 +201,7 @@ def write_into(document: Path, found: Sequence[Cell]) -> None:
     program = PROGRAMS[name].program if name in PROGRAMS else None
     new = table_of(found, program, "level", "On arrays: ").splitlines()
     text = with_rows(document.read_text(), f"arrays {name}", new, rows)
-    write_whole(document, text, Kind.CHAPTER)
+    write_whole(Target(document, replace=True), text)
 
 
 def table(arguments: Sequence[str]) -> None:

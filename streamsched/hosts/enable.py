@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import Target, check_output, write_whole
 from streamsched.hosts import kernelarray
 from streamsched.hosts.device import KEEP, STREAM, Device, keep_file, keeper
 from streamsched.hosts.doctor_boot import DISK_IDS, UDEV, check_boot
@@ -41,6 +41,7 @@ from streamsched.hosts.enable_state import (
     name_now,
     read_state,
     record_of,
+    rules_are_ours,
 )
 
 ARRAY_RULE = "/usr/share/streamsched/61-stream-array.rules"
@@ -127,12 +128,14 @@ def _check_machine(machine: Machine, names: Iterable[str], dry_run: bool) -> Non
         return
     if os.geteuid():
         raise UsageError("only root can change that; run this as root, or with --dry-run")
-    for name, kind in ((RULES, Kind.UDEV_RULES), (STATE, Kind.ENABLED)):
+    for name in (RULES, STATE):
         # One that leads to /dev/null is udev's way to mask a rule.
         if machine.path(name).is_symlink():
             raise UsageError(f"{name}: is a link, which is nobody's to write through; remove it")
+        if name == RULES and not rules_are_ours(machine):
+            raise UsageError(f"{name}: is there, and not of `streamsched enable`; move it away")
         if name == RULES or machine.exists(name):
-            check_output(machine.path(name), kind, option="")
+            check_output(Target(machine.path(name), replace=True), option="")
 
 
 def _check_module(machine: Machine, disks: Sequence[Disk]) -> None:
@@ -329,11 +332,11 @@ def _call(machine: Machine, *command: str) -> None:
         raise StreamschedError(f"{' '.join(command)}: {why}")
 
 
-def _put(path: Path, text: str | bytes | None, kind: Kind) -> None:
+def _put(path: Path, text: str | bytes | None) -> None:
     """The file with @text, whole or not at all; None: no file, nor an empty folder of ours."""
     if text is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text, kind)
+        write_whole(Target(path, replace=True), text)
         return
     path.unlink(missing_ok=True)
     _remove_empty(path.parent)
@@ -396,11 +399,11 @@ class _Work:
             _call(self.machine, "modprobe", "stream-iosched")
         state, rules = self.machine.path(STATE), self.machine.path(RULES)
         olds = [path.read_bytes() if path.exists() else None for path in (state, rules)]
-        self.undo.add(_put, state, olds[0], Kind.ENABLED)
-        _put(state, after.text(), Kind.ENABLED)
+        self.undo.add(_put, state, olds[0])
+        _put(state, after.text())
         self.undo.add(_call, self.machine, "udevadm", "control", "--reload")
-        self.undo.add(_put, rules, olds[1], Kind.UDEV_RULES)
-        _put(rules, after.rules(), Kind.UDEV_RULES)
+        self.undo.add(_put, rules, olds[1])
+        _put(rules, after.rules())
         _call(self.machine, "udevadm", "control", "--reload")
 
     def to_stream(self, disk: Disk) -> str:
@@ -611,7 +614,7 @@ def _give_back(
     machine, rules, state = work.machine, work.machine.path(RULES), work.machine.path(STATE)
     # First, for a change would give them back to stream.
     if not work.dry_run:
-        _put(rules, None if after.is_empty else after.rules(), Kind.UDEV_RULES)
+        _put(rules, None if after.is_empty else after.rules())
         _call(machine, "udevadm", "control", "--reload")
     leave = {
         name
@@ -632,6 +635,6 @@ def _give_back(
         work.do(UNIT, "been disabled", do)
     work.do(RULES, "been removed" if after.is_empty else "been written anew", lambda: None)
     if not work.dry_run:
-        _put(state, None if after.is_empty else after.text(), Kind.ENABLED)
+        _put(state, None if after.is_empty else after.text())
         if after.is_empty:
             _remove_empty(machine.path(KEEP).parent)

@@ -131,6 +131,12 @@ def read_state(machine: Machine) -> State:
         ) from None
 
 
+def rules_are_ours(machine: Machine) -> bool:
+    """Whether RULES may be written: there is no such file, or it is one that was written here."""
+    data = machine.read(RULES).data.strip()
+    return not data or data.startswith(HEAD.splitlines()[0].encode())
+
+
 # ---- which disk is which ----
 
 T = TypeVar("T", bound=One)

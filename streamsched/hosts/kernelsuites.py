@@ -28,7 +28,7 @@ from pathlib import Path
 
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, exit_code_of
-from streamsched.base.files import Kind, check_output, read_whole, write_whole
+from streamsched.base.files import check_output, read_whole, target, write_whole
 from streamsched.hosts.rig import source_root
 
 WHERE = {
@@ -367,21 +367,21 @@ def fill(
 
 def compare(arguments: argparse.Namespace) -> int:
     """Run the suite on each kernel, under each scheduler."""
-    suite, to = arguments.suite, arguments.to
+    suite, to = arguments.suite, target(arguments.to, arguments.force)
     folder = checkout(suite)
     tests = tests_of(suite, folder, arguments)
-    check_output(to, Kind.DOCUMENT)
+    check_output(to)
     status = 0
     for kernel in arguments.kernel or ["trixie"]:
         with tempfile.TemporaryDirectory(prefix="kernel-suites.") as work:
             machine = Machine(kernel, Path(work))
             machine.prepare(suite, folder)
-            old = read_whole(to) if to and to.exists() else ""
+            old = read_whole(to.path) if to and to.path.exists() else ""
             table = known(old, machine.release, arguments.scheduler or SCHEDULERS)
             for _ in fill(table, machine, tests, arguments):
                 if to:
                     text = document(suite, old, machine.release, chapter(machine.release, table))
-                    write_whole(to, text, Kind.DOCUMENT)
+                    write_whole(to, text)
         print(chapter(machine.release, table))
         for line in worse(table):
             print(f"{machine.release}: {line}", file=sys.stderr)
@@ -409,6 +409,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--limit", type=positive, default=600, help="seconds that a test may take")
     parser.add_argument("--keep", type=Path, help="a folder for what failed tests print")
     parser.add_argument("--to", type=Path, help="a document to write")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     arguments = parser.parse_intermixed_args(words)
     status = 0
 

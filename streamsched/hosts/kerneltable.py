@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, exit_code_of, named
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import counted
 from streamsched.hosts import rig
 from streamsched.hosts.kernelhost import (
@@ -413,7 +413,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
         mine = [cell for cell in cells if cell.workload == workload]
         new = table_of(mine, {**STARTS, **PROGRAMS}.get(workload)).splitlines()
         text = with_rows(text, workload, new, rows)
-    write_whole(document, text, Kind.CHAPTER)
+    write_whole(Target(document, replace=True), text)
 
 
 def table(arguments: Sequence[str]) -> None:

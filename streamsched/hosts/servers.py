@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streamsched.base.errors import StreamschedError, exit_code_of, named
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import counted
 from streamsched.hosts import rig
 from streamsched.hosts.fiorun import FioJob, fio_jobs, times_of
@@ -279,7 +279,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
             *(row_of(cell) for cell in cells if cell.job == job),
         ]
         text = with_rows(text, job, table, rows)
-    write_whole(document, text, Kind.CHAPTER)
+    write_whole(Target(document, replace=True), text)
 
 
 def measure(

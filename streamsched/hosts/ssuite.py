@@ -19,7 +19,7 @@ from pathlib import Path
 
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, UsageError, exit_code_of, named
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import counted
 from streamsched.base.units import whole_number
 from streamsched.hosts import rig
@@ -297,7 +297,7 @@ def write_into(document: Path, cells: Sequence[Cell]) -> None:
             *(cell.row() for cell in cells if cell.benchmark == name),
         ]
         text = with_rows(text, name, table, rows)
-    write_whole(document, text, Kind.CHAPTER)
+    write_whole(Target(document, replace=True), text)
 
 
 def _at_once() -> int:

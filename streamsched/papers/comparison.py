@@ -271,7 +271,7 @@ HEAD = f"""\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
 # Every policy on every workload
 
-Written by `streamsched compare --to docs/results/comparison.md`; do not edit.
+Written by `make results WHAT=comparison`; do not edit.
 
 A cell is the efficiency and the longest wait of a process's request in seconds. Efficiency is the
 time of the processes one after the other, each alone on the disk, divided by their time together

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from streamsched.base.errors import Interrupted
+from streamsched.base.files import Target
 from streamsched.base.plotfile import new_figure, save
 from streamsched.sim.compare import Comparison
 from streamsched.sim.diskfile import Disk, load_disk
@@ -206,7 +206,7 @@ def table(points: Sequence[Point]) -> Table:
     return result
 
 
-def plot(points: Sequence[Point], path: Path) -> None:
+def plot(points: Sequence[Point], to: Target) -> None:
     """Efficiency against longest wait: stream, the frontier, and the paper's fixed slice."""
     figure = new_figure(8, 5, "tight")
     axes = figure.subplots()
@@ -245,4 +245,4 @@ def plot(points: Sequence[Point], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.set_ylim(0.0, 1.05)
     axes.legend(fontsize=7, ncols=2, loc="lower left")
-    save(figure, path)
+    save(figure, to)

@@ -130,7 +130,7 @@ def reproduce(names: Sequence[str], jobs: int, console: Console) -> bool:
 PREFACE = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # The papers' figures and ours
 
-Written by `streamsched reproduce all --to docs/results/reproduction.md`; do not edit. What is
+Written by `make results WHAT=reproduction`; do not edit. What is
 simulated, what the columns mean, and why rows differ: [REPRODUCTION.md](../REPRODUCTION.md).
 
 """

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from streamsched.base.errors import UsageError, exit_code_of
-from streamsched.base.files import Kind, write_whole
+from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.hosts.rig import source_root
 from streamsched.sim.compare import Comparison, compare
@@ -120,7 +120,7 @@ def write(arguments: Sequence[str]) -> None:
     jobs = nr_jobs(0)
     document = source_root() / "docs" / "results" / "yardsticks.md"
     sections = "\n".join(table(one, jobs) for one in YARDSTICKS)
-    write_whole(document, HEAD + sections, Kind.DOCUMENT)
+    write_whole(Target(document, replace=True), HEAD + sections)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from streamsched.base.errors import UsageError
+from streamsched.base.files import Target
 from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.requestlog import write_requests
 from streamsched.sim.simulate import Run, Setup, trace_owner, trace_owners
@@ -243,7 +244,7 @@ def compare(
     *,
     jobs: int = 1,
     console: Console | None = None,
-    requests: Path | None = None,
+    requests: Target | None = None,
     look: Look | None = None,
 ) -> Comparison:
     """Run the same work under each of @setups; with processes also alone rates.

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError, install
-from streamsched.base.files import Kind, check_output, mode_of, output
+from streamsched.base.files import Target, check_output, mode_of, output
 
 SUFFIXES = (".csv", ".parquet")
 # The columns, in their order, with what Parquet has them as.
@@ -63,10 +63,11 @@ def party_name(party: int) -> str:
     return ("", "rest", "write-back", "sender")[party]
 
 
-def check_requests(path: Path | None, *read: str | Path | None) -> None:
+def check_requests(to: Target | None, *read: str | Path | None) -> None:
     """Refuse what --requests could not write in the end, before the work begins."""
-    if path is None:
+    if to is None:
         return
+    path = to.path
     if path.suffix not in SUFFIXES:
         raise UsageError(f"--requests {path}: its name must end in .csv or .parquet")
     if path.suffix == ".parquet":
@@ -74,7 +75,7 @@ def check_requests(path: Path | None, *read: str | Path | None) -> None:
     there = mode_of(path)
     if there and not stat.S_ISREG(there):
         raise UsageError(f"--requests {path}: is not a file; name one")
-    check_output(path, Kind.REQUESTS, *read, option="--requests")
+    check_output(to, *read, option="--requests")
 
 
 def _parquet() -> Any:
@@ -155,8 +156,8 @@ def _as_parquet(file: IO[bytes], lumps: Iterator[dict[str, list[Any]]]) -> None:
             writer.write_table(arrow.table({name: lump[name] for name in COLUMNS}, schema=schema))
 
 
-def write_requests(path: Path, parts: Sequence[tuple[str, Path]], names: Sequence[str]) -> None:
-    """Write @parts (a policy and its rows' file each) to @path; @names are the processes'."""
-    write = _as_csv if path.suffix == ".csv" else _as_parquet
-    with output(path, Kind.REQUESTS) as file:
+def write_requests(to: Target, parts: Sequence[tuple[str, Path]], names: Sequence[str]) -> None:
+    """Write @parts (a policy and its rows' file each) to @to; @names are the processes'."""
+    write = _as_csv if to.path.suffix == ".csv" else _as_parquet
+    with output(to) as file:
         write(file, tables(parts, names))

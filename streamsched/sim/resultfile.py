@@ -7,17 +7,24 @@ A key that came later in version 1 may be missing: what reads it says so in its 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from streamsched.base.errors import UsageError
-from streamsched.base.files import Kind, read_whole
+from streamsched.base.files import read_whole
 from streamsched.sim.results import JSON_VERSION, TIME_KEYS
 
 FORMAT = "streamsched-results"
 AGAIN = "make it again with --output json"
+# CSV, and the table.
+OTHER = re.compile(
+    rb"(work,seed,disk,array,owners,queue_depth,path,)?policy,throughput_mb_s,"
+    rb"|[^\n]*: (\d+ process(es)? )?on [^\n]*, queue depth \d+(, seed \d+)?\n"
+    rb"[\s\S]{0,1500}\n policy +"
+)
 NUMBER = "number"
 OR_NULL = "number or null"
 WHOLE = "whole number"
@@ -148,4 +155,4 @@ def _check(document: dict[str, Any], where: str) -> None:
 
 def is_other_result(head: bytes) -> bool:
     """Whether a file that begins so has results, but not as JSON."""
-    return bool(Kind.RESULTS.pattern.search(head)) and not head.startswith(b"{")
+    return bool(OTHER.match(head))

@@ -26,7 +26,7 @@ from typing import Any
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import (
-    Kind,
+    Target,
     is_file,
     is_folder,
     is_link,
@@ -286,7 +286,9 @@ class Store:
             "study": self._plan.text,
         }
         try:
-            write_whole(self.folder / MARK, json.dumps(content, indent=2) + "\n", Kind.STUDY)
+            write_whole(
+                Target(self.folder / MARK, replace=True), json.dumps(content, indent=2) + "\n"
+            )
         except UsageError as error:
             raise StreamschedError(f"{error}; {ROOM}") from None
 
@@ -332,7 +334,7 @@ class Store:
         there = parts(self.folder)
         number = int(there[-1].stem.removeprefix("part-")) + 1 if there else 0
         try:
-            with output(self.folder / f"part-{number:06}.parquet", Kind.STUDY) as file:
+            with output(Target(self.folder / f"part-{number:06}.parquet")) as file:
                 file.write(sink.getvalue())
         except UsageError as error:
             raise StreamschedError(f"{error}; {ROOM}") from None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamsched.base.errors import UsageError, exit_code_of
-from streamsched.base.files import Kind, check_output, write_whole
+from streamsched.base.files import Target, check_output, write_whole
 from streamsched.base.progress import counted, nr_jobs
 from streamsched.hosts.kernelhost import FIO_WORK, boot, parse_policies
 from streamsched.sim.diskfile import load_disk
@@ -190,17 +190,17 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 def write(arguments: Sequence[str]) -> None:
     """Measure, and write to --to FILE."""
-    if len(arguments) != 2 or arguments[0] != "--to":
-        raise UsageError("write --to FILE, as in --to docs/results/forecast.md")
-    to = Path(arguments[1])
-    check_output(to, Kind.DOCUMENT)
+    if arguments[:1] != ["--to"] or len(arguments) < 2 or arguments[2:] not in ([], ["--force"]):
+        raise UsageError("write --to FILE [--force], as in --to docs/results/forecast.md")
+    to = Target(Path(arguments[1]), "--force" in arguments[2:])
+    check_output(to)
     rows: list[Row] = []
     with ProcessPoolExecutor(nr_jobs(0)) as pool, counted() as progress:
         task = progress.add_task("jobs", total=JOBS)
         for part in pool.map(rows_of, range(FIRST, FIRST + JOBS)):
             rows += part
             progress.advance(task)
-    write_whole(to, "\n".join(table(rows)) + "\n", Kind.DOCUMENT)
+    write_whole(to, "\n".join(table(rows)) + "\n")
 
 
 def main(arguments: Sequence[str]) -> int:

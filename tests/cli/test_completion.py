@@ -135,7 +135,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.mark.parametrize(
     ("line", "replies"),
     [
-        ("streamsched repr", ["reproduce"]),
+        ("streamsched research repr", ["reproduce"]),
         ("streamsched run par-r", ["par-read"]),
         # bash completes what stands behind the colon, and the equals sign.
         ("streamsched run par-read --policy stream:dead", ["deadline"]),

@@ -672,8 +672,12 @@ def test_a_link_is_followed(to: Path) -> None:
 
 
 def test_results_are_written_whole(to: Path) -> None:
-    to.write_text('{\n  "format": "streamsched-results",\n')
-    done = streamsched("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
+    to.write_text("precious\n")
+    command = ("run", JOB, "--policy", "noop", "--output", "json", "--to", to)
+    why = why_refused(*command)
+    assert why == f"--to {to}: is there; name another file, or add --force to replace it"
+    assert to.read_text() == "precious\n"
+    done = streamsched(*command, "--force")
     assert (done.returncode, done.stdout) == (0, "")
     assert json.loads(to.read_text())["complete"] is True
     assert [path.name for path in to.parent.iterdir()] == [to.name]
@@ -779,8 +783,8 @@ def test_a_name_of_two_lines(tmp_path: Path, to: Path) -> None:
     job = tmp_path / "a\nb.fio"
     assert f"{tmp_path}/a\\nb.fio: No such file" in why_refused("run", job, to=to)
     job.write_text(f"{HEAD}size=4k\n")
-    for _ in range(2):  # what is there the second time are results
-        ran = streamsched("run", job, "--policy", "noop", "--disk", "ssd", "--to", to)
+    for _ in range(2):
+        ran = streamsched("run", job, "--policy", "noop", "--disk", "ssd", "--force", "--to", to)
         assert (ran.returncode, ran.stderr) == (0, "")
         assert to.read_text().startswith("a\\nb.fio: 1 process on ssd, ")
 
@@ -1305,7 +1309,7 @@ def test_an_old_name_is_refused_by_the_new_one(arguments: list[str], sentence: s
 
 # Help.
 
-COMMANDS = ("run", "replay", "reproduce", "list")
+COMMANDS = ("run", "replay", "research", "list")
 LISTS = ("policies", "disks", "formats", "workloads", "tunables")
 
 
@@ -1423,6 +1427,13 @@ def test_help_groups_commands_and_says_each_in_a_line() -> None:
 
 def test_help_of_replay_has_only_its_own_forms() -> None:
     assert "fio-json" not in streamsched("replay", "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["reproduce", "compare", "bound", "frontier", "validate"])
+def test_research_is_found_by_its_old_names(command: str) -> None:
+    old, new = streamsched(command, "--help"), streamsched("research", command, "--help")
+    assert old.returncode == 0 and old.stdout == new.stdout
+    assert f"streamsched research {command}" in new.stdout
 
 
 def test_help_names_the_commands() -> None:

@@ -129,7 +129,7 @@ def test_a_file_system_that_is_full(tmp_path: Path) -> None:
     echo policy,throughput_mb_s, >old.csv
     dd if=/dev/zero of=rest bs=1k count=100 2>/dev/null
     for name in old new; do
-        {COMMAND} run {JOB} --policy noop --output json --to $name.csv && exit 98
+        {COMMAND} run {JOB} --policy noop --output json --force --to $name.csv && exit 98
     done
     cat old.csv
     ls -A

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from streamsched.base.files import Target
 from streamsched.papers import frontier, reproduce
 
 JOBS = os.cpu_count() or 1
@@ -158,5 +159,5 @@ def test_sequential_readers_reach_the_frontier(points: list[frontier.Point]) -> 
 def test_the_plot_is_drawn(points: list[frontier.Point], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "frontier.svg"
-    frontier.plot(points, picture)
+    frontier.plot(points, Target(picture))
     assert picture.read_text().startswith("<?xml")

@@ -76,11 +76,10 @@ def test_tables_and_csv(jobs: list[Path], tmp_path: Path) -> None:
         for seed in ("1", "2")
         for policy in POLICIES[1].split(",")
     ]
-    # A file of them is known again as results, and may be written over.
     for form in ("table", "json", "csv"):
-        for _ in range(2):
+        for force in ((), ("--force",)):
             to = tmp_path / form
-            streamsched("run", jobs[0], *GRID, *POLICIES, "--output", form, "--to", to)
+            streamsched("run", jobs[0], *GRID, *POLICIES, "--output", form, "--to", to, *force)
 
 
 def test_a_report_has_them_all(jobs: list[Path], tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_a_report_has_them_all(jobs: list[Path], tmp_path: Path) -> None:
     document = json.loads(result.read_text())
     del document["results"][1]["work"]
     result.write_text(json.dumps(document))
-    said = streamsched("report", result, "--to", page, fails=True)
+    said = streamsched("report", result, "--to", page, "--force", fails=True)
     assert said.startswith(f"{result}: results[1]: work is missing; ")
 
 
@@ -157,7 +156,7 @@ def two(tmp_path: Path) -> list[Path]:
 
 def served(tmp_path: Path, *words: str | Path) -> list[dict[str, Any]]:
     to = tmp_path / "rows.csv"
-    streamsched("replay", *words, "--policy", "noop", "--requests", to)
+    streamsched("replay", *words, "--policy", "noop", "--requests", to, "--force")
     return list(csv.DictReader(io.StringIO(to.read_text())))
 
 

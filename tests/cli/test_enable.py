@@ -671,7 +671,7 @@ def test_no_module(kernel: Kernel) -> None:
 
 def test_files_that_are_not_ours(kernel: Kernel) -> None:
     kernel.made.write(RULES, "# mine\n")
-    with pytest.raises(UsageError, match="is there, and is not a file of our udev rules"):
+    with pytest.raises(UsageError, match="is there, and not of `streamsched enable`; move it away"):
         kernel.enable("sda")
     kernel.made.remove(RULES)
     kernel.made.write(STATE, "{}")

@@ -19,11 +19,10 @@ import pytest
 from streamsched.base import files
 from streamsched.base.errors import UsageError
 from streamsched.base.files import (
-    Kind,
+    Target,
     check_output,
     open_input,
     output,
-    picture_metadata,
     write_whole,
 )
 
@@ -31,86 +30,40 @@ NOBODY = 65534
 RESULT = b'{\n  "format": "streamsched-results"'
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
-TABLE = b"\n                 effi-   least\n policy   MB/s   ciency  share\n"
-LICENCE = b"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n"
 
-OURS = {
-    Kind.RESULTS: (
-        RESULT,
-        b'{\n  "fio version": "streamsched-0.1"',
-        b"policy,throughput_mb_s,efficiency\n",
-        b"work,seed,disk,array,owners,queue_depth,path,policy,throughput_mb_s,efficiency\n",
-        b"a.fio: 4 processes on ssd, owners process, queue depth 1\n" + TABLE,
-        b"a b: c.fio: 1 process on ssd, the real kernel, path direct, queue depth 32\n" + TABLE,
-        b"x (blktrace), closed: on raid0:2:64k of a, b, owners none, queue depth 32\n" + TABLE,
-    ),
-    Kind.REQUESTS: (
-        b"policy,process,number,disk,direction,sector\nnoop,a,0,0,read,8\n",
-        b"PAR1" + bytes(10_000) + b"positioning_ns....PAR1",
-    ),
-    Kind.PROFILE: (b'{\n "format": "streamsched-profile",\n',),
-    Kind.DESCRIPTION: (
-        b"# SPDX-License-Identifier: GPL-2.0-only\n#\n# Sources:\n"
-        b"#   [meas]  measured by streamsched calibrate 0.1 on 2026-01-01\n",
-    ),
-    Kind.DOCUMENT: (LICENCE + b"# X\n\nWritten by `streamsched compare`; do not edit.\n",),
-    Kind.CHAPTER: (LICENCE + b"# X\n",),
-    Kind.ADVICE: (b"<!-- streamsched's advice -->\n<html>",),
-    Kind.PAGE: (b"<!DOCTYPE html>\n<!-- streamsched's page -->\n<html>",),
-    Kind.PICTURE: (
-        b'<?xml version="1.0"?>\n<dc:title>streamsched\'s picture</dc:title>',
-        b"\x89PNG\r\n\x1a\n....tEXtSoftware\0streamsched's picture",
-        b"%PDF-1.4\n" + bytes(10_000) + b"/Creator (streamsched's picture)\n%%EOF\n",
-    ),
-    Kind.UDEV_RULES: (b"# Written by `streamsched enable`, which writes it anew\n",),
-    Kind.ENABLED: (b'{\n  "format": "streamsched-enabled",\n',),
-    Kind.STUDY: [b'{\n  "format": "streamsched-study",\n', b"PAR1 rows \0 study_sha256 \0 PAR1"],
-}
-# A job file, a description that somebody wrote, a trace, an image, notes, a picture of somebody's.
-FOREIGN = (
-    b"[reader]\nrw=read\nsize=1g\n",
-    b'# SPDX-License-Identifier: GPL-2.0-only\n#\n# Sources: a data sheet\nname = "x"\n',
-    b"8,0 1 1 0.5 697 Q R 1000 + 8 [x]\n",
-    bytes(1 << 20),
-    b"Remember: results are on the other disk\n",
-    b'<?xml version="1.0"?>\n<svg>a drawing</svg>\n',
-    b'<?xml version="1.0"?>\n<dc:title>Matplotlib v3.8</dc:title>',
-    b"Friday: on holiday, back on Monday, queue depth 1\nprecious\n",
-    b"# X\n\nWritten by `streamsched compare`\n",
-    b"\n" + RESULT,
-    b"<!DOCTYPE html>\n<html>my home page</html>\n",
-)
-
-
-def refused(path: Path, kind: Kind = Kind.RESULTS) -> str:
+def refused(path: Path, replace: bool = True) -> str:
     """Why, at the beginning and at the end; all is as it was."""
     before = sorted(path.parent.iterdir())
+    to = Target(path, replace)
     with pytest.raises(UsageError) as early:
-        check_output(path, kind)
+        check_output(to)
     with pytest.raises(UsageError) as late:
-        write_whole(path, "new", kind)
+        write_whole(to, "new")
     assert sorted(path.parent.iterdir()) == before
     assert str(early.value) == f"--to {late.value}"
     return str(late.value).removeprefix(f"{path}: ")
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_only_what_is_of_the_same_kind_is_replaced(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"x", RESULT, b"Remember: results are elsewhere\n"])
+def test_a_file_that_is_there_is_replaced_only_where_that_is_asked_for(
+    content: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
-    for content in (b"", *OURS[kind]):
-        path.write_bytes(content)
-        check_output(path, kind)
-        assert path.read_bytes() == content
-        write_whole(path, "new", kind)
-        assert path.read_bytes() == b"new"
-    # A document that a command writes is one of the project, too.
-    same = {Kind.CHAPTER: (Kind.CHAPTER, Kind.DOCUMENT)}.get(kind, (kind,))
-    others = [one for other, texts in OURS.items() if other not in same for one in texts]
-    for content in (*FOREIGN, *others):
-        path.write_bytes(content)
-        why = refused(path, kind)
-        assert why == f"is there, and is not {kind.words}; remove it or name another file"
-        assert path.read_bytes() == content
+    path.write_bytes(content)
+    why = refused(path, replace=False)
+    assert why == "is there; name another file, or add --force to replace it"
+    check_output(Target(path, replace=True))
+    assert path.read_bytes() == content
+    write_whole(Target(path, replace=True), "new")
+    assert path.read_bytes() == b"new"
+
+
+def test_in_an_empty_file_there_is_nothing_to_lose(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    check_output(Target(path))
+    write_whole(Target(path), "new")
+    assert path.read_bytes() == b"new"
 
 
 def test_what_is_read_is_not_written_to_by_any_name(tmp_path: Path) -> None:
@@ -120,7 +73,7 @@ def test_what_is_read_is_not_written_to_by_any_name(tmp_path: Path) -> None:
     soft.symlink_to(read)
     for path in (read, hard, soft):
         with pytest.raises(UsageError, match="is read, and would be lost"):
-            check_output(path, Kind.RESULTS, None, tmp_path / "none", read)
+            check_output(Target(path, replace=True), None, tmp_path / "none", read)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o666, 0o200 | 0o400, 0o777])
@@ -128,14 +81,14 @@ def test_the_mode_stays(mode: int, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
     path.chmod(mode)
-    write_whole(path, "new", Kind.RESULTS)
+    write_whole(Target(path, replace=True), "new")
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_whole(tmp_path / "file", "new", Kind.RESULTS)
+        write_whole(Target(tmp_path / "file"), "new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
@@ -146,7 +99,7 @@ def test_the_owner_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch(0o600)
     os.chown(path, NOBODY, NOBODY)
-    write_whole(path, "new", Kind.RESULTS)
+    write_whole(Target(path, replace=True), "new")
     after = path.stat()
     assert (after.st_uid, after.st_gid, after.st_mode & 0o777) == (NOBODY, NOBODY, 0o600)
 
@@ -205,7 +158,7 @@ def test_a_link_of_somebody_else_in_a_shared_folder(mode: int, tmp_path: Path) -
     os.chown(tmp_path / "link", NOBODY, NOBODY, follow_symlinks=False)
     for path in (shared / "own", tmp_path / "link"):
         victim.write_bytes(RESULT)
-        write_whole(path, "new", Kind.RESULTS)
+        write_whole(Target(path, replace=True), "new")
         assert path.is_symlink() and victim.read_bytes() == b"new"
     # A file that somebody put there is his to read.
     (shared / "his").touch()
@@ -223,12 +176,12 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     assert refused(pipe) == "is a pipe that nobody reads; begin to read it first"
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    check_output(pipe, Kind.RESULTS)
-    write_whole(pipe, "new", Kind.RESULTS)
+    check_output(Target(pipe))
+    write_whole(Target(pipe), "new")
     assert os.read(reader, 9) == b"new"
     os.close(reader)
     with pytest.raises(UsageError, match="is a pipe that nobody reads"):
-        write_whole(pipe, "new", Kind.RESULTS)
+        write_whole(Target(pipe), "new")
 
 
 def test_links(tmp_path: Path) -> None:
@@ -238,7 +191,7 @@ def test_links(tmp_path: Path) -> None:
     far.symlink_to("none/file")
     assert refused(far) == "cannot write it: it is a link to a folder that is not there"
     new.symlink_to("made")
-    write_whole(new, "new", Kind.RESULTS)
+    write_whole(Target(new), "new")
     assert new.is_symlink() and (tmp_path / "made").read_text() == "new"
 
 
@@ -265,11 +218,11 @@ def test_an_open_file_has_a_name_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(RESULT)
     with path.open("rb") as file, pytest.raises(UsageError, match="is a file that is open"):
-        check_output(Path(f"/dev/fd/{file.fileno()}"), Kind.RESULTS)
+        check_output(Target(Path(f"/dev/fd/{file.fileno()}")))
     reader, writer = os.pipe()
     for pipe in (f"/dev/fd/{writer}", f"/proc/self/fd/{writer}"):  # as >(...) of a shell
-        check_output(Path(pipe), Kind.RESULTS)
-        write_whole(Path(pipe), "new", Kind.RESULTS)
+        check_output(Target(Path(pipe)))
+        write_whole(Target(Path(pipe)), "new")
         assert os.read(reader, 9) == b"new"
     os.close(reader)
     os.close(writer)
@@ -294,11 +247,11 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
     while True:
         with contextlib.suppress(UsageError):
-            check_output(pipe, Kind.RESULTS)
+            check_output(Target(pipe))
             break
         time.sleep(0.01)
     time.sleep(0.1)
-    write_whole(pipe, "new", Kind.RESULTS)
+    write_whole(Target(pipe), "new")
     assert reader.communicate(timeout=120) == (b"new", None)
 
 
@@ -315,7 +268,7 @@ def test_nothing_is_left_behind(error: type[BaseException], tmp_path: Path) -> N
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(RESULT)
     for path in (old, new):
-        with pytest.raises((error, UsageError)), output(path, Kind.RESULTS) as file:
+        with pytest.raises((error, UsageError)), output(Target(path, replace=True)) as file:
             file.write(b"half")
             file.flush()
             assert len(list(tmp_path.iterdir())) == 2
@@ -333,15 +286,3 @@ def test_a_name_that_is_guessed_is_not_opened(
     (tmp_path / ".file.known").symlink_to(victim)
     assert refused(tmp_path / "file") == "cannot write it: File exists"
     assert victim.read_text() == "precious"
-
-
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
-def test_a_picture_of_ours_is_known_as_one(suffix: str, tmp_path: Path) -> None:
-    plt = pytest.importorskip("matplotlib.pyplot")
-    path = tmp_path / f"x.{suffix}"
-    figure, _ = plt.subplots()
-    figure.savefig(path)
-    assert refused(path, Kind.PICTURE)
-    figure.savefig(path, metadata=picture_metadata(path))
-    plt.close(figure)
-    check_output(path, Kind.PICTURE)

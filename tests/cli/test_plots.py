@@ -29,7 +29,7 @@ def test_plots(made: Path, tmp_path: Path, suffix: str) -> None:
     assert with_plot == (made / "plain.json").read_text()
     streamsched("run", made / "job.fio", *words, "--plot", second)
     assert first.read_bytes() == second.read_bytes()
-    streamsched("replay", TRACE, "--policy", "noop", "--plot", first)  # replaced: it is ours
+    streamsched("replay", TRACE, "--policy", "noop", "--plot", first, "--force")
     assert first.read_bytes() != second.read_bytes()
     if suffix == ".svg":
         text = second.read_text()
@@ -44,7 +44,7 @@ def test_plots(made: Path, tmp_path: Path, suffix: str) -> None:
         (["--plot", "x.gif"], "name a .svg, .png or .pdf file"),
         (["--plot", "x.png", "--on", "kernel"], "--plot x.png: not with --on kernel"),
         (["--plot", "x.svg", "--to", "x.svg"], "is where the results go"),
-        (["--plot", "mine.svg"], "is there, and is not a picture of ours"),
+        (["--plot", "mine.svg"], "is there; name another file"),
     ],
 )
 def test_plots_that_are_refused(

@@ -73,7 +73,7 @@ def test_a_result_that_is_none(made: Path, tmp_path: Path, change: Any, says: st
         (["empty", "--to", "p.html"], "empty: the trace is empty"),
         (["r.csv", "--to", "p.html"], "r.csv: is a result, but no JSON"),
         (["plain.json", "--to", "plain.json"], "is read, and would be lost"),
-        (["plain.json", "--to", "notes"], "is there, and is not a report of ours"),
+        (["plain.json", "--to", "notes"], "is there; name another file"),
         (["plain.json", "--seed", "1", "--to", "p.html"], "--seed: only for a job"),
         (["job.fio", "--format", "msr", "--to", "p.html"], "--format: only for a trace"),
         (["plain.json", "--rule", "size", "--to", "p.html"], "--rule: only for a job or a trace"),

@@ -78,7 +78,7 @@ works() {
 	step "completion in bash, zsh and fish"
 	# shellcheck disable=SC2016 # for the other shells
 	{
-		expect "replay report reproduce" as_user bash -c '
+		expect "replay report research" as_user bash -c '
 			. /usr/share/bash-completion/bash_completion
 			_comp_load streamsched 2>/dev/null || __load_completion streamsched
 			COMP_LINE="streamsched re" COMP_POINT=14

@@ -354,12 +354,16 @@ def man_section(name: str) -> str:
 
 def commands() -> dict[str, Any]:
     """The program's commands, "" for the program itself."""
-    group: Any = typer.main.get_command(app)
-    found = {"": group}
-    for name, command in group.commands.items():
-        inner = getattr(command, "commands", {})
-        found |= {f"{name} {word}": one for word, one in inner.items()} or {name: command}
-    return found
+
+    def inner(command: Any, name: str) -> dict[str, Any]:
+        groups = getattr(command, "commands", {}).items()
+        found: dict[str, Any] = {}
+        for word, one in groups:
+            found |= inner(one, f"{name} {word}".strip())
+        return found or {name: command}
+
+    group = typer.main.get_command(app)
+    return {"": group} | inner(group, "")
 
 
 def options_of(command: Any) -> set[str]:
@@ -374,7 +378,7 @@ def synopses() -> dict[str, set[str]]:
         words = re.sub(r"^\.[A-Z]+ ", "", part, flags=re.MULTILINE).split()
         if words:
             assert words[0] == "streamsched", part
-            names = (" ".join(words[1:3]), *words[1:2])
+            names = (" ".join(words[1:end]) for end in (4, 3, 2))
             name = next((name for name in names if name in commands()), "")
             found[name] = set(re.findall(r"--[a-z][a-z-]*", part))
     return found
@@ -447,7 +451,7 @@ def test_choices_and_defaults_are_described() -> None:
 
 def test_every_command_has_a_section() -> None:
     headings = re.findall(
-        r"^\.SS streamsched ([\w-]+(?: \w+)?)", man_section("COMMANDS"), re.MULTILINE
+        r"^\.SS streamsched ([\w-]+(?: \w+)*)", man_section("COMMANDS"), re.MULTILINE
     )
     assert sorted(headings) == sorted(name for name in commands() if name)
 

@@ -204,7 +204,7 @@ def test_the_installed_command_runs(built: Path, tmp_path: Path) -> None:
         pytest.skip(f"Debian's own Python packages are missing: {done.stdout.strip()}")
     assert done.stdout == f"streamsched {VERSION}\n"
     asked = {"_STREAMSCHED_COMPLETE": "complete_bash", "COMP_WORDS": "s re", "COMP_CWORD": "1"}
-    assert run(start, env=asked).stdout.split() == ["replay", "report", "reproduce"]
+    assert run(start, env=asked).stdout.split() == ["replay", "report", "research"]
 
 
 def test_apt_reads_the_repository(built: Path, tmp_path: Path) -> None:

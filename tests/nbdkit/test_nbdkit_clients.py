@@ -79,7 +79,7 @@ def has_noticed(server: Server, metrics: Path) -> bool:
 def test_clients_that_are_killed(tmp_path: Path, direct: str) -> None:
     """Nothing promised is lost; the server goes on, or can be started again where nbdkit aborts."""
     disk, metrics = image(tmp_path / "disk", 4 * MIB), tmp_path / "metrics"
-    own = (str(disk), f"direct={direct}", f"metrics={metrics}")
+    own = (str(disk), f"direct={direct}", f"metrics={metrics}", "force=yes")
     version, ended = 0, 0
     with contextlib.ExitStack() as servers:
         server = servers.enter_context(Server(tmp_path, *own))

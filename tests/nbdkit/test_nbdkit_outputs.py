@@ -26,7 +26,7 @@ OURS = {
     "stats": b"streamsched: member 0 (old):\n",
     "metrics": b"# HELP streamsched_requests_total old\n",
 }
-NOT_OURS = "is there and was not written by this parameter, so it is not replaced"
+IS_THERE = "is there; name a new file, or add force=yes to replace it"
 
 
 @pytest.fixture
@@ -71,20 +71,17 @@ def test_nor_what_a_loop_device_lies_on(tmp_path: Path, disk: Path, loop: str, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_of_another_kind_is_replaced(tmp_path: Path, disk: Path, kind: str) -> None:
-    others = {"text": b"precious\n", "empty": b"", "short": OURS[kind][:5]}
-    # What a server's standard error went into, and metrics of somebody's own.
-    others |= {"errors": b"streamsched: note: x\n", "own": b"# HELP streamsched_mine x\n"}
-    others |= {other: OURS[other] for other in KINDS if other != kind}
-    for name, content in others.items():
-        file = tmp_path / f"of-{name}"
+def test_a_file_that_is_there_is_refused(tmp_path: Path, disk: Path, kind: str) -> None:
+    file = tmp_path / "file"
+    for content in (b"precious\n", OURS[kind], b"\0"):
         file.write_bytes(content)
-        assert NOT_OURS in refused(str(disk), f"{kind}={file}")
+        for force in ((), ("force=no",)):
+            assert IS_THERE in refused(str(disk), f"{kind}={file}", *force)
         assert file.read_bytes() == content
     # What another server serves, too.
     with Server(tmp_path / "a", str(disk)) as server, connected(server) as (handle,):
         mine = image(tmp_path / "mine", MIB)
-        assert NOT_OURS in refused(str(mine), f"{kind}={disk}")
+        assert IS_THERE in refused(str(mine), f"{kind}={disk}")
         assert handle.pread(512, 0)[:4] == b"data"
 
 
@@ -101,12 +98,27 @@ def test_names_that_are_no_files(tmp_path: Path, disk: Path, kind: str) -> None:
         "/nowhere/file": "/nowhere: No such file or directory",
         f"{disk}/file": f"{disk}: Not a directory",
         f"{tmp_path}/{'x' * 300}": "File name too long",
-        "/proc/1/status": NOT_OURS,
-        "/proc/sys/kernel/hostname": NOT_OURS,
+        "/proc/1/status": "no file can be made there: ",
         "/proc/file": "no file can be made there: No such file or directory",
     }.items():
         assert why in refused(str(disk), f"{kind}={name}")
     assert f"{kind}=: a file's name is missing" in refused(str(disk), f"{kind}=")
+
+
+def test_its_own_file_is_written_anew_but_none_that_took_its_place(
+    tmp_path: Path, disk: Path
+) -> None:
+    metrics = tmp_path / "x.prom"
+    with Server(tmp_path / "a", str(disk), f"metrics={metrics}", "metrics-interval=1") as server:
+        wait_until(metrics.exists, "metrics are written")
+        first = metrics.stat().st_ino
+        wait_until(lambda: metrics.stat().st_ino != first, "they are written anew")
+        other = tmp_path / "other"
+        other.write_text("precious\n")
+        other.rename(metrics)
+        os.kill(server.pid, signal.SIGUSR1)
+        wait_until(lambda: IS_THERE in server.text(), "the other file is refused")
+    assert metrics.read_text() == "precious\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,7 +177,7 @@ def test_where_no_file_can_be_made_nothing_is_served(tmp_path: Path, disk: Path,
         return ("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
 
     bind = mounted(f"mount --bind {old} {point}")
-    assert "is a mount point" in refused(str(disk), f"{kind}={point}", wrapper=bind)
+    assert "is a mount point" in refused(str(disk), f"{kind}={point}", "force=yes", wrapper=bind)
     full = mounted(
         f"mount -t tmpfs -o size=4k none {folder} && head -c 4096 /dev/zero >{folder}/full"
     )
@@ -198,8 +210,8 @@ def test_nothing_is_written_before_all_is_checked(tmp_path: Path, disk: Path, ki
     old.write_bytes(OURS[kind])
     for wrong in ("fault=9:read:EIO", "chunk=64k", "coordinate=yes", "curve=5:1", "policy=x"):
         for name in (old, new):
-            refused(str(disk), f"{kind}={name}", wrong)
-    refused(f"{disk}x", f"{kind}={old}")
+            refused(str(disk), f"{kind}={name}", "force=yes", wrong)
+    refused(f"{disk}x", f"{kind}={old}", "force=yes")
     assert old.read_bytes() == OURS[kind]
     assert {path.name for path in tmp_path.iterdir()} == {"disk", "old"}
 
@@ -211,7 +223,7 @@ def test_two_outputs_are_two_files(tmp_path: Path, disk: Path, a: str, b: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_its_own_kind_is_replaced(tmp_path: Path, disk: Path, kind: str) -> None:
+def test_what_is_there_is_replaced_by_force(tmp_path: Path, disk: Path, kind: str) -> None:
     """By a new file with the owner and the mode of the old one; other names keep the old one."""
     file, other = tmp_path / "file", tmp_path / "other-name"
     file.write_bytes(OURS[kind])
@@ -220,7 +232,7 @@ def test_its_own_kind_is_replaced(tmp_path: Path, disk: Path, kind: str) -> None
     if os.geteuid() == 0:
         os.chown(file, 65534, 65534)
     owner = file.stat().st_uid
-    with Server(tmp_path / "a", str(disk), f"{kind}={file}") as server:
+    with Server(tmp_path / "a", str(disk), f"{kind}={file}", "force=yes") as server:
         with connected(server) as (handle,):
             handle.pread(512, 0)
         assert server.stop() == 0
@@ -235,7 +247,8 @@ def test_a_log_that_is_being_written_is_not_replaced(tmp_path: Path, disk: Path)
     log = tmp_path / "log"
     with Server(tmp_path / "a", str(disk), f"log={log}"):
         other = image(tmp_path / "other", MIB)
-        assert "another server is writing to it" in refused(str(other), f"log={log}")
+        said = refused(str(other), f"log={log}", "force=yes")
+        assert "another server is writing to it" in said
 
 
 def test_links_that_others_place_are_not_followed(tmp_path: Path, disk: Path) -> None:

@@ -241,7 +241,7 @@ def test_the_table_by_process(job: Path) -> None:
     ("words", "says"),
     [
         (["--requests", "r.txt"], "must end in .csv or .parquet"),
-        (["--requests", "there.csv"], "is there, and is not a list of requests"),
+        (["--requests", "there.csv"], "is there; name another file"),
         (["--requests", "pipe.csv"], "is not a file"),
         (["--requests", "no/r.csv"], "there is no directory no"),
         (["--requests", "r.csv", "--to", "r.csv"], "is where the results go"),
