@@ -11,7 +11,7 @@ import typer
 from streamsched.base.errors import UsageError, given, printable
 from streamsched.cli.options import FLAG
 from streamsched.hosts import enable as hosts_enable
-from streamsched.hosts.doctor_machine import Machine
+from streamsched.hosts.machine import Machine
 
 DisksArgument = Annotated[
     list[str] | None,

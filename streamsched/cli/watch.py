@@ -93,7 +93,7 @@ def weights_(
 
     Without --once all changes are followed until it is stopped.
     """
-    from streamsched.hosts.doctor_machine import Machine
+    from streamsched.hosts.machine import Machine
     from streamsched.watch import weights
 
     if not 0.1 <= interval <= 60:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from streamsched.base.units import whole_number
-from streamsched.hosts.doctor_machine import Machine
+from streamsched.hosts.machine import Machine
 
 USUAL = 100
 # Beside the hierarchies of version 1 systemd mounts it in the second place.

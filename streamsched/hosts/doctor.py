@@ -14,8 +14,8 @@ It changes nothing, and needs no root: what only root can see is said to be so.
                 text     what was found
                 command  a line for root's shell that mends it, or null
                 advice   a sentence that does, or that says what to do after the command, or null
-    disks     a list of objects with the members of doctor_disks.Disk
-    arrays    a list of objects with the members of doctor_disks.ArrayState
+    disks     a list of objects with the members of disks.Disk
+    arrays    a list of objects with the members of disks.ArrayState
 
 A problem has a command or an advice; a note may have. null is what is not known.
 """
@@ -28,17 +28,10 @@ import textwrap
 from collections.abc import Iterator
 
 from streamsched.base.errors import printable
+from streamsched.hosts.disks import ArrayState, Disk, arrays_of, disks_of
 from streamsched.hosts.doctor_boot import check_boot
-from streamsched.hosts.doctor_disks import (
-    ArrayState,
-    Disk,
-    arrays_of,
-    check_arrays,
-    check_disks,
-    check_weights,
-    disk_lines,
-    disks_of,
-)
+from streamsched.hosts.doctor_disks import check_arrays, check_disks, check_weights, disk_lines
+from streamsched.hosts.doctor_finding import Finding, Level
 from streamsched.hosts.doctor_kernel import (
     check_build,
     check_dkms,
@@ -47,7 +40,7 @@ from streamsched.hosts.doctor_kernel import (
     check_signing,
     modules_of,
 )
-from streamsched.hosts.doctor_machine import Finding, Level, Machine
+from streamsched.hosts.machine import Machine
 
 WIDTH = 80
 VERSION = 1

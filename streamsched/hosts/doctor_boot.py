@@ -15,8 +15,9 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 
 from streamsched.hosts.device import KEEP, STREAM
-from streamsched.hosts.doctor_disks import Disk
-from streamsched.hosts.doctor_machine import Finding, Level, Machine
+from streamsched.hosts.disks import Disk
+from streamsched.hosts.doctor_finding import Finding, Level
+from streamsched.hosts.machine import Machine
 
 # The first folder that has a file of some name has it for all.
 UDEV = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d")

@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Iterator
 
 from streamsched import __version__
-from streamsched.hosts.doctor_machine import Finding, Level, Machine
+from streamsched.hosts.doctor_finding import Finding, Level
+from streamsched.hosts.machine import Machine
 
 OLDEST = (6, 1)
 EFI = "/sys/firmware/efi"

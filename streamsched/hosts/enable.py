@@ -18,8 +18,7 @@ from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Target, check_output, write_whole
 from streamsched.hosts import kernelarray
 from streamsched.hosts.device import KEEP, STREAM, Device, keep_file, keeper
-from streamsched.hosts.doctor_boot import DISK_IDS, UDEV, check_boot
-from streamsched.hosts.doctor_disks import (
+from streamsched.hosts.disks import (
     LEAST_REQUESTS,
     NO_DISK,
     ArrayState,
@@ -27,8 +26,9 @@ from streamsched.hosts.doctor_disks import (
     arrays_of,
     disks_of,
 )
+from streamsched.hosts.doctor_boot import DISK_IDS, UDEV, check_boot
+from streamsched.hosts.doctor_finding import Level
 from streamsched.hosts.doctor_kernel import LOADED, check_dkms, check_kernel, modules_of
-from streamsched.hosts.doctor_machine import Level, Machine, Read
 from streamsched.hosts.enable_state import (
     EVERY,
     RULES,
@@ -43,6 +43,7 @@ from streamsched.hosts.enable_state import (
     record_of,
     rules_are_ours,
 )
+from streamsched.hosts.machine import Machine, Read
 
 ARRAY_RULE = "/usr/share/streamsched/61-stream-array.rules"
 LINK = f"{UDEV[0]}/61-stream-array.rules"

@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from streamsched.base.errors import StreamschedError
 from streamsched.hosts.device import KEEP, STREAM
+from streamsched.hosts.disks import LEAST_REQUESTS, NO_DISK
 from streamsched.hosts.doctor_boot import UDEV
-from streamsched.hosts.doctor_disks import LEAST_REQUESTS, NO_DISK
-from streamsched.hosts.doctor_machine import Machine
+from streamsched.hosts.machine import Machine
 
 RULES = f"{UDEV[0]}/99-streamsched.rules"
 STATE = "/var/lib/streamsched/enabled.json"

@@ -23,7 +23,7 @@ from streamsched.auto.service import (
 )
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts.device import STREAM, SYS, Device, device_of
-from streamsched.hosts.doctor_disks import NO_DISK
+from streamsched.hosts.disks import NO_DISK
 
 FLUSHES = 15  # a column of /sys/block/DISK/stat, from Linux 5.5 on
 DEBUGFS = Path("kernel") / "debug"  # below sysfs

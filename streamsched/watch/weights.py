@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from streamsched.auto.service import until_stopped
 from streamsched.base.errors import StreamschedError, UsageError, printable
 from streamsched.hosts.cgroups import USUAL, Cgroup, has_io, hierarchy, inode_of, weighted
-from streamsched.hosts.doctor_machine import Machine
+from streamsched.hosts.machine import Machine
 
 STEP_S = 0.5  # how soon a signal ends it
 NO_CGROUPS = "cgroup v2 is not mounted at /sys/fs/cgroup: there are no weights to follow"

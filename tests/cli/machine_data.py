@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from streamsched.hosts import doctor
+from streamsched.hosts.doctor_finding import Finding, Level
 from streamsched.hosts.doctor_kernel import LOCKDOWN, SECURE_BOOT
-from streamsched.hosts.doctor_machine import Done, Finding, Level, Machine
+from streamsched.hosts.machine import Done, Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "6.1.0-37-amd64"

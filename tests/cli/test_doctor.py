@@ -30,10 +30,12 @@ from typer.testing import CliRunner
 
 from streamsched.cli.main import app
 from streamsched.hosts import doctor
+from streamsched.hosts.disks import disks_of
 from streamsched.hosts.doctor_boot import Conditions, lines_for, parse_rules
-from streamsched.hosts.doctor_disks import disks_of, size_text
+from streamsched.hosts.doctor_disks import size_text
+from streamsched.hosts.doctor_finding import Level
 from streamsched.hosts.doctor_kernel import DKMS_KEY, LOCKDOWN, SECURE_BOOT
-from streamsched.hosts.doctor_machine import MOST_BYTES, Done, Level, run_program
+from streamsched.hosts.machine import MOST_BYTES, Done, run_program
 
 
 @pytest.fixture
@@ -261,7 +263,7 @@ def test_what_only_root_can_see(host: Made, monkeypatch: pytest.MonkeyPatch) -> 
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, flags, *args)
 
-    monkeypatch.setattr("streamsched.hosts.doctor_machine.os.open", refuse)
+    monkeypatch.setattr("streamsched.hosts.machine.os.open", refuse)
     assert host.problems == []
     assert host.found("only root can see whether Secure Boot is on").level is Level.note
     assert host.found("only root can read").level is Level.note
@@ -1177,7 +1179,7 @@ def test_programs(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsched.hosts.doctor_machine.SECONDS", 0.1)
+    monkeypatch.setattr("streamsched.hosts.machine.SECONDS", 0.1)
     done = run_program(["sleep", "9"])
     assert done and done.code and "no answer" in done.complaint
 

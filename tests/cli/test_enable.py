@@ -22,8 +22,8 @@ from streamsched.cli.main import app
 from streamsched.hosts import enable as hosts_enable
 from streamsched.hosts import kernelarray
 from streamsched.hosts.device import Device, keeping
-from streamsched.hosts.doctor_machine import Done, Machine
 from streamsched.hosts.enable_state import RULES, STATE
+from streamsched.hosts.machine import Done, Machine
 
 ETC = "/etc/udev/rules.d"
 # As SUSE, CachyOS and Arch's wiki have it.

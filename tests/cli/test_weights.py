@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.cli.main import app
 from streamsched.hosts import cgroups
-from streamsched.hosts.doctor_machine import Machine
+from streamsched.hosts.machine import Machine
 from streamsched.watch import weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -340,7 +340,7 @@ def test_a_name_that_ends_with_a_blank_is_left_out(host: Made) -> None:
 @pytest.fixture
 def command(host: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
     """The command sees this machine, as root."""
-    monkeypatch.setattr("streamsched.hosts.doctor_machine.Machine", lambda: host.machine)
+    monkeypatch.setattr("streamsched.hosts.machine.Machine", lambda: host.machine)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return host
 

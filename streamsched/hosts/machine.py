@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `streamsched doctor` sees of a machine, and what it says of that.
+"""A machine: its files and its programs.
 
 Every file is read below one root and every program is started by one function, so that tests can
 put a made-up machine in their place. Reading never fails: what cannot be read is empty.
@@ -8,7 +8,6 @@ put a made-up machine in their place. Reading never fails: what cannot be read i
 from __future__ import annotations
 
 import dataclasses
-import enum
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -20,23 +19,6 @@ MOST_BYTES = 1 << 20
 SECONDS = 20
 # A user's PATH may lack the folders of dkms, modinfo and dmsetup.
 PROGRAMS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-
-
-class Level(enum.StrEnum):
-    ok = "ok"
-    note = "note"
-    problem = "problem"
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. A problem has a command or an advice that mends it."""
-
-    area: str
-    level: Level
-    text: str
-    command: str | None = None  # one line for a shell, as root
-    advice: str | None = None  # one sentence; beside a command: what to do after it
 
 
 @dataclasses.dataclass(frozen=True)
