@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator, Sequence
 
 from streamsched._core import ffi, lib
-from streamsched.base.errors import StreamschedError
+from streamsched.base.errors import StreamschedError, printable
 from streamsched.hosts import kernelarray
 from streamsched.hosts.device import STREAM
 from streamsched.hosts.machine import Machine
@@ -73,9 +74,8 @@ def _disk(machine: Machine, name: str) -> Disk:
     sectors = machine.number(f"{folder}/size")
     rotational = machine.text(f"{queue}/rotational")
     offered = machine.text(f"{queue}/scheduler").split()
-    chosen = [one[1:-1] for one in offered if one.startswith("[") and one.endswith("]")]
+    scheduler = next((one[1:-1] for one in offered if re.fullmatch(r"\[.*\]", one)), None)
     points = machine.text(f"{queue}/iosched/service_curve")
-    scheduler = chosen[0] if chosen else None
     ranges = [one for one in machine.names(f"{queue}/independent_access_ranges") if one.isdigit()]
     return Disk(
         name=name,
@@ -95,13 +95,9 @@ def _disk(machine: Machine, name: str) -> Disk:
 
 def disks_of(machine: Machine) -> list[Disk]:
     """The disks with a scheduler of their own."""
-    found = []
-    for name in machine.names("/sys/block"):
-        if NO_DISK.match(name) or not machine.exists(f"/sys/block/{name}/queue"):
-            continue
-        if machine.text(f"/sys/block/{name}/hidden") != "1":
-            found.append(_disk(machine, name))
-    return found
+    names = [name for name in machine.names("/sys/block") if not NO_DISK.match(name)]
+    there = [name for name in names if machine.exists(f"/sys/block/{name}/queue")]
+    return [_disk(machine, one) for one in there if machine.text(f"/sys/block/{one}/hidden") != "1"]
 
 
 # ---- arrays ----
@@ -122,10 +118,6 @@ def _table(machine: Machine, called: str) -> str:
     return done.out
 
 
-def _targets(table: str) -> set[str]:
-    return {words[2] for line in table.splitlines() if len(words := line.split()) > 2}
-
-
 def _array(machine: Machine, name: str) -> ArrayState | None:
     """Array @name; None for a device of device mapper that is none."""
     folder = f"/sys/block/{name}"
@@ -133,39 +125,80 @@ def _array(machine: Machine, name: str) -> ArrayState | None:
     level = machine.text(f"{folder}/md/level") if is_md else "striped"
     attached = machine.text(f"{CONFIGFS}/{name}/attached") == "1"
     members = tuple(machine.names(f"{folder}/slaves"))
-    table = ""
+    table, can = "", None
     try:
         if not is_md:
             if len(members) < 2 and not attached:
                 return None
             table = _table(machine, machine.text(f"{folder}/dm/name"))
-            if not _targets(table) & {"striped", "raid"}:
+            targets = {words[2] for line in table.splitlines() if len(words := line.split()) > 2}
+            if not targets & {"striped", "raid"}:
                 return None
-            level = ", ".join(sorted(_targets(table)))
+            level = ", ".join(sorted(targets))
         array = kernelarray.read_array(name, machine.path("/sys"), lambda _: table)
+        there = tuple(member.disk for member in array.present)
+        return ArrayState(name, str(array.shape), there, True, attached, "")
     except _RootOnlyError as error:
-        return ArrayState(name, "device mapper", members, None, attached, str(error))
+        level, why = "device mapper", str(error)
     except StreamschedError as error:
-        return ArrayState(name, level, members, False, attached, str(error))
+        can, why = False, str(error)
     except PermissionError:
         why = "only root can read its layout"
-        return ArrayState(name, level, members, None, attached, why)
     # A symlink that leads to itself is a RuntimeError before Python 3.13.
     except (OSError, ValueError, IndexError, OverflowError, RuntimeError):
         why = "its description in sysfs cannot be parsed"
-        return ArrayState(name, level, members, None, attached, why)
-    return ArrayState(
-        name, str(array.shape), tuple(m.disk for m in array.present), True, attached, ""
-    )
+    return ArrayState(name, level, members, can, attached, why)
 
 
 def arrays_of(machine: Machine) -> list[ArrayState]:
     """The arrays of md, and the striped volumes of device mapper."""
-    found = []
-    for name in machine.names("/sys/block"):
-        folder = f"/sys/block/{name}"
-        if machine.exists(f"{folder}/md") or machine.exists(f"{folder}/dm"):
-            array = _array(machine, name)
-            if array:
-                found.append(array)
-    return found
+    names = [
+        name
+        for name in machine.names("/sys/block")
+        if machine.exists(f"/sys/block/{name}/md") or machine.exists(f"/sys/block/{name}/dm")
+    ]
+    return [array for name in names if (array := _array(machine, name))]
+
+
+# ---- a table of disks ----
+
+COLUMNS = (  # at most 80 columns wide, with that of the scheduler
+    *(("disk", 8), ("model", 19), ("     size", 9), ("rotates", 7), ("zoned", 7)),
+    *(("ranges", 6), ("depth", 5), ("now", 11)),
+)
+
+
+def size_text(size_bytes: int | None) -> str:
+    """A disk's size as its maker says it."""
+    if size_bytes is None:
+        return "?"
+    for unit, scale in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size_bytes >= scale:
+            tenths = size_bytes * 10 // scale
+            whole = tenths // 10
+            return f"{whole} {unit}" if whole >= 100 else f"{whole}.{tenths % 10} {unit}"
+    return f"{size_bytes} B"
+
+
+def _row(disk: Disk) -> tuple[str | None, ...]:
+    zoned = {"none": "no", "host-managed": "managed", "host-aware": "aware"}
+    return (
+        disk.name,
+        disk.model or "-",
+        size_text(disk.size_bytes).rjust(9),
+        {True: "yes", False: "no", None: "?"}[disk.rotating],
+        "drive" if disk.drive_managed else zoned.get(disk.zoned or "", disk.zoned),
+        f"{disk.access_ranges:>6}",
+        f"{'-' if disk.queue_depth is None else disk.queue_depth:>5}",
+        disk.scheduler or "-",
+    )
+
+
+def table_of(disks: Sequence[Disk]) -> Iterator[str]:
+    """Its lines, of at most 80 ASCII characters."""
+    for row in (tuple(head for head, _ in COLUMNS), *map(_row, disks)):
+        cells = []
+        for cell, (_, width) in zip(row, COLUMNS, strict=True):
+            shown = printable(cell or "?").encode("ascii", "backslashreplace").decode()
+            cells.append((shown if len(shown) <= width else shown[: width - 2] + "..").ljust(width))
+        yield " ".join(cells).rstrip()

@@ -28,18 +28,11 @@ import textwrap
 from collections.abc import Iterator
 
 from streamsched.base.errors import printable
-from streamsched.hosts.disks import ArrayState, Disk, arrays_of, disks_of
+from streamsched.hosts import doctor_kernel as kernel
+from streamsched.hosts.disks import ArrayState, Disk, arrays_of, disks_of, table_of
 from streamsched.hosts.doctor_boot import check_boot
-from streamsched.hosts.doctor_disks import check_arrays, check_disks, check_weights, disk_lines
+from streamsched.hosts.doctor_disks import check_arrays, check_disks, check_weights
 from streamsched.hosts.doctor_finding import Finding, Level
-from streamsched.hosts.doctor_kernel import (
-    check_build,
-    check_dkms,
-    check_kernel,
-    check_loaded,
-    check_signing,
-    modules_of,
-)
 from streamsched.hosts.machine import Machine
 
 WIDTH = 80
@@ -66,33 +59,32 @@ class Report:
 def examine(machine: Machine | None = None) -> Report:
     """Look at everything once."""
     machine = machine or Machine()
-    modules = modules_of(machine)
+    modules = kernel.modules_of(machine)
     disks, arrays = disks_of(machine), arrays_of(machine)
-    findings = (
-        *check_kernel(machine),
-        *check_build(machine, modules),
-        *check_signing(machine, modules),
-        *check_dkms(machine, modules),
-        *check_loaded(machine, modules),
-        *check_boot(machine, disks),
-        *check_disks(disks, machine.release in modules),
-        *check_weights(machine, disks),
-        *check_arrays(arrays, disks),
+    checks = (  # in the order of the text
+        ("kernel", kernel.check_kernel(machine)),
+        ("build", kernel.check_build(machine, modules)),
+        ("secure boot", kernel.check_signing(machine, modules)),
+        ("module", kernel.check_dkms(machine, modules)),
+        ("module", kernel.check_loaded(machine, modules)),
+        ("boot", check_boot(machine, disks)),
+        ("disk", check_disks(disks, machine.release in modules)),
+        ("disk", check_weights(machine, disks)),
+        ("array", check_arrays(arrays, disks)),
     )
-    return Report(machine.release, findings, tuple(disks), tuple(arrays))
+    findings = (dataclasses.replace(one, area=area) for area, every in checks for one in every)
+    return Report(machine.release, tuple(findings), tuple(disks), tuple(arrays))
 
 
 def as_json(report: Report) -> str:
     """For programs; the module's docstring has the members."""
+    head = {"version": VERSION, "kernel": report.kernel, "problems": report.problems}
     data = {
-        "version": VERSION,
-        "kernel": report.kernel,
-        "problems": report.problems,
-        "findings": [dataclasses.asdict(one) for one in report.findings],
+        "findings": [{"area": one.area} | dataclasses.asdict(one) for one in report.findings],
         "disks": [dataclasses.asdict(one) for one in report.disks],
         "arrays": [dataclasses.asdict(one) for one in report.arrays],
     }
-    return json.dumps(data, indent=2) + "\n"
+    return json.dumps(head | data, indent=2) + "\n"
 
 
 # ---- text ----
@@ -101,21 +93,13 @@ AREA, LEVEL = 12, 8
 INDENT = " " * (AREA + LEVEL + 2)
 
 
-def _ascii(text: str) -> str:
-    return printable(text).encode("ascii", "backslashreplace").decode()
-
-
 def _wrapped(text: str, first: str, rest: str, end: str = "") -> Iterator[str]:
     """@text in lines of at most WIDTH, all but the last with @end."""
-    lines = textwrap.wrap(
-        _ascii(text),
-        WIDTH - len(end),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
-    for number, line in enumerate(lines or [first.rstrip()]):
-        yield line + (end if number < len(lines) - 1 else "")
+    text = printable(text).encode("ascii", "backslashreplace").decode()
+    wrapper = textwrap.TextWrapper(WIDTH - len(end), first, rest, break_on_hyphens=False)
+    lines = wrapper.wrap(text)
+    yield from (line + end for line in lines[:-1])
+    yield lines[-1] if lines else first.rstrip()
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -127,17 +111,11 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield from _wrapped(finding.advice, INDENT, INDENT)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
-
-
 def as_text(report: Report) -> str:
     """For people: at most 80 columns, a # before each command of root's."""
-    lines = list(disk_lines(report.disks)) if report.disks else []
-    lines += [""] if lines else []
+    lines = [*table_of(report.disks), ""] if report.disks else []
     for finding in report.findings:
         lines += _finding_lines(finding)
-    total = ", ".join(
-        _count(report.number(level), level.value) for level in (Level.problem, Level.note)
-    )
-    return "\n".join([*lines, "", total]) + "\n"
+    counts = [(level.value, report.number(level)) for level in (Level.problem, Level.note)]
+    total = [f"{number or 'no'} {what}{'' if number == 1 else 's'}" for what, number in counts]
+    return "\n".join([*lines, "", ", ".join(total)]) + "\n"

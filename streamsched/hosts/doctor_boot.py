@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from streamsched.hosts.device import KEEP, STREAM
 from streamsched.hosts.disks import Disk
-from streamsched.hosts.doctor_finding import Finding, Level
+from streamsched.hosts.doctor_finding import Finding, note, ok, problem
 from streamsched.hosts.machine import Machine
 
 # The first folder that has a file of some name has it for all.
@@ -304,9 +304,9 @@ def check_udev(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
         if machine.leads_nowhere(file):
             if file.endswith(f"/{OURS}"):
                 how = f"rm {shlex.quote(file)}"
-                yield Finding("boot", Level.problem, f"{file} leads nowhere", how)
+                yield problem(f"{file} leads nowhere", how)
         elif machine.read(file).denied:
-            yield Finding("boot", Level.note, f"only root can read {file}: unsure what it chooses")
+            yield note(f"only root can read {file}: unsure what it chooses")
     writes = writes_of(machine, rotating)
     ours = [write for write in writes if write.scheduler == STREAM]
     yield from _ours(machine, ours, rotating)
@@ -338,20 +338,20 @@ def _ours(machine: Machine, ours: Sequence[Write], rotating: Sequence[Disk]) -> 
         reached = write.disks["add"]
         if any(reached.values()):
             what = f"{write.place} sets stream for {_named(reached)}: {_depends(reached)}"
-            yield Finding("boot", Level.note, what)
+            yield note(what)
         elif reached or not rotating:
-            yield Finding("boot", Level.ok, f"{write.place} sets stream")
+            yield ok(f"{write.place} sets stream")
         else:
             what = f"{write.place} sets stream, but at boot for no rotating disk here"
-            yield Finding("boot", Level.note, what)
+            yield note(what)
     mine = _at_boot(ours)
     left = {disk.name: "" for disk in rotating if disk.name not in mine}
     if left and ours:
         what = f"no udev rule sets stream at boot for {_named(left)}"
-        yield Finding("boot", Level.note, what)
+        yield note(what)
     elif left:
         how = f"streamsched enable {' '.join(shlex.quote(name) for name in left)}"
-        yield Finding("boot", Level.note, "no udev rule sets stream at boot", how)
+        yield note("no udev rule sets stream at boot", how)
 
 
 def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Finding:
@@ -378,7 +378,7 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
         for name, why in write.disks["change"].items()
         if name in mine and not why and any(one.disks["change"].get(name) == "" for one in later)
     ]
-    level = Level.problem
+    level = problem
     if sure["add"]:
         what += f" for {_named(sure['add'])}, after {first}"
     elif sure["change"]:
@@ -387,23 +387,21 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
         )
     elif undone["add"] or undone["change"]:
         names = undone["add"] or undone["change"]
-        return Finding("boot", Level.note, f"{what} for {_named(names)}: {_depends(names)}")
+        return note(f"{what} for {_named(names)}: {_depends(names)}")
     elif again and reached.keys() <= mine.keys():
-        level = Level.note
+        level = note
         what += (
             f" for {', '.join(sorted(again))} at every change event, and {later[-1].name} stream "
             "again: each time what stream has learned of the disk is lost"
         )
     elif not reached:
-        return Finding("boot", Level.ok, f"{what}, but for no rotating disk here")
+        return ok(f"{what}, but for no rotating disk here")
     elif reached.keys() <= mine.keys():
-        return Finding(
-            "boot", Level.ok, f"{what}, but {later[-1].name if later else first} comes later"
-        )
+        return ok(f"{what}, but {later[-1].name if later else first} comes later")
     elif any(reached.values()):
-        return Finding("boot", Level.note, f"{what} for {_named(reached)}: {_depends(reached)}")
+        return note(f"{what} for {_named(reached)}: {_depends(reached)}")
     else:
-        return Finding("boot", Level.note, f"{what} for {_named(reached)}")
+        return note(f"{what} for {_named(reached)}")
     if write.file.startswith("/etc/"):
         advice = f"Take line {write.number} out of {write.file}, or limit it to other disks."
     else:
@@ -411,7 +409,7 @@ def _judge(write: Write, ours: Sequence[Write], later: Sequence[Write]) -> Findi
             f"Copy {write.file} to {UDEV[0]}/, and there take line {write.number} out "
             "or limit it to other disks."
         )
-    return Finding("boot", level, what, advice=advice)
+    return level(what, advice=advice)
 
 
 # ---- files that others read at boot ----
@@ -432,9 +430,7 @@ def check_files(machine: Machine) -> Iterator[Finding]:
         for number, line in enumerate(machine.lines(file), 1):
             chooses = "queue/scheduler" in line and not line.lstrip().startswith(("#", ";"))
             if chooses and not re.search(rf"\b{STREAM}\b", line):
-                yield Finding(
-                    "boot",
-                    Level.note,
+                yield note(
                     f"{file}:{number} names queue/scheduler: unsure whether it takes stream back",
                     advice="Limit it to other disks, or take it out.",
                 )
@@ -504,15 +500,15 @@ def check_tuned(machine: Machine) -> Iterator[Finding]:
         found = _elevator(machine, name, seen, unseen)
         if found is None and unseen:
             what = f"tuned: unsure whether the profile {name} sets a scheduler"
-            yield Finding("boot", Level.note, f"{what}: {unseen[0]} cannot be read")
+            yield note(f"{what}: {unseen[0]} cannot be read")
             continue
         if found is None:
-            yield Finding("boot", Level.ok, f"tuned: the profile {name} sets no scheduler")
+            yield ok(f"tuned: the profile {name} sets no scheduler")
             continue
         file, number, value = found
         what = f"tuned: the profile {name} sets {value} ({file}:{number})"
         if value == STREAM:
-            yield Finding("boot", Level.ok, what)
+            yield ok(what)
             continue
         runs = _enabled(machine, "tuned") or machine.exists("/run/tuned/tuned.pid")
         if file.startswith("/etc/"):
@@ -524,9 +520,9 @@ def check_tuned(machine: Machine) -> Iterator[Finding]:
                 "and start tuned again."
             )
         if runs:
-            yield Finding("boot", Level.problem, what, advice=advice)
+            yield problem(what, advice=advice)
         else:
-            yield Finding("boot", Level.note, f"{what}, but tuned is not enabled")
+            yield note(f"{what}, but tuned is not enabled")
 
 
 # ---- TLP, the kernel's command line ----
@@ -557,21 +553,19 @@ def check_tlp(machine: Machine, disks: Sequence[Disk]) -> Iterator[Finding]:
     ]
     what = f"TLP: {file}:{number} sets {' '.join(words)}"
     if not taken:
-        yield Finding("boot", Level.ok, what)
+        yield ok(what)
     elif _enabled(machine, "tlp"):
         advice = f"Write `keep` for the rotating disks in line {number} of {file}."
-        yield Finding("boot", Level.problem, what, advice=advice)
+        yield problem(what, advice=advice)
     else:
-        yield Finding("boot", Level.note, f"{what}, but TLP is not enabled")
+        yield note(f"{what}, but TLP is not enabled")
 
 
 def check_cmdline(machine: Machine) -> Iterator[Finding]:
     """elevator= on the kernel's command line."""
     for word in machine.text("/proc/cmdline").split():
         if word.startswith("elevator="):
-            yield Finding(
-                "boot",
-                Level.note,
+            yield note(
                 f"{word} on the kernel's command line: Linux has ignored it since 5.0",
             )
 

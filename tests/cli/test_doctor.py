@@ -30,9 +30,8 @@ from typer.testing import CliRunner
 
 from streamsched.cli.main import app
 from streamsched.hosts import doctor
-from streamsched.hosts.disks import disks_of
+from streamsched.hosts.disks import disks_of, size_text
 from streamsched.hosts.doctor_boot import Conditions, lines_for, parse_rules
-from streamsched.hosts.doctor_disks import size_text
 from streamsched.hosts.doctor_finding import Level
 from streamsched.hosts.doctor_kernel import DKMS_KEY, LOCKDOWN, SECURE_BOOT
 from streamsched.hosts.machine import MOST_BYTES, Done, run_program
