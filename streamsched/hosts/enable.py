@@ -11,6 +11,8 @@ import dataclasses
 import fcntl
 import functools
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -26,10 +28,11 @@ from streamsched.hosts.disks import (
     arrays_of,
     disks_of,
 )
-from streamsched.hosts.doctor_boot import DISK_IDS, UDEV, check_boot
+from streamsched.hosts.doctor_boot import UDEV, check_boot
 from streamsched.hosts.doctor_finding import Level
 from streamsched.hosts.doctor_kernel import LOADED, check_dkms, check_kernel, modules_of
 from streamsched.hosts.enable_state import (
+    DISK_IDS,
     EVERY,
     RULES,
     STATE,
@@ -43,7 +46,7 @@ from streamsched.hosts.enable_state import (
     record_of,
     rules_are_ours,
 )
-from streamsched.hosts.machine import Machine, Read
+from streamsched.hosts.machine import Machine
 
 ARRAY_RULE = "/usr/share/streamsched/61-stream-array.rules"
 LINK = f"{UDEV[0]}/61-stream-array.rules"
@@ -292,19 +295,15 @@ def plan_enable(machine: Machine, names: Sequence[str], every: bool, dry_run: bo
 
 
 class _Planned(Machine):
-    """A machine that has RULES already."""
+    """A machine whose folder for rules of udev is @planned."""
 
-    def __init__(self, machine: Machine, rules: str) -> None:
+    def __init__(self, machine: Machine, planned: str) -> None:
         super().__init__(machine.root, machine.do)
-        self._rules = rules.encode()
+        self.planned = planned
 
-    def read(self, name: str) -> Read:
-        return Read(self._rules, there=True) if name == RULES else super().read(name)
-
-    def names(self, folder: str) -> list[str]:
-        folder_, _, name = RULES.rpartition("/")
-        found = super().names(folder)
-        return sorted({*found, name}) if folder == folder_ else found
+    def path(self, name: str) -> Path:
+        inside = name == UDEV[0] or name.startswith(f"{UDEV[0]}/")
+        return Path(self.planned + name.removeprefix(UDEV[0])) if inside else super().path(name)
 
 
 def _findings(machine: Machine, after: State) -> Iterator[str]:
@@ -314,10 +313,17 @@ def _findings(machine: Machine, after: State) -> Iterator[str]:
         for disk in disks_of(machine)
         if _is_of_all(machine, disk) and (after.all or record_of(machine, disk.name, after.disks))
     ]
-    for one in check_boot(_Planned(machine, after.rules()), disks):
-        if one.level is not Level.ok:
-            more = one.command or one.advice
-            yield f"{one.text}{f': {more}' if more else ''}"
+    with tempfile.TemporaryDirectory() as planned:
+        # What is no file, or leads nowhere, has no rules.
+        with contextlib.suppress(shutil.Error, OSError):
+            shutil.copytree(
+                machine.path(UDEV[0]), planned, ignore_dangling_symlinks=True, dirs_exist_ok=True
+            )
+        Path(planned, Path(RULES).name).write_text(after.rules())
+        for one in check_boot(_Planned(machine, planned), disks):
+            if one.level is not Level.ok:
+                more = one.command or one.advice
+                yield f"{one.text}{f': {more}' if more else ''}"
 
 
 # ---- how it is done ----

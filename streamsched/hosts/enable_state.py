@@ -29,6 +29,8 @@ from streamsched.hosts.machine import Machine
 RULES = f"{UDEV[0]}/99-streamsched.rules"
 STATE = "/var/lib/streamsched/enabled.json"
 FORMAT, VERSION = "streamsched-enabled", 1
+# By these a disk is known after each boot.
+DISK_IDS = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL", "ID_PATH")
 EVERY = "--all"  # OneDisk.by
 HEAD = f"""\
 # Written by `streamsched enable`, which writes it anew: changes are lost. To undo
@@ -142,22 +144,14 @@ def rules_are_ours(machine: Machine) -> bool:
 T = TypeVar("T", bound=One)
 
 
-def properties_of(machine: Machine, name: str) -> dict[str, str]:
-    """What udev knows of a device; empty without udev."""
-    device = name.replace("!", "/")
-    done = machine.ask(["udevadm", "info", "--query=property", f"--name=/dev/{device}"])
-    lines = done.out.splitlines() if done and not done.code else []
-    return dict(line.split("=", 1) for line in lines if "=" in line)
-
-
 def identity_of(machine: Machine, name: str, keys: Sequence[str]) -> tuple[str, str]:
     """The variable by which udev knows the device @name and no other of its kind, and its value."""
     layer = bool(NO_DISK.match(name))
     others = [one for one in machine.names("/sys/block") if bool(NO_DISK.match(one)) == layer]
-    mine = properties_of(machine, name)
+    mine = machine.properties(name)
     for key in keys:
         value = mine.get(key)
-        same = (one for one in others if properties_of(machine, one).get(key) == value)
+        same = (one for one in others if machine.properties(one).get(key) == value)
         if value and all(one == name for one in same):
             return key, value
     return "", name
@@ -165,7 +159,7 @@ def identity_of(machine: Machine, name: str, keys: Sequence[str]) -> tuple[str, 
 
 def record_of(machine: Machine, name: str, records: Iterable[T]) -> T | None:
     """That of @records which is of the device @name."""
-    mine = properties_of(machine, name)
+    mine = machine.properties(name)
     fits = (one for one in records if one.value == (mine.get(one.key) if one.key else name))
     return next(fits, None)
 

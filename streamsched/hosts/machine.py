@@ -75,6 +75,8 @@ def run_program(command: Sequence[str]) -> Done | None:
 class Machine:
     """The files below @root, and the programs that @run starts."""
 
+    planned = ""  # a folder that stands in for /etc/udev/rules.d when udev is asked
+
     def __init__(self, root: Path = Path("/"), run: Run = run_program) -> None:
         self.root = root
         self._run = run
@@ -121,16 +123,6 @@ class Machine:
     def exists(self, name: str) -> bool:
         return os.path.exists(self.path(name))  # noqa: PTH110 - Path.exists() may raise
 
-    def is_there(self, name: str) -> bool | None:
-        """Whether a file exists; None when only root can know."""
-        try:
-            self.path(name).stat()
-        except PermissionError:
-            return None
-        except (OSError, ValueError, RuntimeError):
-            return False
-        return True
-
     def leads_nowhere(self, name: str) -> bool:
         """Is it a link to what does not exist?"""
         return os.path.islink(self.path(name)) and not self.exists(name)  # noqa: PTH114
@@ -160,6 +152,13 @@ class Machine:
     def do(self, command: Sequence[str]) -> Done | None:
         """Start a program that may change something; None if there is no such program."""
         return self._run(command)
+
+    def properties(self, name: str) -> dict[str, str]:
+        """What udev knows of a block device; empty without udev."""
+        device = f"/dev/{name.replace('!', '/')}"
+        done = self.ask(["udevadm", "info", "--query=property", f"--name={device}"])
+        lines = done.out.splitlines() if done and not done.code else []
+        return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def has_program(self, name: str) -> bool:
         return any(self.exists(f"{folder}/{name}") for folder in self._folders)

@@ -7,10 +7,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from udev_rules import alone
+
 from streamsched.hosts import doctor
 from streamsched.hosts.doctor_finding import Finding, Level
 from streamsched.hosts.doctor_kernel import LOCKDOWN, SECURE_BOOT
-from streamsched.hosts.machine import Done, Machine
+from streamsched.hosts.machine import Done, Machine, run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "6.1.0-37-amd64"
@@ -23,6 +26,31 @@ GENERIC = "0:0 2048:4600000 78140:5100000 781407:5600000"
 LEARNED = "0:0 1:1200000 2:1200000 4:1300000"
 
 
+# The real udevadm sees a made-up machine: its disks, and of rules of udev its own alone.
+ENTER = """
+for one in sys run etc/udev/rules.d usr/lib/udev/rules.d; do
+    mkdir -p "$0/$one"
+    mount --bind "$0/$one" "/$one"
+done
+exec "$@"
+"""
+
+
+def real_udev(root: Path, command: Sequence[str]) -> Done | None:
+    """What the real udev says, as root."""
+    cmdline = (root / "proc/cmdline").read_text().strip()
+    env = ["env", "SYSTEMD_DEVICE_VERIFY_SYSFS=0", f"SYSTEMD_PROC_CMDLINE={cmdline}"]
+    return run_program([*env, "unshare", "--mount", "sh", "-ec", ENTER, str(root), *command])
+
+
+def ask_the_real_udev(made: Made) -> None:
+    """From now on; or the test is skipped."""
+    made.real = True
+    done = real_udev(made.root, ["udevadm", "--version"])
+    if done is None or done.code:
+        pytest.skip(f"udevadm cannot see a made-up machine: {done.complaint if done else ''}")
+
+
 class Made:
     """A machine below a folder; programs say what @programs has."""
 
@@ -30,14 +58,28 @@ class Made:
         self.root = root
         self.programs: dict[str, Done | None] = {}
         self.asked: list[list[str]] = []
+        self.real = False  # does it have the real udevadm?
         self.machine = Machine(root, self.run)  # for its files; it keeps what programs said
 
     def run(self, command: Sequence[str]) -> Done | None:
+        whole = list(command)
+        if "udevadm" in whole:  # without what confines it
+            command = whole[whole.index("udevadm") :]
         self.asked.append(list(command))
+        if self.real and command[:2] == ["udevadm", "test"]:
+            return real_udev(self.root, whole)
+        if command[:2] == ["udevadm", "info"]:
+            return Done(0, self.known(command[-1].rpartition("/")[2]))
         for asked in (" ".join(command), command[0]):
             if asked in self.programs:
                 return self.programs[asked]
         return None
+
+    def known(self, name: str) -> str:
+        """The properties of a disk that udev has kept."""
+        data = self.machine.text(f"/run/udev/data/b{self.machine.text(f'/sys/block/{name}/dev')}")
+        kept = [line[2:] for line in data.splitlines() if line.startswith("E:")]
+        return "\n".join(["DEVTYPE=disk", *kept])
 
     def write(self, name: str, text: str | bytes = "") -> None:
         path = self.machine.path(name)
@@ -55,6 +97,10 @@ class Made:
         queue = {"rotational": "1", "zoned": "none", "nr_requests": "64"} | files
         for file, text in (queue | {"scheduler": scheduler}).items():
             self.write(f"{folder}/queue/{file}", f"{text}\n")
+        uevent = {"MAJOR": 8, "MINOR": number, "DEVNAME": name, "DEVTYPE": "disk"}
+        lines = [f"{key}={value}\n" for key, value in uevent.items()]
+        self.write(f"{folder}/uevent", "".join(lines))
+        self.machine.path(f"{folder}/subsystem").symlink_to("../../class/block")
         self.write(f"{folder}/size", "7814037168\n")
         self.write(f"{folder}/dev", f"8:{number}\n")
         self.write(f"{folder}/device/model", "ST4000NM0035-1V4\n")
@@ -133,5 +179,8 @@ def good(root: Path) -> Made:
         f"modinfo -F srcversion {MODULE}": Done(0, "ABC\n"),
         f"modinfo -F signer {MODULE}": Done(0, "DKMS module signing key\n"),
     }
+    for action in ("add", "change"):
+        asked = f"udevadm test --action={action} /sys/block/sda"
+        made.programs[asked] = Done(0, alone(action))
     made.stream("sda")
     return made

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from machine_data import MODULE, Made, good
+from machine_data import MODULE, Made, ask_the_real_udev, good
 from typer.testing import CliRunner
 
 from streamsched.base.errors import StreamschedError, UsageError
@@ -69,11 +69,29 @@ class Kernel:
         line = " ".join(command)
         if command[:2] == ["udevadm", "info"]:
             name = command[-1].rpartition("/")[2]
-            return Done(0, f"DEVNAME=/dev/{name}\n{self.ids.get(name, '')}\n")
+            return Done(0, f"DEVTYPE=disk\nDEVNAME=/dev/{name}\n{self.ids.get(name, '')}\n")
+        if "udevadm" in command[1:] and not self.made.real:
+            return self.only_ours(*command[-2:])
         if command[0] in ("udevadm", "modprobe", "systemctl"):
             self.done.append(line)
             return self.made.programs.get(line, Done(0, ""))
         return self.made.run(command)
+
+    def only_ours(self, action: str, disk: str) -> Done:
+        """What udevadm says where no rule but ours chooses a scheduler."""
+        writes = f"ATTR '{disk}/queue/scheduler' writing 'stream'"
+        known = f"DEVTYPE=disk\n{self.ids.get(disk.rpartition('/')[2], '')}"
+        action = action.removeprefix("--action=")
+        lines = (f"Reading rules file: {RULES}", f"{RULES}:30 {writes}", f"ACTION={action}", known)
+        return Done(0, "\n".join(lines))
+
+    def ask_the_real_udev(self) -> None:
+        """Which knows the disks' identities by a rule, where programs would ask them."""
+        ask_the_real_udev(self.made)
+        for name, one in self.ids.items():
+            key, _, value = one.partition("=")
+            rule = f'KERNEL=="{name}", ENV{{{key}}}="{value}"\n'
+            self.made.write(f"/usr/lib/udev/rules.d/10-{name}.rules", rule)
 
     def write(self, path: Path, value: str) -> None:
         """In place of Device.write(); @path is its first argument."""
@@ -329,6 +347,7 @@ def test_only_disks_that_stream_is_for(kernel: Kernel) -> None:
 @pytest.mark.parametrize("operator", ["=", ":="])
 def test_a_hostile_rule(kernel: Kernel, operator: str) -> None:
     """udev has no last word for an attribute: with := a later rule comes later, too."""
+    kernel.ask_the_real_udev()
     text = HOSTILE.replace('}="', f'}}{operator}"')
     kernel.made.write(f"{ETC}/60-ioschedulers.rules", text)
     kernel.enable("sda")
@@ -338,6 +357,7 @@ def test_a_hostile_rule(kernel: Kernel, operator: str) -> None:
 
 
 def test_what_acts_after_our_rule(kernel: Kernel) -> None:
+    kernel.ask_the_real_udev()
     kernel.made.write(f"{ETC}/99-z.rules", HOSTILE)
     kernel.made.write("/etc/tuned/active_profile", "mine\n")
     kernel.made.write("/etc/tuned/mine/tuned.conf", "[disk]\nelevator=bfq\n")
@@ -352,6 +372,7 @@ def test_what_acts_after_our_rule(kernel: Kernel) -> None:
 
 
 def test_doctor_knows_the_rule(kernel: Kernel) -> None:
+    kernel.ask_the_real_udev()
     kernel.enable("sda", "sdb", "sdc")
     report = Made.report.fget(kernel.made)  # type: ignore[attr-defined]
     ours = [one.text for one in report.findings if "99-streamsched" in one.text]
