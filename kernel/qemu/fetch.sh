@@ -13,9 +13,12 @@
 #              (an overlay's upper layer)
 #   suites/    with --suites: what is added to both to build and run the
 #              kernel's own test suites (another layer)
-#   contents, tools.contents, suites.contents     the names of all that
+#   zfs/       with --zfs: OpenZFS of Debian's contrib, its module built, and
+#              dmsetup (a layer above tools/)
+#   contents, tools.contents, suites.contents, zfs.contents
+#              the names of all that
 #
-#   fetch.sh [--update] [--tools | --suites] SUITE
+#   fetch.sh [--update] [--tools | --suites | --zfs] SUITE
 #                                SUITE: bookworm, trixie or sid
 #   fetch.sh checkpatch          the kernel's checkpatch.pl, of Debian 12's
 #                                source: prints its path
@@ -40,6 +43,8 @@ SUITES="acl attr autoconf automake bc blktrace btrfs-progs cryptsetup-bin dmsetu
 	libtool-bin liburing-dev mdadm nbd-client nbd-server nvme-cli parted
 	pciutils perl pkg-config sg3-utils uuid-dev uuid-runtime xfslibs-dev
 	xfsprogs"
+# Its module is built as it is installed.
+ZFS="zfs-dkms zfsutils-linux dmsetup"
 INSTALLED="linux-headers-amd64 dkms pahole xz-utils zstd make dpkg-dev
 	debhelper dh-dkms"
 
@@ -103,30 +108,59 @@ fetch_layer() {
 	echo "$3" >"$tree/$1.contents"
 }
 
+# OpenZFS, which Debian has as source only.
+fetch_zfs() {
+	local tree
+
+	tree=$(realpath "$stock/$suite")
+	say "fetching OpenZFS and building its module (10 minutes of a processor)"
+	rm -rf "${tree:?}/zfs"
+	# The words are packages. No service is to be started.
+	# shellcheck disable=SC2016,SC2086
+	logged "$here/inside.sh" --layer "$work/zfs" --tools "$suite" sh -ec '
+		echo "exit 101" >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		sed -i "s/ main$/ main contrib/" /etc/apt/sources.list.d/*.list
+		apt-get update -q
+		apt-get install -q -y --no-install-recommends "$@"
+		for module in /lib/modules/*/updates/dkms/zfs.ko*; do
+			[ -e "$module" ] || {
+				echo "zfs-dkms built no module for this kernel"
+				exit 1
+			}
+		done' sh $1
+	mv "$work/zfs" "$tree/"
+	echo "$1" >"$tree/zfs.contents"
+}
+
 # Whether the file $1 of the suite's folder says $2.
 holds() {
 	[ "$2" = "$(cat "$stock/$suite/$1" 2>/dev/null)" ]
 }
 
 fetch_suite() {
-	local contents tools_wanted suites_wanted
+	local contents tools_wanted suites_wanted zfs_wanted
 
 	[ "$(uname -m)" = x86_64 ] ||
 		fail "this machine is $(uname -m): only x86_64 kernels are tried"
 	contents=$(echo "$SYSTEM; $INSTALLED" | tr -s '[:space:]' ' ')
 	tools_wanted=$(echo "$TOOLS" | tr -s '[:space:]' ' ')
 	suites_wanted=$(echo "$SUITES" | tr -s '[:space:]' ' ')
+	zfs_wanted=$(echo "$ZFS" | tr -s '[:space:]' ' ')
 	if [ "$update" = yes ] || ! holds contents "$contents"; then
 		need mmdebstrap mmdebstrap
 		fetch_root "$contents"
 	fi
 	if [ "$tools" = yes ] && ! holds tools.contents "$tools_wanted"; then
 		fetch_layer tools "builds modules for $suite with sparse" "$tools_wanted"
-		rm -f "$stock/$suite/suites.contents"
+		rm -f "$stock/$suite"/{suites,zfs}.contents
 	fi
 	if [ "$suites" = yes ] && ! holds suites.contents "$suites_wanted"; then
 		fetch_layer suites "the kernel's test suites need on $suite" \
 			"$suites_wanted" --tools
+	fi
+	if [ "$zfs" = yes ] && ! holds zfs.contents "$zfs_wanted"; then
+		fetch_zfs "$zfs_wanted"
 	fi
 	basename "$(realpath "$stock/$suite")"
 }
@@ -163,11 +197,13 @@ fetch_checkpatch() {
 update=no
 tools=no
 suites=no
+zfs=no
 while :; do
 	case ${1-} in
 	--update) update=yes ;;
 	--tools) tools=yes ;;
 	--suites) tools=yes suites=yes ;;
+	--zfs) tools=yes zfs=yes ;;
 	*) break ;;
 	esac
 	shift
@@ -188,5 +224,5 @@ bookworm | trixie | sid)
 	fetch_suite
 	;;
 checkpatch) fetch_checkpatch ;;
-*) fail "usage: fetch.sh [--update] [--tools | --suites] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
+*) fail "usage: fetch.sh [--update] [--tools | --suites | --zfs] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
 esac
