@@ -189,6 +189,14 @@ ROWS = (
         STOCK,
     ),
     Row(
+        "openzfs",
+        "results/openzfs.md",
+        "python -P bench/openzfs.py --to docs/results/openzfs.md --force",
+        40,
+        ("core", "disk model", "kernel"),
+        "root, network, stock kernels",
+    ),
+    Row(
         "blktests",
         "results/blktests.md",
         "make blktests",
