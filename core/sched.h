@@ -144,7 +144,7 @@ void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
 
 /*
  * The pending @rq is where @grown is now, as old as the older of them, and
- * awaited if either is: for who knows from elsewhere that it has grown.
+ * awaited if either is: for an array, whose member's request has grown.
  */
 void ss_sched_becomes(struct ss_sched *sched, struct ss_request *rq,
 		      const struct ss_request *grown, u64 now_ns);

@@ -126,9 +126,9 @@ static bool array_place_of(const struct ss_array_member *member,
 	return last >= *sector;
 }
 
-/* A row of chunks is short if it takes a stream so many times positioning. */
+/* A row of chunks is short if reading it takes at most so many random seeks. */
 #define ROW_WAYS 2
-/* Members run ahead of each other by so many rows; that leaves none out. */
+/* Members may be so many rows apart; that leaves none out. */
 #define ROWS_TOGETHER 4
 /* Means of a stream are of about so many requests. */
 #define MEMORY 64

@@ -6,7 +6,7 @@
 
 #include <linux/kernel.h>
 
-/* A member that waits asks again after so long, whoever told it nothing. */
+/* A member's longest wait, in case nobody tells it to go on. */
 #define ASKED_NS SS_SEC
 
 void ss_array_release_one(struct ss_array *array,

@@ -19,8 +19,8 @@
 #define PLACE_SECTORS 128
 
 /*
- * When one head moves, the others are to where the stream comes within this
- * part of the time that takes. What a drive reads farther away would drive out
+ * When one head seeks, the others are placed where the stream will be within
+ * this part of that seek. What a drive reads farther away would drive out
  * of its cache what the stream has not come to yet.
  */
 #define REACH_PERCENT 75

@@ -202,7 +202,7 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 		trial_begin(policy, TRIAL_SETTLES, part_ns, now_ns);
 		break;
 	case TRIAL_SETTLES:
-		/* Even so a winner serves half as much; else it ends here. */
+		/* End it early if the inner policy serves less than half. */
 		if (2 * trial_total(all, INNER) < trial_total(all, OWN)) {
 			trial_judge(policy, now_ns);
 			break;

@@ -48,8 +48,8 @@ static u32 turn_least_weight(const struct ss_parties *all,
 }
 
 /*
- * How long the turn of @party lasts. The lightest waits longest, for all others
- * but itself. In its first turn a stream shares the disk with each reader of
+ * How long the turn of @party lasts. The party of least weight waits for all
+ * others' turns. In its first turn a stream shares the disk with each reader of
  * the rest, as it did when it was one.
  */
 static u64 turn_lasts_ns(const struct ss_policy *policy,
@@ -80,7 +80,7 @@ bool ss_turn_is_over(const struct ss_policy *policy,
 		own_due_ns = ss_party_rest_due_ns(policy);
 	if (!ss_party_others_wait(all, party))
 		return false;
-	/* Who came while fewer took turns would wait for too long. */
+	/* A turn computed for fewer parties is too long for a later one. */
 	if (first && !first->light && first->due_ns <= ends_ns &&
 	    first->due_ns <= own_due_ns)
 		return ends_ns >=
@@ -253,7 +253,7 @@ void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 	/* It began in this turn, and the turn is its own from now on. */
 	if (all->turn.party != rest || !(goes_on || ss_party_is_idle(rest)))
 		return;
-	/* Where parties wait their time counts, else the reader's. */
+	/* Whose time the turn is: the rest's if others wait, else the reader's. */
 	if (!ss_party_others_wait(all, rest))
 		all->turn.began_ns = all->answer.began_ns;
 	turn_moves(policy, party, policy->sched->now_ns);

@@ -602,7 +602,7 @@ static bool iosched_allow_merge(struct request_queue *q, struct request *rq,
 	/* What somebody waits for and what nobody does go different ways. */
 	if (differ & (SS_SYNC | SS_AHEAD))
 		return false;
-	/* Nor does he for what is handed on, where there is much of that. */
+	/* A loop device's write does not merge with another writer's. */
 	return !slot ||
 	       !(slot->ss.flags & SS_HANDED_ON) == !is_handed_on(bio->bi_opf);
 }

@@ -148,7 +148,7 @@ def formats(output: FormOption = Form.table) -> None:
 
 @app.command()
 def workloads(output: FormOption = Form.table) -> None:
-    """List the workloads that a job file cannot say."""
+    """List workloads that a fio job file cannot express."""
     rows = [
         {
             "workload": one.name,

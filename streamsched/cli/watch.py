@@ -138,7 +138,7 @@ def measure_(
         ),
     ] = None,
 ) -> None:
-    """Compare two schedulers on a disk at work, by turns.
+    """Alternate two schedulers on a live disk, and report the difference.
 
     Afterwards all is as before.
     """
