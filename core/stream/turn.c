@@ -253,7 +253,7 @@ void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 	/* It began in this turn, and the turn is its own from now on. */
 	if (all->turn.party != rest || !(goes_on || ss_party_is_idle(rest)))
 		return;
-	/* Whose time the turn is: the rest's if others wait, else the reader's. */
+	/* If others wait it began with the rest's turn, else the reader's. */
 	if (!ss_party_others_wait(all, rest))
 		all->turn.began_ns = all->answer.began_ns;
 	turn_moves(policy, party, policy->sched->now_ns);
