@@ -67,7 +67,8 @@ class Host(abc.ABC, Generic[W]):
         """Refuse of the options that were given those that would not be heeded."""
         for option, value in given.items():
             if why := self.refuses.get(option) or self.refuses.get(f"{option} {value}"):
-                raise UsageError(f"{option} {value}: {why.format(here=f'--on {self.name}')}")
+                said = option if value is True else f"{option} {value}"
+                raise UsageError(f"{said}: {why.format(here=f'--on {self.name}')}")
 
     def policies(self, asked: Asked) -> str:
         """Those that were named, or else the default."""
@@ -97,6 +98,7 @@ NOT_SIMULATED = {
     "--profile": "only with --on sim",
     "--goal": "only with --on sim",
     "--rule": "only with --on sim",
+    "--bound": "not with {here}, which has no model of the disk to prove it for",
     "--requests": "not with {here}",
     "--plot": "not with {here}",
     "--output fio-json": "not with {here}; use json or csv",

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from streamsched.api.place import Place, setups_of
-from streamsched.api.work import Job, job_of, job_work
+from streamsched.api.work import Job, Work, job_of, job_work
 from streamsched.base.console import trimmed
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
 from streamsched.base.files import Target, write_whole
@@ -125,6 +125,10 @@ def bound(
         print()
     else:
         printed(answer)
+    _check(work, answer)
+
+
+def _check(work: str, answer: dict[str, Any]) -> None:
     for one in answer["policies"]:
         if one["regret"] < -DIGITS:
             raise StreamschedError(
@@ -150,8 +154,6 @@ def _saved(work: str, answer: dict[str, Any]) -> str:
 
 
 def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
-    from streamsched.bound.job import JobBound
-
     job = Job(name if name in WORKLOADS else job_of(name), runtime_ns=most_ns)
     place = place.of(job.workload)
     storage, depth = place.storage()
@@ -159,9 +161,23 @@ def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
     setups = setups_of(storage.disk, policies, place.seen, depth, [], "measured")
     done = job_work(job, storage, setups, [], 0)
     say(done.notes)
+    return _bounded(done, asked)
+
+
+def print_regret(work: Work, parallel: int) -> None:
+    """How far the policies of @work, a job, are from the bound; runs them."""
+    answer = _bounded(work, Asked(_target_s(TARGET), "", parallel))
+    _print_policies(answer, trimmed())
+    _check(work.name, answer)
+
+
+def _bounded(done: Work, asked: Asked) -> dict[str, Any]:
+    from streamsched.bound.job import JobBound
+
     found = JobBound(done.setups[0], done.processes, asked.parallel, Console(stderr=True))
     ends = found.bound(asked.target_s)
-    reached = [found.reached(one, asked.target_s) for one in done.setups] if asked.policy else []
+    named = done.setups if asked.policy is not None else ()
+    reached = [found.reached(one, asked.target_s) for one in named]
     processes = [
         {
             "process": party.name,
@@ -175,8 +191,8 @@ def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
     ]
     return {
         "job": done.name,
-        "disk": str(storage),
-        "queue_depth": depth,
+        "disk": done.setups[0].disk.name,
+        "queue_depth": done.setups[0].queue_depth,
         "wait_target_s": asked.target_s,
         "steady": found.steady,
         "loose": found.loose(),

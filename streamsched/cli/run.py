@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,8 +19,11 @@ from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
+from streamsched.bound.arm import solver
 from streamsched.cli import complete
+from streamsched.cli.bound import print_regret
 from streamsched.cli.options import (
+    FLAG,
     ON_KERNEL,
     POLICIES_HELP,
     RESULTS,
@@ -68,7 +72,7 @@ from streamsched.cli.work import (
     say,
     trace_files,
 )
-from streamsched.sim.policies import policy_files
+from streamsched.sim.policies import AUTO, policy_files
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
 
@@ -111,6 +115,16 @@ def run(
     rule: RuleOption = Rule.workload,
     output: OutputOption = Output.table,
     by: ByOption = By.policy,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            metavar=FLAG,
+            help="Also how far each policy is from what no scheduler can beat "
+            "(docs/BOUNDS.md); takes about twice as long.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = False,
     to: ToOption = None,
     requests: RequestsOption = None,
     plot: PlotOption = None,
@@ -161,6 +175,8 @@ def run(
     results_to = target(to, force)
     check_outputs(results_to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
     _check_by(by, output)
+    if bound:
+        _check_bound(policy, output, to)
     host = HOSTS[on]
     host.refuse(given_options(context))
     refuse_same("JOB", job)
@@ -188,6 +204,9 @@ def run(
     results = host.run(works, asked)
     _plot(results[0], outputs["--plot"])
     show(results, output, results_to, by is By.process)
+    for work in works if bound else ():
+        print()
+        print_regret(work, nr_jobs(parallel))
 
 
 def _plot(result: Result, to: Target | None) -> None:
@@ -196,6 +215,18 @@ def _plot(result: Result, to: Target | None) -> None:
         from streamsched.report.plot import picture
 
         save(picture(result.drawn), to)
+
+
+def _check_bound(policy: str | None, output: Output, to: Path | None) -> None:
+    """Refuse what has no bound, or no place for it."""
+    if output is not Output.table or to is not None:
+        raise UsageError(
+            "--bound: only with tables that are printed; `streamsched research bound --output "
+            "json` has it as JSON"
+        )
+    if AUTO in (policy or "").split(","):
+        raise UsageError("--bound: not with the policy auto; name those that it chooses among")
+    solver()
 
 
 def _check_by(by: By, output: Output) -> None:

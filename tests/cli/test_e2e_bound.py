@@ -33,9 +33,9 @@ time_based
 DONE = "8,0 0 {n} 0.00{n}000000 1 {what} R {sector} + 8 [a]\n"
 
 
-def said(*words: object) -> subprocess.CompletedProcess[str]:
+def said(*words: object, command: str = "bound") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [BIN / "streamsched", "bound", *map(str, words)],
+        [BIN / "streamsched", command, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -67,6 +67,30 @@ def test_a_job_has_both_ends_and_policies_beside_them(job: Path) -> None:
     assert all(set(one["reached"]) == {"noop", "stream:deadline"} for one in found["processes"])
     text = said(job, "--disk", "wd5000aaks", "--policy", "noop").stdout
     assert "frontier" in text and "regret" in text
+
+
+def test_run_has_the_regret_below_its_table(job: Path) -> None:
+    words = (job, "--disk", "wd5000aaks", "--policy", "noop,stream:deadline")
+    plain, more = said(*words, command="run"), said(*words, "--bound", command="run")
+    assert plain.returncode == more.returncode == 0, more.stderr
+    assert more.stdout.startswith(plain.stdout)
+    table = more.stdout.removeprefix(plain.stdout).strip("\n")
+    assert "regret" in table and said(*words).stdout.rstrip("\n").endswith(table)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--output", "json"), "--bound: only with tables that are printed; "),
+        (("--to", "new"), "--bound: only with tables that are printed; "),
+        (("--policy", "noop,auto"), "--bound: not with the policy auto; "),
+        (("--on", "kernel"), "--bound: not with --on kernel, which has no model"),
+        (("--array", "raid0:2"), "the bound is proved for one disk, not for an array"),
+    ],
+)
+def test_where_run_has_no_bound(job: Path, words: tuple[str, ...], why: str) -> None:
+    done = said(job, "--bound", *words, command="run")
+    assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
 
 
 def test_the_same_twice(job: Path) -> None:
