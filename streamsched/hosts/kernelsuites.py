@@ -28,7 +28,7 @@ from pathlib import Path
 
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError, exit_code_of
-from streamsched.base.files import check_output, read_whole, target, write_whole
+from streamsched.base.files import Target, check_output, read_whole, target, write_whole
 from streamsched.hosts.rig import source_root
 
 WHERE = {
@@ -382,6 +382,7 @@ def compare(arguments: argparse.Namespace) -> int:
                 if to:
                     text = document(suite, old, machine.release, chapter(machine.release, table))
                     write_whole(to, text)
+                    to = Target(to.path, replace=True)  # it is this command's from now on
         print(chapter(machine.release, table))
         for line in worse(table):
             print(f"{machine.release}: {line}", file=sys.stderr)

@@ -219,9 +219,8 @@ def test_mistakes_get_a_sentence(
         assert f"there is no test and no group {name}" in said("blktests", name)
     foreign = suites / "foreign.md"
     foreign.write_text("mine\n")
-    assert "is not a document that this command writes" in said(
-        "blktests", "block", "--to", str(foreign)
-    )
+    why = said("blktests", "block", "--to", str(foreign))
+    assert "is there; name another file, or add --force" in why
 
 
 FAKE_QEMU = """#!/bin/sh
