@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a scheduler costs on a device that does nothing: docs/results/nullblk.md.
 
-    python bench/nullblk.py --to docs/results/nullblk.md     make results WHAT=nullblk
+    python bench/nullblk.py --to docs/results/nullblk.md --force     make results WHAT=nullblk
 
 Debian's newest kernel runs under qemu's software emulation on one processor, whose clock counts
 instructions, one a nanosecond (kernel/qemu/boot.sh --counted), so that nothing else on this machine

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """OpenZFS over the kernel's schedulers: docs/results/openzfs.md.
 
-    python bench/openzfs.py --to docs/results/openzfs.md     make results WHAT=openzfs
+    python bench/openzfs.py --to docs/results/openzfs.md --force     make results WHAT=openzfs
 
 Debian 13's kernel and its zfs-dkms (kernel/qemu/fetch.sh --zfs) run under qemu's software emulation
 on one processor, whose clock counts instructions, one a nanosecond, so that nothing else on this

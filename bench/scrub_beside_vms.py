@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A scrub beside VMs that read at random: who has which part, and how long a VM waits.
 
-    python -P bench/scrub_beside_vms.py [--to docs/results/scrub-beside-vms.md]
+    python -P bench/scrub_beside_vms.py [--to docs/results/scrub-beside-vms.md --force]
 
 jobs/scrub-beside-vms.fio with 1 to 32 VMs, on several disks. Everything is virtual time.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from streamsched.base.errors import exit_code_of
-from streamsched.base.files import Target, write_whole
+from streamsched.base.files import check_output, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.sim.compare import compare
 from streamsched.sim.diskfile import Disk, load_disk
@@ -90,6 +90,8 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="the document; without it the table is printed")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     arguments = parser.parse_args()
+    document = target(arguments.to, arguments.force)
+    check_output(document)
     jobs = nr_jobs(0)
     lines = [
         line
@@ -99,8 +101,8 @@ def main() -> None:
         for line in rows(name, depth, nr, jobs)
     ]
     text = HEAD + "\n".join(lines) + "\n"
-    if arguments.to:
-        write_whole(Target(arguments.to, arguments.force), text)
+    if document:
+        write_whole(document, text)
     else:
         sys.stdout.write(text)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a study costs and how it scales: docs/results/study-scaling.md.
 
-    python bench/study.py --to docs/results/study-scaling.md     make results WHAT=study-scaling
+    python bench/study.py --to FILE --force     make results WHAT=study-scaling
 
 One and two workers do the same study. Then what a simulation costs a worker, and what it costs the
 process that gives them out, is measured in processor time, and a model makes of both what 1,000

@@ -319,6 +319,7 @@ static void hdd_finish_read(struct hdd *hdd, struct hdd_cmd *cmd, u64 missing,
 	if (mark > there)
 		first_ns += div64_u64((medium_ns - first_ns) * (mark - there),
 				      missing);
+	first_ns = max_t(u64, first_ns, cmd->start_ns);
 	if (cmd->internal || mark == cmd->nr_sectors)
 		first_ns = medium_ns;
 	else
@@ -808,7 +809,7 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 {
 	u64 start_ns = now_ns + hdd_overhead_ns(hdd, HDD_CLASS_READ_HIT);
 	u64 end = cmd->sector + cmd->nr_sectors;
-	u64 first_ns, first = hdd->segment_first[hdd->segment_filled];
+	u64 first_ns = 0, first = hdd->segment_first[hdd->segment_filled];
 	u64 missing = 0;
 	struct hdd_place stop, place;
 	u64 stop_ns, wait_ns = 0;
@@ -850,9 +851,6 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 		}
 	}
 	hdd_ahead_limit(hdd, end);
-	first_ns = max_t(u64, start_ns, hdd->head_ns);
-	if (end > hdd->head_sector)
-		missing = end - max_t(u64, cmd->sector, hdd->head_sector);
 	here = end <= hdd->head_sector && hdd->work_end_ns <= now_ns;
 	if (end > hdd->head_sector) {
 		/* Passing over a gap is the way to what was asked for. */
@@ -868,8 +866,9 @@ static bool hdd_read_ahead(struct hdd *hdd, struct hdd_cmd *cmd, u64 now_ns)
 		if (hdd->head_ns <= now_ns)
 			wait_ns = 0;
 		cmd->position_ns = min_t(u64, wait_ns, hdd->head_ns - now_ns);
-		hdd->head_ns += hdd_stream(hdd, &hdd->head,
-					   end - hdd->head_sector);
+		first_ns = hdd->head_ns;
+		missing = end - hdd->head_sector;
+		hdd->head_ns += hdd_stream(hdd, &hdd->head, missing);
 		hdd->head_sector = end;
 		hdd_segment_grow(hdd);
 	}

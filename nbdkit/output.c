@@ -228,6 +228,23 @@ FILE *output_begin(const struct output *output, char *name)
 	return stream;
 }
 
+/* The new file gets the name. Where there was none, none may have come. */
+static int put_in_place(const struct output *output, const char *name,
+			bool was_there)
+{
+	int folder = output->folder;
+
+	if (!was_there && !output->force) {
+		if (!renameat2(folder, name, folder, output->name,
+			       RENAME_NOREPLACE))
+			return 0;
+		/* Not every file system can tell. */
+		if (errno != EINVAL)
+			return -1;
+	}
+	return renameat(folder, name, folder, output->name);
+}
+
 int output_replace(struct output *output, const char *name)
 {
 	struct stat old, new;
@@ -235,8 +252,7 @@ int output_replace(struct output *output, const char *name)
 	/* Something else may be there by now. */
 	if (!check_old(output, &old, NULL)) {
 		if (!fstatat(output->folder, name, &new, AT_SYMLINK_NOFOLLOW) &&
-		    !renameat(output->folder, name, output->folder,
-			      output->name)) {
+		    !put_in_place(output, name, old.st_mode)) {
 			output->written_dev = new.st_dev;
 			output->written_ino = new.st_ino;
 			return 0;

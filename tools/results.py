@@ -102,14 +102,15 @@ ROWS = (
     Row(
         "frontier",
         "frontier.svg",
-        "tools/setup.sh plots && streamsched research frontier --plot docs/frontier.svg",
+        "tools/setup.sh plots && streamsched research frontier --plot docs/frontier.svg --force",
         1,
         SIMULATED,
     ),
     Row(
         "array-scaling",
         "array-scaling.svg",
-        "tools/setup.sh plots && python -P bench/array_scaling.py --plot docs/array-scaling.svg",
+        "tools/setup.sh plots && "
+        "python -P bench/array_scaling.py --plot docs/array-scaling.svg --force",
         1,
         SIMULATED,
     ),

@@ -27,6 +27,7 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_LINKS = 40  # of the kernel's
 WRITER_MS = 2000  # in which who writes to a pipe has begun
 STDOUT = Path("-")
+TAKEN = "is there; name another file, or add --force to replace it"
 # Character devices that take anything: null, zero, full. Of these only null has an end.
 NULL = os.makedev(1, 3)
 SINKS = {NULL, os.makedev(1, 5), os.makedev(1, 7)}
@@ -229,7 +230,7 @@ def _check_old(place: _Place, replace: bool) -> None:
     assert place.old
     _check_writable(place)
     if place.old.st_size and not replace:
-        raise UsageError("is there; name another file, or add --force to replace it")
+        raise UsageError(TAKEN)
 
 
 @contextlib.contextmanager
@@ -379,8 +380,21 @@ def output(to: Target) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            folder = place.folder
-            os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            _put_in_place(place, name, replace=to.replace)
+
+
+def _put_in_place(place: _Place, name: str, replace: bool) -> None:
+    """The new file @name has the place from now on; what has come there meanwhile stays."""
+    folder = place.folder
+    if not place.old and not replace:
+        try:
+            os.link(name, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        except FileExistsError:
+            raise UsageError(TAKEN) from None
+        except OSError:  # of a file system without links
+            pass
+    os.rename(name, place.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def write_whole(to: Target, content: str | bytes) -> None:

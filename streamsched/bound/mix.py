@@ -149,7 +149,8 @@ class Mix:
             need[self.presence + at] = -1.0
             # Caches are shared: what stays in one is subtracted once, from the most that it saves.
             early = party.head_ns * party.early / NS / seconds
-            self._under(need, early if not party.head_free else 1.0)
+            stays = party.head_ns * party.head_free / NS / seconds
+            self._under(need, early if not party.head_free else max(1.0, stays))
             if party.head_free:
                 head[at] = need[at]
                 kept += early

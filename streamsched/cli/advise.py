@@ -18,7 +18,7 @@ from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Target, check_output, target, write_whole
 from streamsched.cli import complete
 from streamsched.cli.options import ForceOption, Form, FormatOption, FormOption, path_option
-from streamsched.cli.work import note
+from streamsched.cli.work import check_force, note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth
 from streamsched.work.processors import note_of, parts_of
@@ -155,6 +155,7 @@ def advise(
         raise UsageError(f"--seconds {seconds:g}: is not within 1 to 3600")
     if to is not None:
         _check_heeded(context, ("output",), "not with --to, which writes HTML")
+    check_force(force, to)
     page = target(to, force)
     check_output(page, *files, *(files_of(model) if model else ()))
     described: Disk | None = load_disk(model) if model else None

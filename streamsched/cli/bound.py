@@ -164,11 +164,14 @@ def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
     return _bounded(done, asked)
 
 
-def print_regret(work: Work, parallel: int) -> None:
-    """How far the policies of @work, a job, are from the bound; runs them."""
+def print_regret(work: Work, job: str, parallel: int, title: bool) -> None:
+    """How far the policies of @work, which does @job, are from the bound; runs them."""
     answer = _bounded(work, Asked(_target_s(TARGET), "", parallel))
-    _print_policies(answer, trimmed())
-    _check(work.name, answer)
+    console = trimmed()
+    if title:
+        console.print(work.title, soft_wrap=True, markup=False, highlight=False)
+    _print_policies(answer, console)
+    _check(job, answer)
 
 
 def _bounded(done: Work, asked: Asked) -> dict[str, Any]:

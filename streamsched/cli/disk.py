@@ -30,6 +30,7 @@ from streamsched.cli.options import (
     ParallelOption,
     path_option,
 )
+from streamsched.cli.work import check_force
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO, refuse_python
 from streamsched.sim.results import widen
@@ -224,6 +225,7 @@ def profile_(
         raise UsageError("--policy: name at least two; of one there is nothing to choose")
     if to is None and policy is not None:
         raise UsageError("--policy: name a file with --to; what is kept has every policy")
+    check_force(force, to)
     check_output(target(to, force), *files_of(disk))
     described = load_disk(disk)
     depth = min(described.queue_depth, auto.MAX_DEPTH) if queue_depth is None else queue_depth

@@ -17,6 +17,7 @@ from streamsched.base.plotfile import check_plot
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import ForceOption, ParallelOption, PlotOption, ToOption
+from streamsched.cli.work import check_force
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import widen
 
@@ -58,6 +59,7 @@ def reproduce(
         raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
     if to and figures and PROGRAMS in figures:
         raise UsageError(f"--to {to}: only what the simulator reproduces is written")
+    check_force(force, to)
     document = target(to, force)
     if figures == [PROGRAMS]:
         from streamsched.papers.programs import reproduce_programs
@@ -101,6 +103,7 @@ def compare_all(
     """Run every policy on every workload; print tables in Markdown."""
     from streamsched.papers import comparison
 
+    check_force(force, to)
     document = target(to, force)
     check_output(document)
     chosen = list(dict.fromkeys(works or comparison.workloads()))
@@ -120,6 +123,7 @@ def frontier(
     """Show how near stream comes to what a disk allows."""
     from streamsched.papers import frontier as limits
 
+    check_force(force, plot)
     picture = target(plot, force)
     check_plot(picture)
     cases = limits.auto_cases()

@@ -65,6 +65,7 @@ from streamsched.cli.options import (
 )
 from streamsched.cli.output import show
 from streamsched.cli.work import (
+    check_force,
     check_outputs,
     check_several,
     disk_files,
@@ -172,11 +173,12 @@ def run(
     read = [str(one.source) for one in named if not one.workload]
     outputs = {"--requests": target(requests, force), "--plot": target(plot, force)}
     check_several(len(named) * len(disk or [""]) * len(seed or [0]), output, outputs)
+    check_force(force, to, requests, plot)
     results_to = target(to, force)
     check_outputs(results_to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
     _check_by(by, output)
     if bound:
-        _check_bound(policy, output, to)
+        _check_bound(policy, output, to, array)
     host = HOSTS[on]
     host.refuse(given_options(context))
     refuse_same("JOB", job)
@@ -204,9 +206,10 @@ def run(
     results = host.run(works, asked)
     _plot(results[0], outputs["--plot"])
     show(results, output, results_to, by is By.process)
-    for work in works if bound else ():
+    jobs = [one for one in job for _ in range(len(works) // len(job))]
+    for work, name in zip(works, jobs, strict=True) if bound else ():
         print()
-        print_regret(work, nr_jobs(parallel))
+        print_regret(work, name, nr_jobs(parallel), title=len(works) > 1)
 
 
 def _plot(result: Result, to: Target | None) -> None:
@@ -217,7 +220,7 @@ def _plot(result: Result, to: Target | None) -> None:
         save(picture(result.drawn), to)
 
 
-def _check_bound(policy: str | None, output: Output, to: Path | None) -> None:
+def _check_bound(policy: str | None, output: Output, to: Path | None, array: str | None) -> None:
     """Refuse what has no bound, or no place for it."""
     if output is not Output.table or to is not None:
         raise UsageError(
@@ -226,6 +229,8 @@ def _check_bound(policy: str | None, output: Output, to: Path | None) -> None:
         )
     if AUTO in (policy or "").split(","):
         raise UsageError("--bound: not with the policy auto; name those that it chooses among")
+    if array is not None:
+        raise UsageError("--bound: is proved for one disk, not for an array")
     solver()
 
 
@@ -280,6 +285,7 @@ def replay(
     """Replay a recorded block trace, under several schedulers."""
     outputs = {"--requests": target(requests, force), "--plot": target(plot, force)}
     check_several(len(disk or [""]), output, outputs)
+    check_force(force, to, requests, plot)
     results_to = target(to, force)
     read = [*trace_files(trace), *disk_files(disk), profile, *policy_files(policy)]
     check_outputs(results_to, outputs, read)

@@ -12,6 +12,7 @@ from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError
 from streamsched.base.files import check_output, target, write_whole
 from streamsched.cli.options import ForceOption, path_option
+from streamsched.cli.work import check_force
 from streamsched.sim import results
 
 app = typer.Typer(
@@ -52,6 +53,7 @@ def disk(
     from streamsched.calibrate import recorded, validate
 
     pairs = _pairs(files or [])
+    check_force(force, to)
     if document := target(to, force):
         check_output(document, *(file for pair in pairs for file in pair))
         write_whole(document, recorded.recorded_report(pairs) if pairs else validate.report())

@@ -28,6 +28,12 @@ def check_apart(outputs: Mapping[str, Target | None]) -> None:
             raise UsageError(f"{other} {second}: is {what} ({one}); name two files")
 
 
+def check_force(force: bool, *outputs: Path | None) -> None:
+    """Refuse --force where no output is named."""
+    if force and not any(outputs):
+        raise UsageError("--force: there is nothing to replace; name a file, as with --to")
+
+
 def note(text: str) -> None:
     """Say what may surprise."""
     print(f"streamsched: note: {printable(text)}", file=sys.stderr)

@@ -85,12 +85,29 @@ def test_run_has_the_regret_below_its_table(job: Path) -> None:
         (("--to", "new"), "--bound: only with tables that are printed; "),
         (("--policy", "noop,auto"), "--bound: not with the policy auto; "),
         (("--on", "kernel"), "--bound: not with --on kernel, which has no model"),
-        (("--array", "raid0:2"), "the bound is proved for one disk, not for an array"),
+        (("--array", "raid0:2"), "--bound: is proved for one disk, not for an array"),
     ],
 )
 def test_where_run_has_no_bound(job: Path, words: tuple[str, ...], why: str) -> None:
     done = said(job, "--bound", *words, command="run")
     assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_several_have_their_titles(job: Path) -> None:
+    words = (job, "--disk", "wd5000aaks", "--disk", "ssd", "--policy", "noop", "--bound")
+    one = said(job, "--disk", "wd5000aaks", "--policy", "noop", "--bound", command="run").stdout
+    both = said(*words[:3], "--disk", "exos-x18", *words[5:], command="run").stdout
+    for disk in ("wd5000aaks", "exos-x18"):
+        assert both.count(f"readers.fio: 4 processes on {disk}, ") == 2
+    assert one.count("readers.fio: ") == 1
+
+
+def test_what_stays_in_memory_needs_no_head(tmp_path: Path) -> None:
+    """A writer that ends before anything is written out is as fast as memory."""
+    path = tmp_path / "writer.fio"
+    path.write_text("[a]\nrw=write\nsize=4m\n")
+    (noop,) = answer(path, "--policy", "noop")["policies"]
+    assert noop["regret"] >= 0
 
 
 def test_the_same_twice(job: Path) -> None:

@@ -687,6 +687,23 @@ def test_results_are_written_whole(to: Path) -> None:
     assert to.read_text() == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", JOB),
+        ("replay", "x.trace"),
+        ("profile", "ssd"),
+        *(("research", name) for name in ("reproduce", "compare", "frontier")),
+        ("research", "validate", "disk"),
+    ],
+    ids=str,
+)
+def test_there_is_something_to_replace_by_force(words: tuple[object, ...]) -> None:
+    assert why_refused(*words, "--force") == (
+        "--force: there is nothing to replace; name a file, as with --to"
+    )
+
+
 # Disks and job files.
 
 

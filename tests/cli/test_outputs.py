@@ -58,6 +58,19 @@ def test_a_file_that_is_there_is_replaced_only_where_that_is_asked_for(
     assert path.read_bytes() == b"new"
 
 
+def test_what_comes_while_it_is_written_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    taken = pytest.raises(UsageError, match="is there; name another file")
+    with taken, output(Target(path)) as file:
+        file.write(b"new")
+        path.write_text("precious")
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+    with output(Target(path, replace=True)) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
+
+
 def test_in_an_empty_file_there_is_nothing_to_lose(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -36,6 +37,12 @@ def test_a_table_names_what_writes_it() -> None:
             assert row.command.split(" && ")[-1] in row.path.read_text() or (
                 f"make results WHAT={row.name}`" in row.path.read_text()
             ), row.name
+
+
+def test_a_table_that_is_there_is_replaced() -> None:
+    for row in results.ROWS:
+        if re.search(r" --(to|plot) ", row.command):
+            assert row.command.endswith(" --force"), row.name
 
 
 @pytest.fixture

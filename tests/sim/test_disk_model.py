@@ -875,6 +875,28 @@ def test_a_read_is_sent_from_the_watermark_on(
         now = cmd.done_ns
 
 
+@pytest.mark.parametrize("permille", [0, 500, 1000])
+@pytest.mark.parametrize("gap", [0, 10])
+@pytest.mark.parametrize("think_ns", [0, MS, 2 * MS])
+def test_so_is_one_that_reading_ahead_meets(
+    core: tuple[Any, Any], permille: int, gap: int, think_ns: int
+) -> None:
+    """The head goes on over a gap; sectors are sent once they have passed it."""
+    slow = {"interface_bytes_per_s": 1_000_000, "interface_unit_sectors": 1}
+    drive = Drive(core, SMALL | slow | {"read_watermark_permille": permille})
+    # Until its data are sent, the head reads ahead to its limit of 32 sectors.
+    now = drive.one(READ, 20, 1, 0).done_ns + think_ns
+    nr, sent = 24, 24 * 512 * 10**9 // 1_000_000
+    passed_ns, passed = drive.hdd.head_ns, 21
+    cmd = drive.one(READ, 21 + gap, nr, now)
+    sector_ns = drive.hdd.params.rotation_ns / 100
+    at = [passed_ns + (21 + gap + one - passed + 1) * sector_ns for one in range(nr)]
+    mark = nr * permille // 1000
+    begin = max(now + 50_000, at[mark - 1] if mark else at[0] - sector_ns)
+    wanted = max(begin + sent, at[-1] + drive.hdd.tail_ns)
+    assert cmd.done_ns == pytest.approx(wanted, abs=2 * sector_ns)
+
+
 @pytest.mark.parametrize("series", [0, 1])
 def test_a_writes_data_come_before_its_way_or_meanwhile(core: tuple[Any, Any], series: int) -> None:
     sent = 16 * 512 * 10**9 // 1_000_000
