@@ -138,7 +138,7 @@ def measure_(
         ),
     ] = None,
 ) -> None:
-    """Alternate two schedulers on a live disk, and report the difference.
+    """Alternate two schedulers on a live disk, and compare them.
 
     Afterwards all is as before.
     """
