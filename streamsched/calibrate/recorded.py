@@ -196,8 +196,9 @@ before, which the traces had chosen, two of these drives were nearer):
 - Bus: a read is sent from `read_watermark` on, the "High (read) water mark", of the read where
   "Set watermark by reqsize" is 1, else of a segment. A write's data come while the arm moves.
 - Reading ahead by "Buffer continuous read": 0: none; until the track (1) or cylinder (2) ends;
-  3: "Maximum read-ahead"; 4: to the end of the track, one more in order (`tracks`). It is a
-  segment at most. Where "Enable caching in buffer" is 0: none, and nothing is kept.
+  3: "Maximum read-ahead"; 4: to the end of the track, and of the next while reading in
+  order (`tracks`). It is a segment at most. Where "Enable caching in buffer" is 0: none, and
+  nothing is kept.
 - Not in the model: "Hold bus ...", "Minimum read-ahead", "Immediate buffer ...", "Low (write)
   water mark", "Read any free blocks", "Allow ...".
 
