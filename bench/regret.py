@@ -5,6 +5,7 @@
     python bench/regret.py --mixes 50            as many mixes of bench/fairness.py, of a fresh seed
     python bench/regret.py --mixes 50 --seed 7   the same mixes each time
     python bench/regret.py par-read pvfs         these workloads only
+    python bench/regret.py --mixes 50 --array raid0:4 raid10:4  mixes on such arrays in turn
 
 A policy's regret is the part of the bound that it does not reach: of the greatest sum of shares
 or, of work with an end, of the greatest efficiency. The bound holds for the longest time that the
@@ -32,6 +33,7 @@ from streamsched.base.errors import StreamschedError, UsageError, exit_code_of
 from streamsched.base.files import check_output, target, write_whole
 from streamsched.bound.job import JobBound, Reached
 from streamsched.papers.comparison import LIMIT_S, workloads
+from streamsched.sim.array import Array, parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.experiment import STREAM, Case, case_task, work_case
 from streamsched.sim.simulate import NS, Setup
@@ -80,14 +82,20 @@ def compared(names: Sequence[str]) -> Iterator[Work]:
         yield Work(name, dataclasses.replace(task.setup, stop_ns=LIMIT_S * NS), task.processes)
 
 
-def drawn(seed: int, nr: int, kinds: Sequence[str]) -> Iterator[Work]:
-    """Mixes of bench/fairness.py."""
+def drawn(seed: int, nr: int, kinds: Sequence[str], arrays: Sequence[Array] = ()) -> Iterator[Work]:
+    """Mixes of bench/fairness.py, on one disk or on @arrays in turn."""
     for number in range(nr):
-        mix = draw(random.Random(f"{seed}-{number}"), kinds[number % len(kinds)])
-        setup = Setup(load_disk(mix.disk), "noop", owners="process", queue_depth=mix.depth)
+        array = arrays[number % len(arrays)] if arrays else None
+        # Each array meets all kinds, though their numbers have a common divisor.
+        turn = number + (number // len(arrays) if arrays else 0)
+        mix = draw(random.Random(f"{seed}-{number}"), kinds[turn % len(kinds)], array)
+        setup = Setup(
+            load_disk(mix.disk), "noop", owners="process", queue_depth=mix.depth, array=array
+        )
         counts = {name: mix.names.count(name) for name in dict.fromkeys(mix.names)}
         what = " ".join(f"{count}x{name}" for name, count in counts.items())
-        yield Work(f"{number} {mix.kind} {mix.disk}/{mix.depth} {what}", setup, mix.processes)
+        on = f"{array} of {mix.disk}" if array else mix.disk
+        yield Work(f"{number} {mix.kind} {on}/{mix.depth} {what}", setup, mix.processes)
 
 
 def keep(work: Work, reached: Reached, shares: Sequence[float]) -> Path:
@@ -95,6 +103,7 @@ def keep(work: Work, reached: Reached, shares: Sequence[float]) -> Path:
     text = {
         "work": work.name,
         "disk": work.setup.disk.name,
+        "array": str(work.setup.array or ""),
         "queue_depth": work.setup.queue_depth,
         "policy": reached.policy,
         "reached": dataclasses.asdict(reached),
@@ -206,11 +215,14 @@ def main() -> None:
     parser.add_argument("--mixes", type=int, default=0, help="as many mixes instead")
     parser.add_argument("--seed", type=int, help="of the mixes; without it a fresh one")
     parser.add_argument("--kind", nargs="*", default=[], choices=ALL_KINDS, help="of the mixes")
+    parser.add_argument("--array", type=parse_array, nargs="+", default=[], help="of the mixes")
     parser.add_argument("--to", type=Path, help="write both, as Markdown, to this file")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     kinds = options.kind or ALL_KINDS
+    if options.array and not options.mixes:
+        raise UsageError("--array: the workloads are of one disk; say how many --mixes")
     to = target(options.to, options.force)
     check_output(to)
     print("reached/bound and regret: " + ", ".join(POLICIES), flush=True)
@@ -220,7 +232,7 @@ def main() -> None:
     if options.to or options.mixes:
         seed = seed if options.seed is not None or not options.to else DOCUMENT_SEED
         print(f"seed {seed}", flush=True)
-        mixes = all_of(drawn(seed, options.mixes or DOCUMENT_MIXES, kinds))
+        mixes = all_of(drawn(seed, options.mixes or DOCUMENT_MIXES, kinds, options.array))
     rows = [*works, *mixes]
     for policy in POLICIES:
         tight = regrets([row for row in rows if not row.loose], policy)

@@ -8,6 +8,7 @@ its own run: where that is longer than the target, it has bought its shares with
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from streamsched.base.errors import Interrupted, UsageError
 from streamsched.bound.arm import Arm
 from streamsched.bound.mix import Asked, Bound, Infeasible, Mix, Shares
 from streamsched.bound.party import Kind, party_of, sharing
+from streamsched.bound.spread import ONE_DISK, Spread, spread_of
 from streamsched.sim.compare import Comparison, alone_tasks, stand_ins
 from streamsched.sim.requestlog import row_layout
 from streamsched.sim.simulate import NS, Run, Setup, run_jobs
@@ -56,8 +58,7 @@ class JobBound:
     def __init__(
         self, setup: Setup, processes: Sequence[Process], jobs: int, console: Console
     ) -> None:
-        if setup.array is not None:
-            raise UsageError("the bound is proved for one disk, not for an array")
+        self.spread = spread_of(setup)
         self.setup, self.processes = setup, list(processes)
         arm = self.arm = Arm(setup.disk)
         for process in self.processes:
@@ -91,6 +92,7 @@ class JobBound:
         disk = self.setup.disk
         need_s = nr_bytes * self.arm.sector_ns(0, disk.capacity_sectors) / 512 / NS
         need_s += blocks * disk.rotation_ns / 2 / NS
+        need_s /= self.spread.members
         if need_s > MOST_S or process.time_based:
             raise UsageError(
                 f"{process.name}: has no end within an hour, so there is nothing to bound; give it "
@@ -122,7 +124,9 @@ class JobBound:
             seconds = self.processes[0].runtime_ns / NS
             late = max(process.startdelay_ns for process in self.processes) / NS
             absent_ns = (absent_s + late) * NS
-            return Mix(self.arm, self.parties, Asked(self.setup.queue_depth, absent_ns, seconds))
+            heads = self.spread.members if self.spread.copies > 1 else 1
+            asked = Asked(self.setup.queue_depth, absent_ns, seconds, heads=heads)
+            return Mix(self.arm, self.parties, asked)
         works = tuple(
             0.0 if process.background or self._stopped(at) else self.parties[at].alone_s
             for at, process in enumerate(self.processes)
@@ -133,7 +137,8 @@ class JobBound:
     def bound(self, target_s: float) -> Bound:
         """Both ends of the frontier, where all run for as long; else what their work allows."""
         mix = self.mix(target_s)
-        tour_ns = mix.tour_ns()
+        # Of several heads none need go everywhere.
+        tour_ns = 0.0 if self.spread.copies > 1 else mix.tour_ns()
         late = f"a wait target of {1000 * target_s:g} ms cannot be kept"
         if self.steady and tour_ns >= target_s * NS:
             raise UsageError(
@@ -150,7 +155,7 @@ class JobBound:
 
     def reached(self, policy: Setup, target_s: float) -> Reached:
         """What @policy, a setup like this one's, gives; runs it."""
-        absence = Absence([process.rw & RW_WRITE > 0 for process in self.processes])
+        absence = Absence([process.rw & RW_WRITE > 0 for process in self.processes], self.spread)
         run = run_jobs(policy, self.processes, requests=absence.feed)
         return self.reached_by(run, absence, target_s)
 
@@ -188,21 +193,23 @@ class Absence:
     """How long the head is away from each process, by the rows of a simulation's log.
 
     It is with a process from when it has gone to one of its requests until it goes to another's.
+    In an array some member's head is away; where blocks have copies, the heads of all.
     What a drive's cache holds back moves the head without a request: beside writers a process is
     taken to be left alone from each of its requests to the next.
     """
 
-    def __init__(self, writes: Sequence[bool]) -> None:
+    def __init__(self, writes: Sequence[bool], spread: Spread = ONE_DISK) -> None:
         self._layout, names = row_layout()
         self._at = {name: number for number, name in enumerate(names)}
         self._writers = any(writes)
-        self._rows: list[tuple[int, int, int, int]] = []
+        self._copies = spread.copies > 1
+        self._rows: list[list[tuple[int, int, int, int]]] = [[] for _ in range(spread.members)]
 
     def feed(self, rows: bytes) -> None:
         """Some more rows."""
         at = self._at
         for row in self._layout.iter_unpack(rows):
-            self._rows.append(
+            self._rows[row[at["disk"]]].append(
                 (
                     row[at["start_ns"]],
                     row[at["complete_ns"]],
@@ -211,9 +218,9 @@ class Absence:
                 )
             )
 
-    def _presence(self, process: int) -> Iterable[tuple[int, int]]:
-        """From when until when the head is there."""
-        rows = sorted(self._rows)
+    def _presence(self, process: int, disk: int) -> Iterable[tuple[int, int]]:
+        """From when until when the head of @disk is there."""
+        rows = sorted(self._rows[disk])
         begin: int | None = None
         for start, done, job, position in rows:
             if self._writers:
@@ -230,8 +237,15 @@ class Absence:
 
     def longest_s(self, process: int, seconds: float) -> float:
         """The longest absence in a run of so long."""
+        there = [self._presence(process, disk) for disk in range(len(self._rows))]
+        if self._copies:
+            there = [heapq.merge(*there)]
+        return max(self._longest_s(one, seconds) for one in there)
+
+    @staticmethod
+    def _longest_s(presence: Iterable[tuple[int, int]], seconds: float) -> float:
         longest, since = 0, 0
-        for begin, end in self._presence(process):
+        for begin, end in presence:
             longest = max(longest, begin - since)
             since = max(since, end)
         return max(longest / NS, seconds - since / NS)

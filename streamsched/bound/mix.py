@@ -68,6 +68,7 @@ class Asked:
     absent_ns: float | None  # no place is without the head for longer; None: no matter
     seconds: float  # for which the parties run together
     work_s: tuple[float, ...] = ()  # of jobs with an end: how long each takes alone; 0: has none
+    heads: int = 1  # which together leave no place for longer than that; mirrors have several
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Mix:
         self.placed = [
             at
             for at, party in enumerate(self.parties)
-            if party.visited or (party.kind is Kind.random and party.hit < 0.5)
+            if party.placed or (party.kind is Kind.random and party.hit < 0.5)
         ]
         # The unknowns: shares, presence, ways between any two placed ones, time of all ways, the
         # least share.
@@ -220,7 +221,10 @@ class Mix:
             for k in range(len(self.placed)):
                 row[self._way(k, index[at])] = -1.0
             row[self.presence + at] = -often
-            self._under(row, edge - often)
+            self._under(row, edge - often / self.asked.heads)
+        # Several heads may all be elsewhere, and are with another place together.
+        if self.asked.heads > 1:
+            return
         # The same of the readers on one side of a cut through the disk, as of one reader.
         across = sorted(self.placed, key=lambda at: self.parties[at].low)
         for nr in range(1, len(across)):

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 
 from streamsched.bound.arm import READ_HIT, READ_MISS, SLACK_NS, WRITE_HIT, Arm
+from streamsched.bound.spread import Spread, spread_of
 from streamsched.sim.simulate import NS, PAGE_COPY_NS, READAHEAD_PAGES, Run, Setup
 from streamsched.work.fio_places import UNIFORM
 from streamsched.work.process import RW_RANDOM, RW_READ, RW_WRITE, Process
@@ -36,7 +37,10 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Party:
-    """A process and its floors; times in ns, rates of the process alone in bytes a second."""
+    """A process and its floors; times in ns, rates of the process alone in bytes a second.
+
+    Of an array places and times are those of its mean member, bytes those of the process.
+    """
 
     name: str
     kind: Kind
@@ -52,7 +56,8 @@ class Party:
     slot_ns: float  # a byte in the drive's one command
     head_free: float  # bytes that may stay in memory, and never come to the medium
     early: float  # bytes that may have passed the head before a ramp was over, and count after it
-    visited: bool  # the head must come back to it, again and again
+    placed: bool  # it has a place, and what comes next of it is there
+    visited: bool  # and the head must come back to it, again and again
     outstanding: int  # of a random one: among so many of its requests the next is chosen
     hit: float  # of a random one: the part of requests that a cache may have
     cap: float  # no greater share, by its own pace
@@ -96,7 +101,7 @@ def _caches(process: Process, setup: Setup) -> float:
     """Bytes that a request may be answered with by memory, not by the medium."""
     disk = setup.disk
     drive = 512 * (disk.segments * disk.segment_sectors + disk.write_cache_sectors)
-    return drive + (0 if process.direct else setup.cache_bytes)
+    return len(setup.members) * drive + (0 if process.direct else setup.cache_bytes)
 
 
 def _misses(process: Process, setup: Setup) -> bool:
@@ -108,7 +113,7 @@ def _held_back(process: Process, setup: Setup) -> float:
     """Bytes of writes that caches hold at once, and need not have come to the medium."""
     if not process.rw & RW_WRITE:
         return 0.0
-    drive = 512 * setup.disk.write_cache_sectors
+    drive = len(setup.members) * 512 * setup.disk.write_cache_sectors
     return drive + (0 if process.direct else setup.cache_bytes * setup.dirty_pct / 100)
 
 
@@ -117,8 +122,9 @@ def _early(process: Process, setup: Setup, request_bytes: float) -> float:
     disk = setup.disk
     if _misses(process, setup):  # what is read ahead is of no use
         return max(1, process.iodepth) * request_bytes
-    windows = 2 * max(READAHEAD_PAGES, setup.readahead_pages or 0) * PAGE_BYTES
-    ahead = 512 * max(disk.segment_sectors, disk.readahead_sectors)
+    pages = setup.readahead_pages or (setup.array.readahead_pages if setup.array else 0)
+    windows = 2 * max(READAHEAD_PAGES, pages) * PAGE_BYTES
+    ahead = len(setup.members) * 512 * max(disk.segment_sectors, disk.readahead_sectors)
     return ahead + max(1, process.iodepth) * request_bytes + (0 if process.direct else windows)
 
 
@@ -133,7 +139,9 @@ def _outstanding(process: Process, setup: Setup, request_bytes: float) -> int:
     return nr
 
 
-def _cap(process: Process, run: Run, setup: Setup, arm: Arm, size: float) -> tuple[float, bool]:
+def _cap(
+    process: Process, run: Run, setup: Setup, arm: Arm, spread: Spread, size: float
+) -> tuple[float, bool]:
     """Its greatest share, and whether that is proved (A3 in docs/BOUNDS.md: or assumed)."""
     rate = run.bytes / run.seconds
     blocks = max(1, sum(run.jobs[0].blocks))
@@ -143,21 +151,26 @@ def _cap(process: Process, run: Run, setup: Setup, arm: Arm, size: float) -> tup
         byte_ns = PAGE_COPY_NS / PAGE_BYTES
         if process.direct:
             hit = min(arm.overhead_ns(WRITE_HIT), arm.overhead_ns(READ_HIT))
-            byte_ns = 1e9 / setup.disk.interface_bytes_per_s
+            byte_ns = 1e9 / setup.disk.interface_bytes_per_s / spread.members
             byte_ns = max(byte_ns, (hit / size + byte_ns) / max(1, process.iodepth))
         return max(1.0, 1e9 / byte_ns / rate), True
-    if process.iodepth > 1 and process.direct:
-        hit = arm.overhead_ns(READ_HIT) / size + 1e9 / setup.disk.interface_bytes_per_s
-        return max(1 + noise, 1e9 / hit * process.iodepth / rate), True
+    # Alone it may have had the slower one of two copies each time.
+    if (process.iodepth > 1 or spread.copies > 1) and process.direct:
+        byte_ns = 1e9 / setup.disk.interface_bytes_per_s / spread.members
+        hit = arm.overhead_ns(READ_HIT) / size + byte_ns
+        return max(1 + noise, 1e9 / hit * max(1, process.iodepth) / rate), True
+    if spread.copies > 1:
+        return max(1 + noise, NS / PAGE_COPY_NS * PAGE_BYTES / rate), True
     return 1 + noise, _in_order(process) or _anywhere(process)
 
 
 def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) -> Party:
     """Of @process, which did @run alone; @shared processes have blocks in common with it."""
     size = max(_mean_bytes(process, run), 512.0)
+    spread = spread_of(setup)
     first = process.offset // 512
     length = max(process.size, process.file_stride * process.nr_files, process.zone_range, 512)
-    end = min(first + length // 512, setup.disk.capacity_sectors)
+    end = min(first + length // 512, setup.capacity_bytes // 512)
     reads, writes = bool(process.rw & RW_READ), bool(process.rw & RW_WRITE)
     runs_s = (process.runtime_ns + process.ramp_ns) / NS or run.seconds
     moved = run.bytes / run.seconds * runs_s
@@ -172,14 +185,19 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
             kind = Kind.stream
         elif _misses(process, setup):
             kind = Kind.random
-    cap, proved = _cap(process, run, setup, arm, size)
+    cap, proved = _cap(process, run, setup, arm, spread, size)
     if kind is Kind.stream and not again:
         # As far as it could come, were it as fast as its pace and the medium let it be.
-        medium = 512e9 / arm.sector_ns(first, end) / (run.bytes / run.seconds)
-        farthest = 1.05 * moved * max(1.0, min(cap, medium))
+        medium = arm.sector_ns(*spread.region(first, end)) / 512e9 / spread.members
+        farthest = 1.05 * moved * max(1.0, min(cap, 1 / medium / (run.bytes / run.seconds)))
         end = min(end, first + int(farthest) // 512 + 2048)
-    contiguous = _in_order(process)
-    sector_ns = arm.running_ns(first, end) if contiguous else arm.sector_ns(first, end)
+    if spread.half and kind is Kind.random:  # a block may be had from two places
+        kind = Kind.other
+    thin = spread.thin(first, end)
+    first, end = spread.region(first, end)
+    bare_ns = arm.sector_ns(first, end)
+    contiguous = spread.whole and _in_order(process)
+    sector_ns = arm.running_ns(first, end) if contiguous else bare_ns
     byte_ns = sector_ns / 512
     if kind is Kind.other and not process.direct and reads and (writes or shared == 1):
         # What it has written it may read out of memory; what it has read, too.
@@ -200,6 +218,7 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
     elif kind is Kind.other and not process.direct:
         slot_ns = 0.0
     head_ns = max(0.0, byte_ns * (1 - hit) - (SLACK_NS / size if kind is Kind.random else 0))
+    part = spread.part(reads)
     return Party(
         name=process.name,
         kind=kind,
@@ -209,14 +228,16 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
         end=end,
         low=arm.cylinder(first),
         high=arm.cylinder(end - 1),
-        request_bytes=size,
-        head_ns=head_ns,
-        bare_ns=head_ns * arm.sector_ns(first, end) / sector_ns,
-        slot_ns=slot_ns * (1 - hit),
+        request_bytes=size / part,
+        head_ns=part * head_ns,
+        bare_ns=part * head_ns * bare_ns / sector_ns,
+        slot_ns=part * slot_ns * (1 - hit),
         head_free=_held_back(process, setup),
         early=_early(process, setup, size) if process.ramp_ns else 0.0,
-        visited=kind is Kind.stream and reads,
-        outstanding=_outstanding(process, setup, size),
+        placed=kind is Kind.stream and reads,
+        visited=kind is Kind.stream and reads and not thin,
+        # Of a block's copies one is chosen, too.
+        outstanding=_outstanding(process, setup, size) * spread.copies,
         hit=hit,
         cap=cap,
         proved=proved and kind is not Kind.other,

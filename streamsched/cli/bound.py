@@ -27,6 +27,7 @@ from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
 from streamsched.cli.options import (
     POLICIES_HELP,
+    ArrayOption,
     DepthOption,
     DeviceOption,
     DiskOption,
@@ -82,6 +83,7 @@ def bound(
         ),
     ],
     disk: DiskOption = None,
+    array: ArrayOption = None,
     policy: Annotated[
         str | None, policy_option(f"Beside it what these reach. {POLICIES_HELP}")
     ] = None,
@@ -106,11 +108,13 @@ def bound(
     from streamsched.bound.arm import solver
 
     asked = Asked(_target_s(wait_target), policy, nr_jobs(parallel))
-    place = Place(disk, None, owners, queue_depth)
+    place = Place(disk, array, owners, queue_depth)
     solver()  # if it is missing, before there is work
     if _is_trace(work):
         if runtime is not None:
             raise UsageError("--runtime: is of a job; a trace is as long as it is")
+        if array is not None:
+            raise UsageError(f"--array {array}: a trace's bound is proved for one disk")
         trace = Trace(work, format_, device, skip_bad)
         answer = _trace(trace, place, asked)
         printed = _print_trace
@@ -195,6 +199,7 @@ def _bounded(done: Work, asked: Asked) -> dict[str, Any]:
     return {
         "job": done.name,
         "disk": done.setups[0].disk.name,
+        "array": str(done.setups[0].array or ""),
         "queue_depth": done.setups[0].queue_depth,
         "wait_target_s": asked.target_s,
         "steady": found.steady,
@@ -311,8 +316,9 @@ def _print_trace(answer: dict[str, Any]) -> None:
 
 def _print_job(answer: dict[str, Any]) -> None:
     console = trimmed()
+    disk = " of ".join(filter(None, (answer["array"], answer["disk"])))
     console.print(
-        f"{answer['job']} on {answer['disk']}, queue depth {answer['queue_depth']}"
+        f"{answer['job']} on {disk}, queue depth {answer['queue_depth']}"
         + (f", wait target {1000 * answer['wait_target_s']:g} ms" if answer["steady"] else "")
     )
     console.print()

@@ -178,7 +178,7 @@ def run(
     check_outputs(results_to, outputs, [*read, *disk_files(disk), profile, *policy_files(policy)])
     _check_by(by, output)
     if bound:
-        _check_bound(policy, output, to, array)
+        _check_bound(policy, output, to)
     host = HOSTS[on]
     host.refuse(given_options(context))
     refuse_same("JOB", job)
@@ -220,7 +220,7 @@ def _plot(result: Result, to: Target | None) -> None:
         save(picture(result.drawn), to)
 
 
-def _check_bound(policy: str | None, output: Output, to: Path | None, array: str | None) -> None:
+def _check_bound(policy: str | None, output: Output, to: Path | None) -> None:
     """Refuse what has no bound, or no place for it."""
     if output is not Output.table or to is not None:
         raise UsageError(
@@ -229,8 +229,6 @@ def _check_bound(policy: str | None, output: Output, to: Path | None, array: str
         )
     if AUTO in (policy or "").split(","):
         raise UsageError("--bound: not with the policy auto; name those that it chooses among")
-    if array is not None:
-        raise UsageError("--bound: is proved for one disk, not for an array")
     solver()
 
 

@@ -85,7 +85,7 @@ def test_run_has_the_regret_below_its_table(job: Path) -> None:
         (("--to", "new"), "--bound: only with tables that are printed; "),
         (("--policy", "noop,auto"), "--bound: not with the policy auto; "),
         (("--on", "kernel"), "--bound: not with --on kernel, which has no model"),
-        (("--array", "raid0:2"), "--bound: is proved for one disk, not for an array"),
+        (("--array", "linear:2"), "linear: the bound is proved for stripes and mirrors"),
     ],
 )
 def test_where_run_has_no_bound(job: Path, words: tuple[str, ...], why: str) -> None:
@@ -177,7 +177,7 @@ def test_a_target_that_cannot_be_kept(job: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["pvfs"], "not for an array"),
+        (["traces/three-readers.blkparse.zst", "--array", "raid0:2"], "is proved for one disk"),
         (["par-read", "--disk", "ssd"], "has no arm"),
         (["par-read", "--wait-target", "-3"], "--wait-target -3"),
         (["par-read", "--wait-target", "soon"], "--wait-target: "),

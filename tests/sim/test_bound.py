@@ -22,8 +22,11 @@ from streamsched.bound.exact import Read
 from streamsched.bound.job import Absence, JobBound
 from streamsched.bound.mix import Asked, Mix
 from streamsched.bound.party import Kind, Party
+from streamsched.bound.spread import Spread, spread_of
+from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import list_disks, load_disk
-from streamsched.sim.simulate import Setup, disk_params, drive_memory, run_trace
+from streamsched.sim.requestlog import row_layout
+from streamsched.sim.simulate import Setup, disk_params, drive_memory, run_jobs, run_trace
 from streamsched.sim.tasks import Trace
 from streamsched.work.jobfile import parse_jobs
 from streamsched.work.tracefile import open_trace
@@ -202,6 +205,7 @@ def stream(number: int, arm: Arm, rate: float = 1e8) -> Party:
         slot_ns=0.0,
         head_free=0.0,
         early=0.0,
+        placed=True,
         visited=True,
         outstanding=1,
         hit=0.0,
@@ -239,8 +243,9 @@ def test_a_shorter_target_and_more_readers_leave_less() -> None:
     assert Mix(arm, parties, Asked(1, None, 1e6)).most().total == pytest.approx(1.0)
 
 
-def bound_of(job: str, disk: str, depth: int, owners: str = "none") -> JobBound:
-    setup = Setup(load_disk(disk), "noop", owners=owners, queue_depth=depth)
+def bound_of(job: str, disk: str, depth: int, owners: str = "none", array: str = "") -> JobBound:
+    on = parse_array(array) if array else None
+    setup = Setup(load_disk(disk), "noop", owners=owners, queue_depth=depth, array=on)
     processes = parse_jobs(job, "job", capacity_bytes=setup.capacity_bytes)
     return JobBound(setup, processes, 1, Console(stderr=True))
 
@@ -290,6 +295,81 @@ def test_no_policy_is_above_its_bound(job: str, disk: str, depth: int) -> None:
         assert reached.total <= reached.most + 1e-6, reached
 
 
+ARRAYS = ("raid0:3", "raid5:4", "raid6:6", "raid1:2", "raid10:4", "raid10:5", "raid10:4:64k:far")
+BOTH = READERS + RANDOM.format(depth=4).replace("offset=50g", "offset=320g")
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("array", ARRAYS)
+@pytest.mark.parametrize("depth", [1, 32])
+def test_no_policy_is_above_its_bound_on_an_array(array: str, depth: int) -> None:
+    bound = bound_of(BOTH, "st2000dm006", depth, array=array)
+    assert bound.steady
+    for policy in ("noop", "cfq", "stream:deadline"):
+        reached = bound.reached(dataclasses.replace(bound.setup, policy=policy), 0.1)
+        assert reached.total <= reached.most + 1e-6, reached
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("array", "most"), [("raid0:2", 1.1), ("raid0:4", 1.1), ("raid1:2", 2.5)])
+def test_an_array_cannot_give_more_than_its_heads(array: str, most: float) -> None:
+    """Three wide readers are alone as fast as all heads are, or as little more than one of two."""
+    job = READERS.replace("bs=64k", "bs=1m").replace(
+        "rw=read", "rw=read\nioengine=libaio\niodepth=8"
+    )
+    bound = bound_of(job, "wd5000aaks", 32, array=array).bound(0.5)
+    assert 0.7 * most < bound.most.total < most
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("array", [*ARRAYS, "raid10:4:64k:offset", "raid10:3", "raid0:5:512k"])
+@pytest.mark.parametrize("write", [False, True])
+def test_where_an_array_has_what_is_read_or_written(array: str, write: bool) -> None:
+    job = """[a]
+rw=randwrite
+bs=4k
+direct=1
+offset=9g
+size=40g
+io_size=4m
+"""
+    disk = dataclasses.replace(load_disk("wd5000aaks"), write_cache_sectors=0)
+    setup = Setup(disk, "noop", array=parse_array(array))
+    text = job if write else job.replace("randwrite", "randread")
+    (process,) = parse_jobs(text, "job", capacity_bytes=setup.capacity_bytes)
+    spread, moved = spread_of(setup), [0] * len(setup.members)
+    low, high = spread.region(process.offset // 512, (process.offset + process.size) // 512)
+    layout, names = row_layout()
+
+    def feed(rows: bytes) -> None:
+        for values in layout.iter_unpack(rows):
+            row = dict(zip(names, values, strict=True))
+            assert low <= row["sector"] and row["sector"] + row["nr_sectors"] <= high
+            moved[row["disk"]] += row["nr_sectors"] * 512 * (row["direction"] == write)
+
+    run = run_jobs(setup, [process], requests=feed)
+    mean = sum(moved) / len(moved)
+    if write and array.startswith(("raid5", "raid6")):  # parity comes to it
+        assert mean > spread.part(not write) * run.bytes
+    else:
+        assert mean == pytest.approx(spread.part(not write) * run.bytes, rel=0.01)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("array", ["linear:2", "raid5:3:64k:failed=1"])
+def test_arrays_without_a_bound_are_refused(array: str) -> None:
+    with pytest.raises(UsageError, match=f"{array.partition(':')[0]}.*: the bound is proved for"):
+        bound_of(READERS, "wd5000aaks", 1, array=array)
+
+
+@pytest.mark.unit
+def test_members_that_differ_have_no_bound() -> None:
+    disks = (load_disk("wd5000aaks"), load_disk("st2000dm006"))
+    setup = Setup(disks[0], "noop", array=parse_array("raid0:2"), disks=disks)
+    with pytest.raises(UsageError, match="of disks that are alike"):
+        spread_of(setup)
+
+
 @pytest.mark.e2e
 def test_equal_readers_come_near_their_bound() -> None:
     bound = bound_of(READERS, "wd5000aaks", 1)
@@ -310,6 +390,20 @@ def test_absence_is_from_when_the_head_leaves_until_it_is_back() -> None:
     # It left at 30, a cache answered at 50, and it was back at 70.
     assert absence.longest_s(0, 90e-9) == pytest.approx(40e-9)
     assert absence.longest_s(1, 90e-9) == pytest.approx(40e-9)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("copies", "away_ns"), [(1, 90), (2, 50)])
+def test_absence_in_an_array_is_from_a_member_or_from_all_copies(copies: int, away_ns: int) -> None:
+    rows = [(0, 0, 0, 10), (1, 0, 0, 10), (0, 1, 40, 50), (1, 1, 90, 100)]
+    row = ffi.new("struct sim_log_row[4]")
+    for at, (job, disk, start, done) in enumerate(rows):
+        row[at].job, row[at].disk, row[at].start_ns = job, disk, start
+        row[at].position_ns, row[at].complete_ns = 1, done
+    absence = Absence([False, True], Spread(members=2, copies=copies, chunk=128))
+    absence.feed(bytes(ffi.buffer(row)))
+    # Each of two members has it once: from 1 to 10, and from 41 to 50.
+    assert absence.longest_s(0, 100e-9) == pytest.approx(away_ns * 1e-9)
 
 
 @pytest.mark.unit
