@@ -42,6 +42,7 @@ from streamsched.cli.options import (
     runtime_ns,
 )
 from streamsched.cli.work import say
+from streamsched.sim.policies import AUTO
 from streamsched.sim.results import plain_table
 from streamsched.sim.tasks import Task, Trace, run_tasks
 from streamsched.sim.workloads import WORKLOADS
@@ -166,6 +167,22 @@ def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
     done = job_work(job, storage, setups, [], 0)
     say(done.notes)
     return _bounded(done, asked)
+
+
+def check_bound(policy: str | None) -> None:
+    """Refuse --bound with what has none."""
+    from streamsched.bound.arm import solver
+
+    if AUTO in (policy or "").split(","):
+        raise UsageError("--bound: not with the policy auto; name those that it chooses among")
+    solver()
+
+
+def regrets(work: Work, job: str, parallel: int) -> dict[str, float]:
+    """What part of the bound each policy of @work, which does @job, does not reach; runs them."""
+    answer = _bounded(work, Asked(_target_s(TARGET), "", parallel))
+    _check(job, answer)
+    return {one["policy"]: one["regret"] for one in answer["policies"]}
 
 
 def print_regret(work: Work, job: str, parallel: int, title: bool) -> None:

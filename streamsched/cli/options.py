@@ -168,6 +168,16 @@ ArrayOption = Annotated[
         "for itself.",
     ),
 ]
+BoundOption = Annotated[
+    bool,
+    typer.Option(
+        "--bound",
+        metavar=FLAG,
+        help="Also how far each policy is from what no scheduler can beat "
+        "(docs/BOUNDS.md); takes about twice as long.",
+        rich_help_panel=RESULTS,
+    ),
+]
 PolicyOption = Annotated[
     str,
     policy_option(POLICIES_HELP),

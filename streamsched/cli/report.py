@@ -20,8 +20,10 @@ from streamsched.base.errors import StreamschedError, UsageError, given, install
 from streamsched.base.files import check_output, is_file, mode_of, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
+from streamsched.cli.bound import check_bound, regrets
 from streamsched.cli.options import (
     ArrayOption,
+    BoundOption,
     Curve,
     CurveOption,
     DepthOption,
@@ -56,7 +58,7 @@ from streamsched.work.processors import joined, parts_of
 # What heeds an option; where no such input is named it is refused.
 HEEDED_BY = {
     **dict.fromkeys(("--mode", "--format", "--device", "--skip-bad", "--wrap"), ("trace",)),
-    **dict.fromkeys(("--seed", "--weight"), ("job",)),
+    **dict.fromkeys(("--seed", "--weight", "--bound"), ("job",)),
     **dict.fromkeys(
         (
             "--disk",
@@ -143,6 +145,7 @@ def report(
     goal: GoalOption = Goal.throughput,
     rule: RuleOption = Rule.workload,
     seed: SeedOption = 0,
+    bound: BoundOption = False,
     parallel: ParallelOption = 0,
 ) -> None:
     """Draw results as one HTML page.
@@ -164,6 +167,8 @@ def report(
     check_output(page, *read, *files_of(disk), profile, *policy_files(policy))
     kinds = {one: _kind(one) for one in inputs}
     _check_heeded(context, set(kinds.values()))
+    if bound:
+        check_bound(policy)
     check_seed(seed)
 
     def work_of(name: str, stack: contextlib.ExitStack) -> Work:
@@ -189,7 +194,7 @@ def report(
     with contextlib.ExitStack() as stack:
         # All that was named is looked at before the first work begins.
         found = [
-            part
+            (one, part)
             for one in inputs
             for part in (
                 map(pages.section_of, load_results(Path(one)))
@@ -197,10 +202,11 @@ def report(
                 else [work_of(one, stack)]
             )
         ]
-        for one in found:
+        for name, one in found:
             if isinstance(one, Work):
+                work = one
                 try:
-                    result = one.run(options, nr_jobs(parallel), drawn=True)
+                    result = work.run(options, nr_jobs(parallel), drawn=True)
                     if result.drawn is None:
                         raise KeyboardInterrupt
                 except KeyboardInterrupt:
@@ -211,6 +217,10 @@ def report(
                     continue
                 failed += result.comparison.failed
                 one = result.drawn
+                if bound and work.processes:
+                    far = regrets(work, name, nr_jobs(parallel))
+                    for run in one.runs:
+                        run["regret"] = far[run["policy"]]
             sections.append(one)
     if not sections:
         raise failed[0]

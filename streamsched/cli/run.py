@@ -19,15 +19,14 @@ from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
-from streamsched.bound.arm import solver
 from streamsched.cli import complete
-from streamsched.cli.bound import print_regret
+from streamsched.cli.bound import check_bound, print_regret
 from streamsched.cli.options import (
-    FLAG,
     ON_KERNEL,
     POLICIES_HELP,
     RESULTS,
     ArrayOption,
+    BoundOption,
     By,
     ByOption,
     Curve,
@@ -73,7 +72,7 @@ from streamsched.cli.work import (
     say,
     trace_files,
 )
-from streamsched.sim.policies import AUTO, policy_files
+from streamsched.sim.policies import policy_files
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
 
@@ -116,16 +115,7 @@ def run(
     rule: RuleOption = Rule.workload,
     output: OutputOption = Output.table,
     by: ByOption = By.policy,
-    bound: Annotated[
-        bool,
-        typer.Option(
-            "--bound",
-            metavar=FLAG,
-            help="Also how far each policy is from what no scheduler can beat "
-            "(docs/BOUNDS.md); takes about twice as long.",
-            rich_help_panel=RESULTS,
-        ),
-    ] = False,
+    bound: BoundOption = False,
     to: ToOption = None,
     requests: RequestsOption = None,
     plot: PlotOption = None,
@@ -227,9 +217,7 @@ def _check_bound(policy: str | None, output: Output, to: Path | None) -> None:
             "--bound: only with tables that are printed; `streamsched research bound --output "
             "json` has it as JSON"
         )
-    if AUTO in (policy or "").split(","):
-        raise UsageError("--bound: not with the policy auto; name those that it chooses among")
-    solver()
+    check_bound(policy)
 
 
 def _check_by(by: By, output: Output) -> None:

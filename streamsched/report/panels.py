@@ -45,6 +45,7 @@ def figures_of_merit(runs: Sequence[Run]) -> dict[str, list[float | None]]:
         "gain over the first": [gain(runs, run) for run in runs],
         "efficiency": [run["efficiency"] for run in runs],
         "least share": [run.get("least_share") for run in runs],
+        **({"regret": [run.get("regret") for run in runs]} if "regret" in runs[0] else {}),
         "p99 of response times, ms": [run["response_ms"]["p99"] for run in runs],
         "longest response, ms": [run["response_ms"]["max"] for run in runs],
     }

@@ -262,3 +262,28 @@ def test_a_page_may_load_nothing(made: Path) -> None:
     assert "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'" in head
     body = re.sub(r"<script>.*?</script>", "", (made / "job.html").read_text(), flags=re.DOTALL)
     assert "<b>" not in body and not re.search(r"\b(src|href)=", body)
+
+
+def test_the_regret_stands_beside_the_other_figures(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    page, job = tmp_path / "page.html", tmp_path / "two.fio"
+    job.write_text(
+        "[global]\nrw=read\ndirect=1\nsize=9g\nruntime=3\ntime_based\n[a]\n[b]\noffset=99g\n"
+    )
+    words = (str(job), "--policy", "noop,stream:deadline", "--queue-depth", "1")
+    streamsched("report", *words, "--bound", "--to", page)
+    text = page.read_text()
+    assert "<th>regret</th>" in text
+    for one in json.loads(streamsched("bound", *words, "--output", "json"))["policies"]:
+        assert f"<td>{one['policy']}</td>" in text and f"{one['regret']:,.3f}</td>" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((TRACE, "--bound"), "--bound: only for a job, and none is named"),
+        (("par-read", "--policy", "auto", "--bound"), "--bound: not with the policy auto"),
+    ],
+)
+def test_what_has_no_regret(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
+    assert why in streamsched("report", *words, "--to", tmp_path / "page.html", fails=True)
