@@ -243,6 +243,22 @@ def test_a_shorter_target_and_more_readers_leave_less() -> None:
     assert Mix(arm, parties, Asked(1, None, 1e6)).most().total == pytest.approx(1.0)
 
 
+@pytest.mark.unit
+def test_each_of_two_heads_may_stay_with_one_of_two_streams() -> None:
+    """Of a mirror: no head goes anywhere, however short the target is."""
+    arm = ARMS[0]
+    alone = [stream(number, arm) for number in (0, 5)]
+    halves = [
+        dataclasses.replace(one, head_ns=one.head_ns / 2, bare_ns=one.bare_ns / 2) for one in alone
+    ]
+    mirror = Mix(arm, halves, Asked(1, 10e6, 1e6, heads=2)).bound()
+    assert mirror.fair.total == pytest.approx(2.0, rel=1e-3)
+    # One more than there are heads needs ways again.
+    third = dataclasses.replace(halves[0], name="third", low=halves[1].high // 2)
+    third = dataclasses.replace(third, high=third.low)
+    assert Mix(arm, [*halves, third], Asked(1, 200e6, 1e6, heads=2)).most().total < 1.99
+
+
 def bound_of(job: str, disk: str, depth: int, owners: str = "none", array: str = "") -> JobBound:
     on = parse_array(array) if array else None
     setup = Setup(load_disk(disk), "noop", owners=owners, queue_depth=depth, array=on)
