@@ -295,44 +295,6 @@ static int check_outputs(void)
 		       0;
 }
 
-int config_open_log(void)
-{
-	struct output *output = &server.config.log;
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char name[OUTPUT_NAME];
-
-	if (!output->path)
-		return 0;
-	server.log = output_begin(output, name);
-	if (!server.log)
-		return -1;
-	/* So that no other server takes its place while it is written. */
-	fcntl(fileno(server.log), F_OFD_SETLK, &lock);
-	fputs(LOG_HEADER, server.log);
-	if (fflush(server.log)) {
-		nbdkit_error("log=%s: %s", output->path, strerror(errno));
-		output_forget(output, name);
-		return -1;
-	}
-	server.log_began_ns = clock_ns();
-	return output_replace(output, name);
-}
-
-/* On a full file system lines are missing in its midst: that must be known. */
-void config_close_log(void)
-{
-	bool failed;
-
-	if (!server.log)
-		return;
-	failed = ferror(server.log);
-	if (fclose(server.log) || failed)
-		nbdkit_error("log=%s: it is not complete: %s",
-			     server.config.log.path,
-			     failed ? "a write failed" : strerror(errno));
-	server.log = NULL;
-}
-
 static int find_depth(struct member *member)
 {
 	const struct config *config = &server.config;

@@ -4,8 +4,8 @@
  *
  * An NBD command becomes one piece for each stretch of a member that it
  * touches (stripe.c); the pieces go through their member's scheduler
- * (member.c), to a file (transfer.c, engine.h) or to a disk model (disk.c), and
- * the thread that nbdkit called sleeps until all are done.
+ * (member.c, queue.c), to a file (transfer.c, engine.h) or to a disk model
+ * (disk.c), and the thread that nbdkit called sleeps until all are done.
  */
 #ifndef NBDKIT_SERVER_H
 #define NBDKIT_SERVER_H
@@ -162,7 +162,6 @@ u64 clock_ns(void);
 
 /* Make ready @member, whose file is open; 0, or -1 after nbdkit_error(). */
 int member_init(struct member *member);
-int member_start(struct member *member);
 /* Everything is done; stop the thread and let go of all memory. */
 void member_stop(struct member *member);
 
@@ -184,8 +183,44 @@ int member_flush(struct member *member);
 int member_finish_fua(struct member *member);
 void member_owner_gone(struct member *member, u64 owner);
 
-/* Have the disk thread ask the scheduler again; whatever locks are held. */
-void member_kick(struct member *member);
+/* ---- queue.c: with the member's lock held ---- */
+
+int queue_init(struct member *member);
+void queue_free(struct member *member);
+/* @piece came. */
+void queue_add(struct member *member, struct piece *piece, u64 now_ns);
+/*
+ * Send what the scheduler chooses. If @batch is not NULL, one of its requests
+ * may be left to the caller, and is returned.
+ */
+struct piece *queue_pump(struct member *member, const struct batch *batch,
+			 u64 now_ns);
+/* A request is done: tell the scheduler, count. Its pieces still wait. */
+void queue_done(struct member *member, struct piece *leader, u64 now_ns);
+/* Until when the disk thread has nothing to do. */
+u64 queue_next_ns(const struct member *member);
+/*
+ * Without the lock: tell the threads that wait; then the pieces' memory is
+ * theirs again.
+ */
+void queue_wake(struct piece *leader);
+
+/* ---- diskthread.c ---- */
+
+/* 0, or -1 after nbdkit_error(). */
+int thread_start(struct member *member);
+void thread_stop(struct member *member);
+/* Have it ask the scheduler again; whatever locks are held. */
+void thread_kick(struct member *member);
+
+/* ---- log.c ---- */
+
+/* Nothing more is to be refused: begin the log, if one is wanted. */
+int log_open(void);
+void log_close(void);
+/* @event of blkparse's (Q, D, C) befell @rq. */
+void log_event(const struct member *member, const char *event,
+	       const struct ss_request *rq, bool fua, u64 now_ns);
 
 /* ---- array.c ---- */
 
@@ -261,9 +296,6 @@ void disk_names(char *text, size_t bytes, const char *after);
 int config_set(const char *key, const char *value);
 /* All parameters are there: open the members; 0, or -1 when refused. */
 int config_complete(void);
-/* Nothing more is to be refused: begin the log. */
-int config_open_log(void);
-void config_close_log(void);
 /* The scheduler's tunables that were given. */
 int config_tune(struct ss_sched *sched);
 void config_dump(void);

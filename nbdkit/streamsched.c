@@ -66,7 +66,7 @@ static void warn_of_version(void)
 static int streamsched_get_ready(void)
 {
 	warn_of_version();
-	return config_open_log();
+	return log_open();
 }
 
 static int streamsched_after_fork(void)
@@ -75,7 +75,7 @@ static int streamsched_after_fork(void)
 
 	stats_mask();
 	for (i = 0; i < server.nr_members; i++)
-		if (member_start(server.member[i]))
+		if (thread_start(server.member[i]))
 			return -1;
 	return array_start() || stats_start() ? -1 : 0;
 }
@@ -101,7 +101,7 @@ static void streamsched_unload(void)
 	}
 	for (i = 0; i < server.config.nr_files; i++)
 		free((void *)server.config.file[i]);
-	config_close_log();
+	log_close();
 	output_close(&server.config.log);
 	output_close(&server.config.metrics);
 	output_close(&server.config.stats);
