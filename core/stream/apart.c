@@ -31,6 +31,9 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner, bool new,
 	*ss_party_reader(all, party) = (struct ss_reader){};
 	party->debt_at_ns = now_ns;
 	*oldest = (struct ss_sender){ .owner = owner };
+	/* Until it is seen, what an area has at once is mostly of several. */
+	if (owner >> 62 == 1)
+		oldest->nearest.own = oldest->nearest.before = SENDERS_SOME;
 	return oldest;
 }
 
@@ -93,12 +96,10 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 		return party;
 	}
 	own = ss_party_of_sender(all, sender);
-	if (sender->several)
-		ss_nearest_arrived(&sender->nearest, rq, &all->age_own, own,
-				   NULL);
-	else
-		ss_nearest_arrived(&sender->nearest, rq, &all->age, NULL,
-				   sender);
+	ss_nearest_arrived(&sender->nearest, rq,
+			   sender->several ? &all->age_own : &all->age,
+			   sender->several ? own : NULL,
+			   sender->several ? NULL : sender);
 	rq->sender = sender;
 	sender->nr_streamless++;
 	if (all->trial.inner)

@@ -47,6 +47,11 @@ struct ss_senders {
 };
 
 #define SENDERS_ONE 1024
+/*
+ * Of an area's until it is seen: more than half, so two at once are of two. Half
+ * of it: a small file of two readers is one with two; double: nobody has two.
+ */
+#define SENDERS_SOME (SENDERS_ONE * 3 / 5)
 
 /*
  * @rq comes. It is compared with others on @age (oldest first, by age_node):
