@@ -17,11 +17,11 @@
  * another copy. When a member fails while the array works, what it has begun it
  * still finishes, and what waits for it goes elsewhere.
  */
-#include "internal.h"
-#include "../core/array/mirror.h"
+#include "array.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "../core/array/array.h"
+#include "../core/array/mirror.h"
+#include "../core/policies.h"
 
 #define NOBODY SIM_NO_MEMBER
 
@@ -30,6 +30,7 @@
  * writes for it. Done when all its pieces are.
  */
 struct op {
+	struct sim_array *array;
 	struct op *parent; /* or: */
 	struct sim_bio *bio;
 	u32 left; /* pieces */
@@ -41,9 +42,14 @@ struct op {
 };
 
 struct sim_array {
+	struct sim_block *block;
+	struct ss_workload workload; /* as senders sent it */
+	u64 capacity_sectors;
+	bool single; /* one disk, and none of what follows */
 	struct ss_array_geometry geometry;
 	u64 head_sector[SS_ARRAY_MEMBERS]; /* where the last piece sent ends */
 	u32 failed; /* member, or NOBODY */
+	u32 fails; /* member, later */
 	struct op *free_op, *made_op;
 	bool coordinated;
 	struct ss_mirrors mirrors;
@@ -52,7 +58,7 @@ struct sim_array {
 
 u64 sim_array_capacity(const struct sim_array *array)
 {
-	return array->geometry.capacity_sectors;
+	return array->capacity_sectors;
 }
 
 static struct op *op_new(struct sim_array *array, struct op *parent,
@@ -67,6 +73,7 @@ static struct op *op_new(struct sim_array *array, struct op *parent,
 		op->next_made = array->made_op;
 		array->made_op = op;
 	}
+	op->array = array;
 	op->parent = parent;
 	op->bio = bio;
 	op->left = 1;
@@ -75,19 +82,20 @@ static struct op *op_new(struct sim_array *array, struct op *parent,
 	return op;
 }
 
-static void piece_done(struct sim *sim, struct sim_bio *piece);
+static void piece_done(struct sim_bio *piece);
 
 /* @length sectors of @member from @sector on, for @op. */
-static void send(struct sim *sim, struct op *op, u32 member, u64 sector,
-		 u64 length, u8 direction)
+static void send(struct op *op, u32 member, u64 sector, u64 length,
+		 u8 direction)
 {
-	struct sim_array *array = sim->array;
+	struct sim_array *array = op->array;
+	struct sim_block *block = array->block;
 	const struct sim_bio *bio = op->bio;
 	struct sim_bio *piece;
 
-	if (sim->disk[member].failed)
+	if (block->disk[member].failed)
 		return;
-	piece = sim_bio_new(sim);
+	piece = sim_bio_new(block);
 	piece->sector = sector;
 	piece->nr_sectors = (u32)length;
 	piece->direction = direction;
@@ -96,20 +104,20 @@ static void send(struct sim *sim, struct op *op, u32 member, u64 sector,
 		piece->flags |= SS_SYNC;
 	piece->flush = bio->flush;
 	piece->job = bio->job;
-	piece->wanted_ns = sim->now_ns;
+	piece->wanted_ns = block->clock->now_ns;
 	piece->done = piece_done;
 	piece->context = op;
 	piece->disk = member;
 	op->left++;
 	if (!bio->flush)
 		array->head_sector[member] = sector + length;
-	sim_block_submit(sim, piece);
+	sim_block_submit(block, piece);
 }
 
 /* A piece of @op is done, or there was none. */
-static void put(struct sim *sim, struct op *op)
+static void put(struct op *op)
 {
-	struct sim_array *array = sim->array;
+	struct sim_array *array = op->array;
 	u32 writes = op->writes, member;
 
 	if (--op->left)
@@ -119,35 +127,35 @@ static void put(struct sim *sim, struct op *op)
 		op->left = 1;
 		for (member = 0; member < array->geometry.nr_members; member++)
 			if (writes & (1U << member))
-				send(sim, op, member, op->row_sector,
-				     op->length, SS_WRITE);
-		put(sim, op);
+				send(op, member, op->row_sector, op->length,
+				     SS_WRITE);
+		put(op);
 		return;
 	}
 	if (op->parent) {
-		put(sim, op->parent);
+		put(op->parent);
 	} else {
-		op->bio->done(sim, op->bio);
-		sim_bio_free(sim, op->bio);
+		op->bio->done(op->bio);
+		sim_bio_free(array->block, op->bio);
 	}
 	op->next_free = array->free_op;
 	array->free_op = op;
 }
 
-static void piece_done(struct sim *sim, struct sim_bio *piece)
+static void piece_done(struct sim_bio *piece)
 {
-	put(sim, piece->context);
+	put(piece->context);
 }
 
 /* ---- reading ---- */
 
 /* RAID 5 and 6: what failed is made of all others. */
-static void read_others(struct sim *sim, struct op *op, u64 sector, u64 length)
+static void read_others(struct op *op, u64 sector, u64 length)
 {
 	u32 member;
 
-	for (member = 0; member < sim->nr_disks; member++)
-		send(sim, op, member, sector, length, SS_READ);
+	for (member = 0; member < op->array->geometry.nr_members; member++)
+		send(op, member, sector, length, SS_READ);
 }
 
 /* How far the head of @place's member is from there. */
@@ -161,11 +169,10 @@ static u64 distance_to(const struct sim_array *array,
 }
 
 /* md's rule for one copy: less is better. */
-static u64 md_distance(const struct sim *sim,
+static u64 md_distance(const struct sim_array *array,
 		       const struct ss_array_place *place)
 {
-	const struct sim_array *array = sim->array;
-	const struct sim_disk *disk = &sim->disk[place->member];
+	const struct sim_disk *disk = &array->block->disk[place->member];
 	bool idle = !disk->sched[0].nr_pending && !disk->sched[0].nr_in_flight;
 	u64 distance = distance_to(array, place);
 
@@ -180,17 +187,15 @@ static u64 md_distance(const struct sim *sim,
 	return distance;
 }
 
-static bool is_balanced(const struct sim *sim)
+static bool is_balanced(const struct sim_array *array)
 {
-	return sim->array->coordinated &&
-	       ss_array_has_mirrors(&sim->array->geometry) &&
-	       sim->disk[0].sched[0].policy[0].ops == &ss_stream_ops;
+	return array->coordinated && ss_array_has_mirrors(&array->geometry) &&
+	       array->block->disk[0].sched[0].policy[0].ops == &ss_stream_ops;
 }
 
 /* RAID 1 and 10: which copy. */
-static u32 choose_copy(const struct sim *sim, u64 sector, u64 length)
+static u32 choose_copy(struct sim_array *array, u64 sector, u64 length)
 {
-	struct sim_array *array = sim->array;
 	struct ss_mirror mirror[SS_ARRAY_MEMBERS];
 	u64 best = U64_MAX;
 	u32 copy, chosen = 0;
@@ -202,7 +207,7 @@ static u32 choose_copy(const struct sim *sim, u64 sector, u64 length)
 
 		ss_array_map(&array->geometry, sector, copy, &place);
 		length = min_t(u64, length, place.run_sectors);
-		disk = &sim->disk[place.member];
+		disk = &array->block->disk[place.member];
 		mirror[copy] = (struct ss_mirror){
 			.usable = !disk->failed,
 			.nr_requests = disk->sched[0].nr_pending +
@@ -211,47 +216,50 @@ static u32 choose_copy(const struct sim *sim, u64 sector, u64 length)
 		};
 		if (disk->failed)
 			continue;
-		distance = md_distance(sim, &place);
+		distance = md_distance(array, &place);
 		if (distance < best) {
 			best = distance;
 			chosen = copy;
 		}
 	}
-	if (is_balanced(sim))
+	if (is_balanced(array))
 		return ss_mirror_choose(&array->mirrors, mirror,
 					array->geometry.copies, sector,
-					(u32)length, sim->now_ns);
+					(u32)length,
+					array->block->clock->now_ns);
 	return chosen;
 }
 
 /* As much as one member has in a row; returns how much that is. */
-static u64 read_some(struct sim *sim, struct op *op, u64 sector, u64 length)
+static u64 read_some(struct op *op, u64 sector, u64 length)
 {
-	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	struct sim_array *array = op->array;
+	const struct ss_array_geometry *geometry = &array->geometry;
 	struct ss_array_place place;
-	u32 copy = geometry->copies > 1 ? choose_copy(sim, sector, length) : 0;
+	u32 copy = geometry->copies > 1 ? choose_copy(array, sector, length) :
+					  0;
 
 	ss_array_map(geometry, sector, copy, &place);
 	length = min_t(u64, length, place.run_sectors);
-	if (place.member == sim->array->failed)
-		read_others(sim, op, place.sector, length);
+	if (place.member == array->failed)
+		read_others(op, place.sector, length);
 	else
-		send(sim, op, place.member, place.sector, length, SS_READ);
+		send(op, place.member, place.sector, length, SS_READ);
 	return length;
 }
 
 /* ---- writing ---- */
 
-static u64 write_some(struct sim *sim, struct op *op, u64 sector, u64 length)
+static u64 write_some(struct op *op, u64 sector, u64 length)
 {
-	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	const struct ss_array_geometry *geometry = &op->array->geometry;
 	struct ss_array_place place;
 	u32 copy;
 
 	for (copy = 0; copy < geometry->copies; copy++) {
 		ss_array_map(geometry, sector, copy, &place);
 		length = min_t(u64, length, place.run_sectors);
-		send(sim, op, place.member, place.sector, length, SS_WRITE);
+		send(op, place.member, place.sector, length, SS_WRITE);
 	}
 	return length;
 }
@@ -261,15 +269,16 @@ static u64 write_some(struct sim *sim, struct op *op, u64 sector, u64 length)
  * the members @written, and the parity on @parity; the row begins at
  * @row_sector of each.
  */
-static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
-			u64 from, u64 end, u32 written, u32 parity)
+static void write_range(struct op *bio_op, u64 row_sector, u64 from, u64 end,
+			u32 written, u32 parity)
 {
-	const struct ss_array_geometry *geometry = &sim->array->geometry;
-	u32 failed = sim->array->failed, member;
+	struct sim_array *array = bio_op->array;
+	const struct ss_array_geometry *geometry = &array->geometry;
+	u32 failed = array->failed, member;
 	u32 all = (u32)((1ULL << geometry->nr_members) - 1);
 	u32 lost = failed == NOBODY ? 0 : 1U << failed;
 	u32 rest = all & ~written & ~parity, reads;
-	struct op *op = op_new(sim->array, bio_op, bio_op->bio);
+	struct op *op = op_new(array, bio_op, bio_op->bio);
 
 	op->row_sector = row_sector + from;
 	op->length = end - from;
@@ -285,15 +294,14 @@ static void write_range(struct sim *sim, struct op *bio_op, u64 row_sector,
 		reads = rest;
 	for (member = 0; member < geometry->nr_members; member++)
 		if (reads & (1U << member))
-			send(sim, op, member, op->row_sector, op->length,
-			     SS_READ);
-	put(sim, op);
+			send(op, member, op->row_sector, op->length, SS_READ);
+	put(op);
 }
 
 /* RAID 5 and 6: what of a write lies in one row; returns how much that is. */
-static u64 write_row(struct sim *sim, struct op *op, u64 sector, u64 length)
+static u64 write_row(struct op *op, u64 sector, u64 length)
 {
-	const struct ss_array_geometry *geometry = &sim->array->geometry;
+	const struct ss_array_geometry *geometry = &op->array->geometry;
 	u64 chunk = geometry->chunk_sectors, row_length, row, at, end, next;
 	struct ss_array_place place;
 	u32 parity, i;
@@ -326,7 +334,7 @@ static u64 write_row(struct sim *sim, struct op *op, u64 sector, u64 length)
 			written |= 1U << place.member;
 		}
 		if (written)
-			write_range(sim, op, row * chunk, next, end, written,
+			write_range(op, row * chunk, next, end, written,
 				    parity);
 	}
 	return length;
@@ -334,34 +342,44 @@ static u64 write_row(struct sim *sim, struct op *op, u64 sector, u64 length)
 
 /* ---- both ---- */
 
-void sim_array_submit(struct sim *sim, struct sim_bio *bio)
+void sim_submit(struct sim_array *array, struct sim_bio *bio)
 {
-	struct sim_array *array = sim->array;
-	struct op *op = op_new(array, NULL, bio);
 	u64 sector = bio->sector, left = bio->nr_sectors, length;
+	struct op *op;
 	u32 member;
 
+	if (!bio->flush)
+		ss_workload_arrived(&array->workload, bio->sector,
+				    bio->nr_sectors, bio->direction,
+				    bio->direction == SS_READ ||
+					    (bio->flags & SS_SYNC));
+	if (array->single) {
+		bio->disk = 0;
+		sim_block_submit(array->block, bio);
+		return;
+	}
+	op = op_new(array, NULL, bio);
 	if (bio->flush) {
 		left = 0;
-		for (member = 0; member < sim->nr_disks; member++)
-			send(sim, op, member, 0, 0, SS_WRITE);
+		for (member = 0; member < array->geometry.nr_members; member++)
+			send(op, member, 0, 0, SS_WRITE);
 	}
 	for (; left; left -= length, sector += length) {
 		if (bio->direction == SS_READ)
-			length = read_some(sim, op, sector, left);
+			length = read_some(op, sector, left);
 		else if (array->geometry.parities)
-			length = write_row(sim, op, sector, left);
+			length = write_row(op, sector, left);
 		else
-			length = write_some(sim, op, sector, left);
+			length = write_some(op, sector, left);
 	}
-	put(sim, op);
+	put(op);
 }
 
 /* A read that waited for the member that has failed goes elsewhere. */
-static void redirect(struct sim *sim, const struct sim_bio *piece)
+static void redirect(const struct sim_bio *piece)
 {
-	const struct ss_array_geometry *geometry = &sim->array->geometry;
 	struct op *op = piece->context;
+	const struct ss_array_geometry *geometry = &op->array->geometry;
 	u64 sector, run;
 
 	if (piece->flush || piece->direction == SS_WRITE)
@@ -369,157 +387,184 @@ static void redirect(struct sim *sim, const struct sim_bio *piece)
 	if (geometry->copies > 1) {
 		ss_array_unmap(geometry, piece->disk, piece->sector, &sector,
 			       &run);
-		read_some(sim, op, sector, piece->nr_sectors);
+		read_some(op, sector, piece->nr_sectors);
 	} else if (ss_array_unmap(geometry, piece->disk, piece->sector, &sector,
 				  &run) == SS_ARRAY_DATA) {
-		read_others(sim, op, piece->sector, piece->nr_sectors);
+		read_others(op, piece->sector, piece->nr_sectors);
 	}
 }
 
-static void fail(struct sim *sim, void *context)
+static void fail(void *context)
 {
-	struct sim_disk *disk = context;
+	struct sim_array *array = context;
+	struct sim_block *block = array->block;
+	struct sim_disk *disk = &block->disk[array->fails];
 	struct sim_bio *piece, *next;
 
 	disk->failed = true;
-	sim->array->failed = (u32)(disk - sim->disk);
-	if (sim->array->coordinated)
-		ss_array_detach(&sim->array->coordinator, sim->array->failed,
-				sim->now_ns);
-	for (piece = sim_block_take_back(sim, disk); piece; piece = next) {
+	array->failed = array->fails;
+	if (array->coordinated)
+		ss_array_detach(&array->coordinator, array->failed,
+				block->clock->now_ns);
+	for (piece = sim_block_take_back(block, disk); piece; piece = next) {
 		next = piece->next;
-		redirect(sim, piece);
-		put(sim, piece->context);
-		sim_bio_free(sim, piece);
+		redirect(piece);
+		put(piece->context);
+		sim_bio_free(block, piece);
 	}
 }
 
-static void placed(struct sim *sim, struct sim_bio *bio)
+static void placed(struct sim_bio *bio)
 {
-	(void)sim;
 	(void)bio;
 }
 
-void sim_array_place(struct sim *sim, struct sim_disk *disk)
+/* Something to be read of a member's disk only so that its head is there. */
+static void place(void *context, struct sim_disk *disk)
 {
-	u32 member = (u32)(disk - sim->disk), nr_sectors;
+	struct sim_array *array = context;
+	struct sim_block *block = array->block;
+	u32 member = (u32)(disk - block->disk), nr_sectors;
 	struct sim_bio *bio;
 	u64 sector;
 
 	if (disk->failed || disk->next_policy[0] ||
 	    disk->blocked_first[SS_READ] ||
-	    disk->held_requests[SS_READ] >= sim->config.nr_requests ||
-	    !ss_array_place(&sim->array->coordinator, member, &sector,
-			    &nr_sectors))
+	    disk->held_requests[SS_READ] >= block->config->nr_requests ||
+	    !ss_array_place(&array->coordinator, member, &sector, &nr_sectors))
 		return;
-	bio = sim_bio_new(sim);
+	bio = sim_bio_new(block);
 	bio->sector = sector;
 	bio->nr_sectors = nr_sectors;
 	bio->direction = SS_READ;
 	bio->flags = SS_SYNC | SS_PLACING;
 	bio->job = U32_MAX;
-	bio->wanted_ns = sim->now_ns;
+	bio->wanted_ns = block->clock->now_ns;
 	bio->done = placed;
 	bio->disk = member;
-	sim_block_submit(sim, bio);
+	sim_block_submit(block, bio);
 }
 
 static void kick(struct ss_array *coordinator, u32 member)
 {
-	struct sim *sim = coordinator->host;
+	struct sim_block *block = coordinator->host;
 
-	sim->disk[member].ask = true;
+	block->disk[member].ask = true;
+}
+
+static void leave(void *context, struct sim_disk *disk)
+{
+	struct sim_array *array = context;
+
+	if (disk->sched[0].coordinator)
+		ss_array_detach(&array->coordinator,
+				(u32)(disk - array->block->disk),
+				array->block->clock->now_ns);
+}
+
+static void join(void *context, struct sim_disk *disk)
+{
+	struct sim_array *array = context;
+	char why[160];
+
+	if (!disk->failed)
+		ss_array_attach(&array->coordinator,
+				(u32)(disk - array->block->disk),
+				&disk->sched[0], why, sizeof(why));
 }
 
 /* Let members that schedule by streams work together. */
-static void coordinate(struct sim *sim, struct sim_array *array)
+static void coordinate(struct sim_array *array)
 {
-	char why[160];
+	struct sim_block *block = array->block;
 	u32 i;
 
 	ss_array_init(&array->coordinator, &array->geometry);
 	array->coordinator.kick = kick;
 	array->coordinator.places = true;
-	array->coordinator.host = sim;
+	array->coordinator.host = block;
 	array->coordinated = true;
-	for (i = 0; i < sim->nr_disks; i++)
-		if (i != array->failed)
-			ss_array_attach(&array->coordinator, i,
-					&sim->disk[i].sched[0], why,
-					sizeof(why));
+	block->members = (struct sim_members){ array, place, leave, join };
+	for (i = 0; i < block->nr_disks; i++)
+		join(array, &block->disk[i]);
 }
 
-void sim_array_leave(struct sim *sim, struct sim_disk *disk)
-{
-	if (disk->sched[0].coordinator)
-		ss_array_detach(&sim->array->coordinator,
-				(u32)(disk - sim->disk), sim->now_ns);
-}
-
-void sim_array_join(struct sim *sim, struct sim_disk *disk)
-{
-	char why[160];
-
-	if (sim->array && sim->array->coordinated && !disk->failed)
-		ss_array_attach(&sim->array->coordinator,
-				(u32)(disk - sim->disk), &disk->sched[0], why,
-				sizeof(why));
-}
-
-static int set_failure(struct sim *sim, struct sim_array *array,
+static int set_failure(struct sim_array *array,
 		       const struct sim_array_config *config, char *why,
 		       u64 why_bytes)
 {
-	struct sim_disk *disk = &sim->disk[config->failed_member];
+	struct sim_block *block = array->block;
 
-	if (config->failed_member >= sim->nr_disks ||
+	if (config->failed_member >= block->nr_disks ||
 	    config->level == SS_ARRAY_RAID0 ||
 	    config->level == SS_ARRAY_LINEAR) {
 		snprintf(
 			why, why_bytes,
 			"member %u cannot fail: the array has members 0 to %u, and RAID 0 and linear cannot do without one",
-			config->failed_member, sim->nr_disks - 1);
+			config->failed_member, block->nr_disks - 1);
 		return -1;
 	}
 	if (config->fail_at_ns) {
-		sim_timer(sim, config->fail_at_ns, fail, disk);
+		array->fails = config->failed_member;
+		sim_timer(block->clock, config->fail_at_ns, fail, array);
 	} else {
 		array->failed = config->failed_member;
-		disk->failed = true;
+		block->disk[array->failed].failed = true;
 	}
 	return 0;
 }
 
-struct sim_array *sim_array_new(struct sim *sim,
+static int put_together(struct sim_array *array,
+			const struct sim_array_config *config, char *why,
+			u64 why_bytes)
+{
+	struct ss_array_geometry *geometry = &array->geometry;
+	const struct sim_block *block = array->block;
+	u32 i;
+
+	geometry->level = config->level;
+	geometry->layout = config->layout;
+	geometry->chunk_sectors = config->chunk_sectors;
+	geometry->nr_members = block->nr_disks;
+	for (i = 0; i < block->nr_disks && i < SS_ARRAY_MEMBERS; i++)
+		geometry->member_sectors[i] =
+			block->disk[i].drive->params.capacity_sectors;
+	if (ss_array_geometry_init(geometry, why, why_bytes))
+		return -1;
+	array->capacity_sectors = geometry->capacity_sectors;
+	if (config->failed_member != NOBODY &&
+	    set_failure(array, config, why, why_bytes))
+		return -1;
+	if (config->coordinated)
+		coordinate(array);
+	return 0;
+}
+
+struct sim_array *sim_array_new(struct sim_block *block,
 				const struct sim_array_config *config,
 				char *why, u64 why_bytes)
 {
 	struct sim_array *array = sim_alloc(sizeof(*array));
-	struct ss_array_geometry *geometry = &array->geometry;
-	u32 i;
 
+	array->block = block;
 	array->failed = NOBODY;
-	geometry->level = config->level;
-	geometry->layout = config->layout;
-	geometry->chunk_sectors = config->chunk_sectors;
-	geometry->nr_members = sim->nr_disks;
-	for (i = 0; i < sim->nr_disks && i < SS_ARRAY_MEMBERS; i++)
-		geometry->member_sectors[i] =
-			sim->disk[i].drive->params.capacity_sectors;
-	if (ss_array_geometry_init(geometry, why, why_bytes))
-		goto fail;
-	if (config->failed_member != NOBODY &&
-	    set_failure(sim, array, config, why, why_bytes))
-		goto fail;
-	if (config->coordinated)
-		coordinate(sim, array);
+	array->single = !config;
+	array->capacity_sectors = block->disk[0].drive->params.capacity_sectors;
+	if (config && put_together(array, config, why, why_bytes)) {
+		free(array);
+		return NULL;
+	}
+	ss_workload_init(&array->workload, array->capacity_sectors);
 	return array;
-fail:
-	free(array);
-	return NULL;
 }
 
-void sim_array_result(struct sim_array *array, struct sim_result *result)
+const struct ss_workload_totals *sim_array_arrived(
+	const struct sim_array *array)
+{
+	return &array->workload.totals;
+}
+
+void sim_array_sums(struct sim_array *array, struct sim_result *result)
 {
 	struct ss_array_counters counters;
 

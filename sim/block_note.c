@@ -3,7 +3,7 @@
  * What is remembered of requests: the log's rows, and the sums of which results
  * are made.
  */
-#include "internal.h"
+#include "block_note.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ u64 sim_block_wanted_ns(const struct sim_request *request)
 	return first_ns;
 }
 
-u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
+u32 sim_block_party(struct sim_block *block, struct sim_disk *disk,
 		    const struct ss_request *rq)
 {
 	struct ss_sched *sched = sim_block_sched(disk, rq->sector);
@@ -26,7 +26,7 @@ u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
 	u32 *party;
 
 	if (place < 0 ||
-	    !ss_sched_stream_at(sched, (u32)place, sim->now_ns, &info))
+	    !ss_sched_stream_at(sched, (u32)place, block->clock->now_ns, &info))
 		return SIM_PARTY_NONE;
 	if (!strcmp(info.kind, "rest"))
 		return SIM_PARTY_REST;
@@ -35,7 +35,8 @@ u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
 	if (!strcmp(info.kind, "sender"))
 		return SIM_PARTY_SENDER;
 	if (place >= SIM_PLACES) {
-		sim_fail(sim, "the log has no room for party %d", place);
+		sim_fail(block->clock, "the log has no room for party %d",
+			 place);
 		return SIM_PARTY_NONE;
 	}
 	party = &disk->party[sched - disk->sched][place];
@@ -44,22 +45,45 @@ u32 sim_block_party(struct sim *sim, struct sim_disk *disk,
 		*party = SIM_PARTY_NONE;
 	/* What only places a head is in no log. */
 	if (!*party && !(rq->flags & SS_PLACING))
-		*party = SIM_PARTY_STREAM + sim->nr_streams++;
+		*party = SIM_PARTY_STREAM + block->nr_streams++;
 	return *party;
 }
 
-void sim_block_note_log(struct sim *sim, const struct sim_request *request)
+/* Rows of a log that grows, at first: for a lump of events. */
+#define LOG_ROWS 65536
+
+int sim_block_log(struct sim_block *block, u64 capacity)
+{
+	block->log_grows = !capacity;
+	if (!capacity)
+		capacity = LOG_ROWS;
+	block->log = calloc(capacity, sizeof(*block->log));
+	block->log_capacity = block->log ? capacity : 0;
+	return block->log ? 0 : -1;
+}
+
+static void log_grow(struct sim_block *block)
+{
+	block->log_capacity *= 2;
+	block->log = realloc(block->log,
+			     block->log_capacity * sizeof(*block->log));
+	if (!block->log)
+		abort();
+}
+
+void sim_block_note_log(struct sim_block *block,
+			const struct sim_request *request)
 {
 	const struct ss_request *rq = &request->rq;
 
-	if (sim->log_grows && sim->log_rows == sim->log_capacity)
-		sim_log_grow(sim);
-	if (sim->log_rows < sim->log_capacity)
-		sim->log[sim->log_rows++] = (struct sim_log_row){
+	if (block->log_grows && block->log_rows == block->log_capacity)
+		log_grow(block);
+	if (block->log_rows < block->log_capacity)
+		block->log[block->log_rows++] = (struct sim_log_row){
 			.arrival_ns = sim_block_wanted_ns(request),
 			.dispatch_ns = rq->dispatch_ns,
 			.start_ns = request->cmd.start_ns,
-			.complete_ns = sim->now_ns,
+			.complete_ns = block->clock->now_ns,
 			.position_ns = request->cmd.position_ns,
 			.sector = rq->sector,
 			.owner = rq->owner,
@@ -72,35 +96,37 @@ void sim_block_note_log(struct sim *sim, const struct sim_request *request)
 		};
 }
 
-void sim_block_note(struct sim *sim, struct sim_disk *disk,
+void sim_block_note(struct sim_block *block, struct sim_disk *disk,
 		    const struct sim_request *request)
 {
 	const struct sim_bio *bio;
 	const struct ss_request *rq = &request->rq;
 
-	histogram_add(&sim->service,
+	histogram_add(&block->service,
 		      request->cmd.done_ns - request->cmd.start_ns);
-	sim->position_ns += request->cmd.position_ns;
-	sim->disk_requests++;
-	sim->disk_bytes[rq->direction] += (u64)rq->nr_sectors * SECTOR_BYTES;
+	block->sums.position_ns += request->cmd.position_ns;
+	block->sums.disk_requests++;
+	block->sums.disk_bytes[rq->direction] += (u64)rq->nr_sectors *
+						 SECTOR_BYTES;
 	if (request->first_bio->job != disk->last_job) {
 		if (disk->last_job != U32_MAX) {
-			sim->switches++;
-			sim->switch_ns += request->cmd.position_ns;
+			block->sums.switches++;
+			block->sums.switch_ns += request->cmd.position_ns;
 		}
 		disk->last_job = request->first_bio->job;
 	}
 	for (bio = request->first_bio; bio; bio = bio->next) {
 		u64 wait_ns = rq->dispatch_ns - bio->wanted_ns;
 
-		histogram_add(&sim->wait, wait_ns);
-		histogram_add(&sim->response, sim->now_ns - bio->wanted_ns);
-		if (bio->job < sim->nr_processes)
-			sim_process_note_wait(sim->process[bio->job], wait_ns);
+		histogram_add(&block->wait, wait_ns);
+		histogram_add(&block->response,
+			      block->clock->now_ns - bio->wanted_ns);
+		block->senders.waited(block->senders.context, bio->job,
+				      wait_ns);
 	}
 }
 
-void sim_block_note_flush(const struct sim *sim, struct sim_disk *disk,
+void sim_block_note_flush(const struct sim_block *block, struct sim_disk *disk,
 			  const struct hdd_cmd *flush)
 {
 	bool idle = false;
@@ -115,9 +141,43 @@ void sim_block_note_flush(const struct sim *sim, struct sim_disk *disk,
 		from = max_t(u64, from,
 			     max_t(u64, flush->submit_ns,
 				   disk->flush_counted_ns));
-		if (from < sim->now_ns)
-			disk->flush_idle_ns += sim->now_ns - from;
+		if (from < block->clock->now_ns)
+			disk->flush_idle_ns += block->clock->now_ns - from;
 	}
 	if (idle)
-		disk->flush_counted_ns = sim->now_ns;
+		disk->flush_counted_ns = block->clock->now_ns;
+}
+
+static void add_counters(const struct ss_counters *counters,
+			 struct sim_result *result)
+{
+	result->dispatches += counters->dispatches;
+	result->merges += counters->merges;
+	result->seeks += counters->seeks;
+	result->waits += counters->waits;
+	result->hits += counters->hits;
+	result->timeouts += counters->timeouts;
+	result->second_chances += counters->second_chances;
+	result->slices_ended += counters->slices_ended;
+	result->expired += counters->expired;
+	result->idle_ns += counters->idle_ns;
+}
+
+void sim_block_sums(const struct sim_block *block, struct sim_result *result)
+{
+	u32 i;
+
+	*result = block->sums;
+	for (i = 0; i < block->nr_disks; i++) {
+		const struct sim_disk *disk = &block->disk[i];
+
+		add_counters(&disk->past, result);
+		result->idle_ns -= disk->flush_idle_ns;
+		/* What has gone on since before a ramp's end counts in part. */
+		if (disk->busy_from_ns != U64_MAX)
+			result->busy_ns += block->clock->now_ns -
+					   disk->busy_from_ns;
+	}
+	sim_for_each_sched(block, sched)
+		add_counters(&sched->counters, result);
 }

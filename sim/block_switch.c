@@ -3,10 +3,12 @@
  * A disk's scheduler: it begins, and another one takes its place once nothing
  * is pending or under way.
  */
-#include "internal.h"
+#include "block_switch.h"
+
+#include "../core/policies.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <string.h>
 
 static void add_counters(struct ss_counters *sum,
 			 const struct ss_counters *more)
@@ -19,7 +21,7 @@ static void add_counters(struct ss_counters *sum,
 		to[i] += from[i];
 }
 
-int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
+int sim_block_begin(const struct sim_block *block, struct sim_disk *disk,
 		    const char *policy, char *why, u64 why_bytes)
 {
 	const struct hdd_params *params = &disk->drive->params;
@@ -29,7 +31,7 @@ int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
 			  why, why_bytes))
 		return -1;
 	disk->nr_heads = 1;
-	if (params->actuators != SIM_HEADS || sim->nr_disks > 1 ||
+	if (params->actuators != SIM_HEADS || block->nr_disks > 1 ||
 	    disk->sched[0].policy[0].ops != &ss_stream_ops)
 		return 0;
 	disk->nr_heads = SIM_HEADS;
@@ -42,17 +44,18 @@ int sim_block_begin(const struct sim *sim, struct sim_disk *disk,
 }
 
 /* What was tuned before this scheduler began holds for it, too. */
-static int tune_anew(struct sim *sim, struct ss_sched *sched)
+static int tune_anew(struct sim_block *block, struct ss_sched *sched)
 {
 	char why[256];
 	u32 i;
 
-	for (i = 0; i < sim->nr_tuned; i++) {
-		const struct sim_tuned *tuned = &sim->tuned[i];
+	for (i = 0; i < block->nr_tuned; i++) {
+		const struct sim_tuned *tuned = &block->tuned[i];
 
-		if (ss_sched_tune(sched, tuned->name, tuned->value, sim->now_ns,
-				  why, sizeof(why)) == -ERANGE)
-			return sim_fail(sim, "%s", why);
+		if (ss_sched_tune(sched, tuned->name, tuned->value,
+				  block->clock->now_ns, why,
+				  sizeof(why)) == -ERANGE)
+			return sim_fail(block->clock, "%s", why);
 	}
 	return 0;
 }
@@ -66,8 +69,10 @@ static u32 nr_in_flight(const struct sim_disk *disk)
 	return nr;
 }
 
-void sim_block_change_when_drained(struct sim *sim, struct sim_disk *disk)
+bool sim_block_change_when_drained(struct sim_block *block,
+				   struct sim_disk *disk)
 {
+	const struct sim_members *members = &block->members;
 	const struct ss_curve curve = disk->sched[0].curve;
 	const u64 head_sector = disk->sched[0].head_sector;
 	char why[256];
@@ -75,37 +80,60 @@ void sim_block_change_when_drained(struct sim *sim, struct sim_disk *disk)
 
 	if (!disk->next_policy[0] || sim_block_pending(disk) ||
 	    nr_in_flight(disk))
-		return;
+		return false;
 	for (i = 0; i < disk->nr_heads; i++)
 		add_counters(&disk->past, &disk->sched[i].counters);
-	sim_array_leave(sim, disk);
-	if (sim_block_begin(sim, disk, disk->next_policy, why, sizeof(why))) {
-		sim_fail(sim, "%s", why);
-		return;
+	if (members->leave)
+		members->leave(members->context, disk);
+	if (sim_block_begin(block, disk, disk->next_policy, why, sizeof(why))) {
+		sim_fail(block->clock, "%s", why);
+		return false;
 	}
 	for (i = 0; i < disk->nr_heads; i++) {
 		struct ss_sched *sched = &disk->sched[i];
 
 		sched->curve = curve;
 		sched->head_sector = head_sector;
-		sched->now_ns = sim->now_ns;
-		if (tune_anew(sim, sched))
-			return;
+		sched->now_ns = block->clock->now_ns;
+		if (tune_anew(block, sched))
+			return false;
 	}
-	sim_array_join(sim, disk);
+	if (members->join)
+		members->join(members->context, disk);
 	disk->next_policy[0] = 0;
 	disk->ask = true;
-	sim->changes++;
-	sim->draining_ns += sim->now_ns - disk->drain_from_ns;
-	sim_block_unblock(sim, disk);
+	block->changes++;
+	block->draining_ns += block->clock->now_ns - disk->drain_from_ns;
+	return true;
 }
 
-void sim_block_switch(struct sim *sim, struct sim_disk *disk,
-		      const char *policy)
+/* A scheduler that comes later may have it where the present one has not. */
+static void keep_tuned(struct sim_block *block, const char *name, u64 value)
 {
-	if (!disk->next_policy[0])
-		disk->drain_from_ns = sim->now_ns;
-	snprintf(disk->next_policy, sizeof(disk->next_policy), "%s", policy);
-	disk->ask = true;
-	sim_block_change_when_drained(sim, disk);
+	struct sim_tuned *tuned = block->tuned;
+	u32 i;
+
+	for (i = 0; i < block->nr_tuned; i++)
+		if (!strcmp(tuned[i].name, name))
+			break;
+	if (i == SIM_MAX_TUNED || strlen(name) >= sizeof(tuned[i].name))
+		return;
+	strcpy(tuned[i].name, name);
+	tuned[i].value = value;
+	block->nr_tuned = i == block->nr_tuned ? i + 1 : block->nr_tuned;
+}
+
+int sim_block_tune(struct sim_block *block, const char *name, u64 value,
+		   char *why, u64 why_bytes)
+{
+	int error = 0;
+
+	sim_for_each_sched(block, sched)
+		error = error ?:
+				ss_sched_tune(sched, name, value,
+					      block->clock->now_ns, why,
+					      why_bytes);
+	if (!error || error == -ENOENT)
+		keep_tuned(block, name, value);
+	return error;
 }

@@ -12,9 +12,8 @@
  *
  * Pages live in chunks of 64, with a bit for each page and property.
  */
-#include "internal.h"
+#include "cache.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define CHUNK_PAGES 64
@@ -53,6 +52,7 @@ struct waiter {
 
 /* An fsync under way. */
 struct sync {
+	struct sim_cache *cache;
 	struct sync *next;
 	u32 job;
 	u64 first_page, end_page;
@@ -60,7 +60,11 @@ struct sync {
 };
 
 struct sim_cache {
-	struct sim *sim;
+	struct sim_block *block;
+	struct sim_array *array;
+	const struct sim_config *config;
+	struct sim_clock *clock;
+	struct sim_cache_users users;
 	struct chunk *hash[HASH_SIZE];
 	struct list_head lru; /* oldest first */
 	struct list_head dirty; /* oldest first */
@@ -77,17 +81,23 @@ struct sim_cache {
 	struct sync *syncs;
 };
 
-struct sim_cache *sim_cache_new(struct sim *sim)
+struct sim_cache *sim_cache_new(struct sim_block *block,
+				struct sim_array *array,
+				const struct sim_cache_users *users)
 {
 	struct sim_cache *cache = sim_alloc(sizeof(*cache));
-	u64 pages = sim->config.cache_bytes / PAGE_BYTES;
+	u64 pages = block->config->cache_bytes / PAGE_BYTES;
 
-	cache->sim = sim;
+	cache->block = block;
+	cache->array = array;
+	cache->config = block->config;
+	cache->clock = block->clock;
+	cache->users = *users;
 	INIT_LIST_HEAD(&cache->lru);
 	INIT_LIST_HEAD(&cache->dirty);
 	INIT_LIST_HEAD(&cache->writing);
 	cache->max_pages = pages + CHUNK_PAGES;
-	cache->limit = pages * sim->config.dirty_pct / 100 + 1;
+	cache->limit = pages * cache->config->dirty_pct / 100 + 1;
 	cache->background = pages * DIRTY_BACKGROUND_PCT / 100 + 1;
 	return cache;
 }
@@ -190,9 +200,8 @@ static u64 bits_within(const struct chunk *chunk, u64 first_page, u64 end_page)
 	return bits;
 }
 
-void sim_cache_drop(struct sim *sim, u64 first_page, u64 end_page)
+void sim_cache_drop(struct sim_cache *cache, u64 first_page, u64 end_page)
 {
-	struct sim_cache *cache = sim->cache;
 	struct list_head *at = cache->lru.next, *next;
 
 	for (; at != &cache->lru; at = next) {
@@ -238,9 +247,9 @@ static struct chunk *get(struct sim_cache *cache, u64 page)
 
 /* ---- reading ---- */
 
-static void read_done(struct sim *sim, struct sim_bio *bio)
+static void read_done(struct sim_bio *bio)
 {
-	struct sim_cache *cache = sim->cache;
+	struct sim_cache *cache = bio->context;
 	u64 first = bio->sector / PAGE_SECTORS, page;
 	u64 end = first + (bio->nr_sectors + PAGE_SECTORS - 1) / PAGE_SECTORS;
 	u32 i = 0;
@@ -261,29 +270,30 @@ static void read_done(struct sim *sim, struct sim_bio *bio)
 		/* Those behind move up: who waited first is woken first. */
 		memmove(&cache->waiter[i], &cache->waiter[i + 1],
 			(--cache->nr_waiters - i) * sizeof(waiter));
-		sim_process_page_ready(sim, sim->process[waiter.job]);
+		cache->users.wake(cache->users.context, waiter.job);
 	}
 }
 
-static void send_read(struct sim *sim, u32 job, u64 page, u64 nr)
+static void send_read(struct sim_cache *cache, u32 job, u64 page, u64 nr)
 {
 	while (nr) {
-		struct sim_bio *bio = sim_bio_new(sim);
+		struct sim_bio *bio = sim_bio_new(cache->block);
 		u64 sectors = nr * PAGE_SECTORS;
 
-		if (sectors > sim->config.max_request_sectors)
-			sectors = sim->config.max_request_sectors /
+		if (sectors > cache->config->max_request_sectors)
+			sectors = cache->config->max_request_sectors /
 				  PAGE_SECTORS * PAGE_SECTORS;
 		bio->sector = page * PAGE_SECTORS;
 		bio->nr_sectors = (u32)sectors;
 		bio->direction = SS_READ;
 		bio->flags = SS_SYNC;
 		bio->job = job;
-		bio->wanted_ns = sim->now_ns;
+		bio->wanted_ns = cache->clock->now_ns;
 		bio->done = read_done;
+		bio->context = cache;
 		page += sectors / PAGE_SECTORS;
 		nr -= sectors / PAGE_SECTORS;
-		sim_submit(sim, bio);
+		sim_submit(cache->array, bio);
 	}
 }
 
@@ -301,10 +311,9 @@ static bool is_map(const struct readahead *ra, u64 page)
  * behind a map that has yet to come nobody knows where they are: they remain
  * to be read.
  */
-static void read_pages(struct sim *sim, struct readahead *ra, u32 job,
+static void read_pages(struct sim_cache *cache, struct readahead *ra, u32 job,
 		       u64 start, u64 nr, u64 mark, u64 end_page)
 {
-	struct sim_cache *cache = sim->cache;
 	u64 page, run = 0;
 
 	if (start >= end_page)
@@ -315,7 +324,7 @@ static void read_pages(struct sim *sim, struct readahead *ra, u32 job,
 		struct chunk *chunk = get(cache, page);
 
 		if (chunk->present & bit_of(page)) {
-			send_read(sim, job, page - run, run);
+			send_read(cache, job, page - run, run);
 			run = 0;
 		} else {
 			chunk->present |= bit_of(page);
@@ -332,7 +341,7 @@ static void read_pages(struct sim *sim, struct readahead *ra, u32 job,
 			break;
 		}
 	}
-	send_read(sim, job, page - run, run);
+	send_read(cache, job, page - run, run);
 }
 
 /*
@@ -416,15 +425,15 @@ static bool choose_window(struct sim_cache *cache, struct readahead *ra,
 	return true;
 }
 
-static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
-		      u32 wanted, u64 end_page, bool at_mark)
+static void readahead(struct sim_cache *cache, struct readahead *ra, u32 job,
+		      u64 page, u32 wanted, u64 end_page, bool at_mark)
 {
 	u32 max = ra->max;
 
-	if (!max || !choose_window(sim->cache, ra, page,
-				   wanted < max ? wanted : max, max, at_mark)) {
+	if (!max || !choose_window(cache, ra, page, wanted < max ? wanted : max,
+				   max, at_mark)) {
 		if (!at_mark)
-			read_pages(sim, ra, job, page, wanted, U64_MAX,
+			read_pages(cache, ra, job, page, wanted, U64_MAX,
 				   end_page);
 		return;
 	}
@@ -440,20 +449,14 @@ static void readahead(struct sim *sim, struct readahead *ra, u32 job, u64 page,
 			ra->async_size = max / 2;
 		}
 	}
-	read_pages(sim, ra, job, ra->start, ra->size,
+	read_pages(cache, ra, job, ra->start, ra->size,
 		   ra->start + ra->size - ra->async_size, end_page);
 }
 
 static void wait_for(struct sim_cache *cache, u32 job, u64 page)
 {
-	if (cache->nr_waiters == cache->waiters_size) {
-		cache->waiters_size = 2 * cache->waiters_size + 16;
-		cache->waiter = realloc(cache->waiter,
-					cache->waiters_size *
-						sizeof(*cache->waiter));
-		if (!cache->waiter)
-			abort();
-	}
+	cache->waiter = sim_room(cache->waiter, cache->nr_waiters,
+				 &cache->waiters_size, sizeof(*cache->waiter));
 	cache->waiter[cache->nr_waiters++] = (struct waiter){ job, page };
 }
 
@@ -461,10 +464,8 @@ static void wait_for(struct sim_cache *cache, u32 job, u64 page)
  * What a map has kept from being read; it is read as far as the next one.
  * False: that has yet to come, and its reader waits.
  */
-static bool read_rest(struct sim *sim, struct readahead *ra, u32 job)
+static bool read_rest(struct sim_cache *cache, struct readahead *ra, u32 job)
 {
-	struct sim_cache *cache = sim->cache;
-
 	while (ra->rest_pages) {
 		const struct chunk *chunk = find(cache, ra->rest - 1);
 		u64 nr = ra->rest_pages;
@@ -475,33 +476,33 @@ static bool read_rest(struct sim *sim, struct readahead *ra, u32 job)
 			return false;
 		}
 		ra->rest_pages = 0;
-		read_pages(sim, ra, job, ra->rest, nr, ra->rest_mark, U64_MAX);
+		read_pages(cache, ra, job, ra->rest, nr, ra->rest_mark,
+			   U64_MAX);
 	}
 	return true;
 }
 
-enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
-				 u64 page, u32 wanted, u64 end_page,
+enum cache_answer sim_cache_read(struct sim_cache *cache, struct readahead *ra,
+				 u32 job, u64 page, u32 wanted, u64 end_page,
 				 bool may_send)
 {
-	struct sim_cache *cache = sim->cache;
 	struct chunk *chunk;
 	u64 bit = bit_of(page);
 
 	if (ra->rest_pages && !may_send)
 		return CACHE_SENDS;
-	if (!read_rest(sim, ra, job))
+	if (!read_rest(cache, ra, job))
 		return CACHE_BLOCKED;
 	chunk = find(cache, page);
 
 	if (!chunk || !(chunk->present & bit)) {
 		if (!may_send)
 			return CACHE_SENDS;
-		readahead(sim, ra, job, page, wanted, end_page, false);
-		if (!read_rest(sim, ra, job))
+		readahead(cache, ra, job, page, wanted, end_page, false);
+		if (!read_rest(cache, ra, job))
 			return CACHE_BLOCKED;
 		if (!is_present(cache, page))
-			read_pages(sim, ra, job, page, 1, U64_MAX, end_page);
+			read_pages(cache, ra, job, page, 1, U64_MAX, end_page);
 	} else {
 		bool ready = chunk->ready & bit;
 
@@ -510,8 +511,8 @@ enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
 				return CACHE_SENDS;
 			chunk->marked &= ~bit;
 			/* What it reads may take the place of this chunk. */
-			readahead(sim, ra, job, page, wanted, end_page, true);
-			if (!read_rest(sim, ra, job))
+			readahead(cache, ra, job, page, wanted, end_page, true);
+			if (!read_rest(cache, ra, job))
 				return CACHE_BLOCKED;
 		}
 		if (ready) {
@@ -527,12 +528,12 @@ enum cache_answer sim_cache_read(struct sim *sim, struct readahead *ra, u32 job,
 
 /* ---- writing ---- */
 
-static void flusher(struct sim *sim, void *context);
-static void check_syncs(struct sim *sim);
+static void flusher(struct sim_cache *cache);
+static void check_syncs(struct sim_cache *cache);
 
-static void write_done(struct sim *sim, struct sim_bio *bio)
+static void write_done(struct sim_bio *bio)
 {
-	struct sim_cache *cache = sim->cache;
+	struct sim_cache *cache = bio->context;
 	u64 page = bio->sector / PAGE_SECTORS;
 	u64 end = page + bio->nr_sectors / PAGE_SECTORS;
 
@@ -551,18 +552,23 @@ static void write_done(struct sim *sim, struct sim_bio *bio)
 
 		memmove(cache->throttled, cache->throttled + 1,
 			--cache->nr_throttled * sizeof(u32));
-		sim_process_page_ready(sim, sim->process[job]);
+		cache->users.wake(cache->users.context, job);
 	}
-	check_syncs(sim);
-	flusher(sim, NULL);
+	check_syncs(cache);
+	flusher(cache);
+}
+
+static u32 flusher_number(const struct sim_cache *cache)
+{
+	return cache->users.flusher(cache->users.context);
 }
 
 /* Send the dirty pages of @chunk, run by run. */
-static void write_chunk(struct sim *sim, struct chunk *chunk, u32 job, u8 flags)
+static void write_chunk(struct sim_cache *cache, struct chunk *chunk, u32 job,
+			u8 flags)
 {
-	struct sim_cache *cache = sim->cache;
 	u64 dirty = chunk->dirty & ~chunk->writing;
-	u32 max = sim->config.max_request_sectors / PAGE_SECTORS;
+	u32 max = cache->config->max_request_sectors / PAGE_SECTORS;
 
 	if (!max)
 		max = 1;
@@ -575,7 +581,7 @@ static void write_chunk(struct sim *sim, struct chunk *chunk, u32 job, u8 flags)
 		list_del_init(&chunk->dirty_node);
 	while (dirty) {
 		u32 first = (u32)__builtin_ctzll(dirty), nr = 0;
-		struct sim_bio *bio = sim_bio_new(sim);
+		struct sim_bio *bio = sim_bio_new(cache->block);
 
 		while (first + nr < CHUNK_PAGES && nr < max &&
 		       (dirty >> (first + nr) & 1)) {
@@ -588,63 +594,63 @@ static void write_chunk(struct sim *sim, struct chunk *chunk, u32 job, u8 flags)
 		bio->direction = SS_WRITE;
 		bio->flags = flags;
 		bio->job = job;
-		bio->wanted_ns = sim->now_ns;
+		bio->wanted_ns = cache->clock->now_ns;
 		bio->done = write_done;
+		bio->context = cache;
 		cache->nr_writing++;
-		sim_submit(sim, bio);
+		sim_submit(cache->array, bio);
 	}
 }
 
 /* Write back while too much is dirty, or it is too old. */
-static void flusher(struct sim *sim, void *context)
+static void flusher(struct sim_cache *cache)
 {
-	struct sim_cache *cache = sim->cache;
-
-	(void)context;
 	while (!list_empty(&cache->dirty) &&
-	       cache->nr_writing < sim->config.nr_requests) {
+	       cache->nr_writing < cache->config->nr_requests) {
 		struct chunk *chunk = list_first_entry(&cache->dirty,
 						       struct chunk,
 						       dirty_node);
 
 		if (cache->nr_dirty <= cache->background &&
-		    sim->now_ns < chunk->dirtied_ns + DIRTY_EXPIRE_NS)
+		    cache->clock->now_ns < chunk->dirtied_ns + DIRTY_EXPIRE_NS)
 			break;
 		if (!(chunk->dirty & ~chunk->writing))
 			break;
-		/* The flusher is nobody's process: the number after all. */
-		write_chunk(sim, chunk, sim->nr_processes, 0);
+		write_chunk(cache, chunk, flusher_number(cache), 0);
 	}
 }
 
-static void flusher_tick(struct sim *sim, void *context)
+static void flusher_tick(void *context);
+
+static void time_flusher(struct sim_cache *cache)
 {
-	sim->cache->flusher_timed = false;
-	flusher(sim, context);
-	if (!list_empty(&sim->cache->dirty)) {
-		sim->cache->flusher_timed = true;
-		sim_timer(sim, sim->now_ns + FLUSHER_PERIOD_NS, flusher_tick,
-			  NULL);
-	}
+	cache->flusher_timed = true;
+	sim_timer(cache->clock, cache->clock->now_ns + FLUSHER_PERIOD_NS,
+		  flusher_tick, cache);
 }
 
-bool sim_cache_write(struct sim *sim, u32 job, u64 page)
+static void flusher_tick(void *context)
 {
-	struct sim_cache *cache = sim->cache;
+	struct sim_cache *cache = context;
+
+	cache->flusher_timed = false;
+	flusher(cache);
+	if (!list_empty(&cache->dirty))
+		time_flusher(cache);
+}
+
+bool sim_cache_write(struct sim_cache *cache, u32 job, u64 page)
+{
 	struct chunk *chunk;
 	u64 bit = bit_of(page);
 
 	if (cache->nr_dirty >= cache->limit) {
-		if (cache->nr_throttled == cache->throttled_size) {
-			cache->throttled_size = 2 * cache->throttled_size + 16;
-			cache->throttled = realloc(cache->throttled,
-						   cache->throttled_size *
-							   sizeof(u32));
-			if (!cache->throttled)
-				abort();
-		}
+		cache->throttled = sim_room(cache->throttled,
+					    cache->nr_throttled,
+					    &cache->throttled_size,
+					    sizeof(u32));
 		cache->throttled[cache->nr_throttled++] = job;
-		flusher(sim, NULL);
+		flusher(cache);
 		return false;
 	}
 	chunk = get(cache, page);
@@ -654,31 +660,29 @@ bool sim_cache_write(struct sim *sim, u32 job, u64 page)
 	if (chunk->dirty & bit)
 		return true;
 	if (!chunk->dirty) {
-		chunk->dirtied_ns = sim->now_ns;
+		chunk->dirtied_ns = cache->clock->now_ns;
 		list_add_tail(&chunk->dirty_node, &cache->dirty);
 	}
 	chunk->dirty |= bit;
 	cache->nr_dirty++;
 	if (cache->nr_dirty > cache->background)
-		flusher(sim, NULL);
-	if (!cache->flusher_timed) {
-		cache->flusher_timed = true;
-		sim_timer(sim, sim->now_ns + FLUSHER_PERIOD_NS, flusher_tick,
-			  NULL);
-	}
+		flusher(cache);
+	if (!cache->flusher_timed)
+		time_flusher(cache);
 	return true;
 }
 
 /* ---- fsync: all of a range on the medium, then the disk's cache empty ---- */
 
-static void flush_done(struct sim *sim, struct sim_bio *bio)
+static void flush_done(struct sim_bio *bio)
 {
-	struct sync *sync = bio->context, **link = &sim->cache->syncs;
+	struct sync *sync = bio->context, **link = &sync->cache->syncs;
+	const struct sim_cache_users *users = &sync->cache->users;
 
 	while (*link != sync)
 		link = &(*link)->next;
 	*link = sync->next;
-	sim_process_synced(sim, sim->process[sync->job]);
+	users->synced(users->context, sync->job);
 	free(sync);
 }
 
@@ -694,33 +698,33 @@ static bool is_writing(struct sim_cache *cache, const struct sync *sync)
 }
 
 /* Those whose pages are all written go on to flush the disk. */
-static void check_syncs(struct sim *sim)
+static void check_syncs(struct sim_cache *cache)
 {
 	struct sync *sync;
 
-	for (sync = sim->cache->syncs; sync; sync = sync->next) {
+	for (sync = cache->syncs; sync; sync = sync->next) {
 		struct sim_bio *bio;
 
-		if (sync->flushing || is_writing(sim->cache, sync))
+		if (sync->flushing || is_writing(cache, sync))
 			continue;
 		sync->flushing = true;
-		bio = sim_bio_new(sim);
+		bio = sim_bio_new(cache->block);
 		bio->flush = true;
 		bio->job = sync->job;
 		bio->done = flush_done;
 		bio->context = sync;
-		sim_submit(sim, bio);
+		sim_submit(cache->array, bio);
 	}
 }
 
-void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page,
-		    u8 flags)
+void sim_cache_sync(struct sim_cache *cache, u32 job, u64 first_page,
+		    u64 end_page, u8 flags)
 {
-	struct sim_cache *cache = sim->cache;
 	struct sync *sync = sim_alloc(sizeof(*sync));
 	struct list_head *at = cache->dirty.next, *next;
 
-	*sync = (struct sync){ cache->syncs, job, first_page, end_page, false };
+	*sync = (struct sync){ cache,	   cache->syncs, job,
+			       first_page, end_page,	 false };
 	cache->syncs = sync;
 	for (; at != &cache->dirty; at = next) {
 		struct chunk *chunk = list_entry(at, struct chunk, dirty_node);
@@ -728,9 +732,10 @@ void sim_cache_sync(struct sim *sim, u32 job, u64 first_page, u64 end_page,
 		next = at->next;
 		if (chunk->number >= first_page / CHUNK_PAGES &&
 		    chunk->number * CHUNK_PAGES < end_page)
-			write_chunk(sim, chunk,
-				    flags & SS_SYNC ? job : sim->nr_processes,
+			write_chunk(cache, chunk,
+				    flags & SS_SYNC ? job :
+						      flusher_number(cache),
 				    flags);
 	}
-	check_syncs(sim);
+	check_syncs(cache);
 }

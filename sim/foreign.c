@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A policy in another language: see foreign.h. */
 #include "foreign.h"
-#include "internal.h"
+
+#include "../core/sched.h"
+#include "clock.h"
 
 struct foreign_state {
 	struct sim_foreign *foreign;
-	struct sim *sim;
+	struct sim_clock *clock;
 };
 
 static u64 number_of(const struct ss_request *rq)
@@ -16,8 +18,8 @@ static u64 number_of(const struct ss_request *rq)
 static void failed(struct foreign_state *state)
 {
 	state->foreign->failed = true;
-	if (state->sim && !state->sim->failed)
-		sim_fail(state->sim, "the policy failed");
+	if (state->clock && !state->clock->failed)
+		sim_fail(state->clock, "the policy failed");
 }
 
 /* Call it, unless an earlier call has failed. */
@@ -145,16 +147,11 @@ static const struct ss_policy_ops foreign_ops = {
 };
 
 void sim_foreign_begin(struct ss_sched *sched, struct sim_foreign *foreign,
-		       struct sim *sim)
+		       struct sim_clock *clock)
 {
 	struct ss_policy *policy = &sched->policy[0];
 	struct foreign_state *state = policy->state;
 
 	policy->ops = &foreign_ops;
-	*state = (struct foreign_state){ .foreign = foreign, .sim = sim };
-}
-
-void sim_set_foreign(struct sim *sim, u32 disk, struct sim_foreign *foreign)
-{
-	sim_foreign_begin(&sim->disk[disk].sched[0], foreign, sim);
+	*state = (struct foreign_state){ .foreign = foreign, .clock = clock };
 }

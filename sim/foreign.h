@@ -9,7 +9,7 @@
 
 #include "../core/policy.h"
 
-struct sim;
+struct sim_clock;
 
 /*
  * The calls are those of struct ss_policy_ops. @rq is a number that is the
@@ -44,11 +44,9 @@ struct sim_foreign {
 /*
  * @sched, which has begun with any other policy that wraps none, and has been
  * told of nothing, has this one instead. What @foreign points to must last as
- * long. @sim, if not NULL, fails when a call does.
+ * long. The simulation of @clock, if not NULL, fails when a call does.
  */
 void sim_foreign_begin(struct ss_sched *sched, struct sim_foreign *foreign,
-		       struct sim *sim);
-/* The same, of the scheduler of disk @disk. */
-void sim_set_foreign(struct sim *sim, u32 disk, struct sim_foreign *foreign);
+		       struct sim_clock *clock);
 
 #endif

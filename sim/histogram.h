@@ -8,7 +8,7 @@
 #ifndef SIM_HISTOGRAM_H
 #define SIM_HISTOGRAM_H
 
-#include "sim.h"
+#include "result.h"
 
 #define HISTOGRAM_BITS 6
 #define HISTOGRAM_BUCKETS SIM_MAX_BUCKETS /* 64 << HISTOGRAM_BITS */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which block a process wants next, by fio's rules (fio 3.33, io_u.c). */
-#include "process.h"
+#include "process_state.h"
 
 #include <string.h>
 
@@ -178,7 +178,7 @@ bool process_append_more(struct sim_process *p)
  * Open the next file: behind the last one, in another directory at a random
  * place, or always at one, where the position alone says how long it is.
  */
-void process_next_file(struct sim_process *p, const struct sim *sim)
+void process_next_file(struct sim_process *p)
 {
 	const struct sim_job *job = &p->job;
 	u64 end = region_end(p), seed, *from = &p->seed;
@@ -203,7 +203,7 @@ void process_next_file(struct sim_process *p, const struct sim *sim)
 	if (job->group_bytes && p->direction == SS_WRITE)
 		next_written(p);
 	p->files++;
-	process_open_file(p, sim);
+	process_open_file(p);
 }
 
 u64 process_next_in_file(struct sim_process *p)
@@ -254,7 +254,7 @@ static u64 in_order(struct sim_process *p, u8 dir, u64 start, u64 end)
 	return start;
 }
 
-u64 process_next_block(struct sim_process *p, const struct sim *sim)
+u64 process_next_block(struct sim_process *p)
 {
 	const struct sim_job *job = &p->job;
 	u64 start, end, position, left = job->io_bytes - p->issued;
@@ -269,7 +269,7 @@ u64 process_next_block(struct sim_process *p, const struct sim *sim)
 	if (job->zone_size && p->zone_bytes >= job->zone_size)
 		next_zone(p);
 	if (job->nr_files > 1)
-		process_choose_file(p, sim, dir);
+		process_choose_file(p, dir);
 	start = job->zone_size ? p->zone_start : file_begin(p);
 	end = job->zone_size ? start + job->zone_range : file_limit(p);
 	if (end > file_limit(p))

@@ -6,9 +6,8 @@
  * own where it goes on, blocks that it has had, and a window of readahead. What
  * the present one has is where other processes have it, in struct sim_process.
  */
-#include "process.h"
+#include "process_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* What is the process's while it works at the file. */
@@ -20,6 +19,21 @@ struct job_file {
 	bool open;
 	bool done; /* nothing of it is left in this pass */
 };
+
+void process_open_file(struct sim_process *p)
+{
+	p->ra = (struct readahead){
+		.previous = U64_MAX,
+		.max = p->job.readahead_pages == SIM_READAHEAD_SAME ?
+			       p->all->config->readahead_pages :
+			       p->job.readahead_pages,
+		.first = p->job.first_window_pages,
+		.maps = p->job.maps,
+		.file_page = (p->job.nr_file_splits ? p->file_at :
+						      file_begin(p)) /
+			     PAGE_BYTES,
+	};
+}
 
 static void put_down(struct sim_process *p)
 {
@@ -63,7 +77,7 @@ void process_free_files(struct sim_process *p)
 	free(p->file);
 }
 
-void process_begin_files(struct sim_process *p, const struct sim *sim)
+void process_begin_files(struct sim_process *p)
 {
 	u32 i;
 
@@ -71,7 +85,7 @@ void process_begin_files(struct sim_process *p, const struct sim *sim)
 		struct job_file *file = &p->file[i];
 
 		p->file_at_work = i;
-		process_open_file(p, sim);
+		process_open_file(p);
 		file->ra = p->ra;
 		file->position[0] = file->position[1] = file_begin(p);
 		file->map_used = 0;
@@ -144,7 +158,7 @@ static bool has_more(const struct sim_process *p, u8 dir)
 	return p->job.seq_skip || p->position[dir] < file_limit(p);
 }
 
-void process_choose_file(struct sim_process *p, const struct sim *sim, u8 dir)
+void process_choose_file(struct sim_process *p, u8 dir)
 {
 	for (;;) {
 		struct job_file *file;
@@ -157,7 +171,7 @@ void process_choose_file(struct sim_process *p, const struct sim *sim, u8 dir)
 		file->done = true;
 		p->files_open--;
 		if (++p->files_done == p->job.nr_files)
-			process_begin_files(p, sim);
+			process_begin_files(p);
 	}
 }
 

@@ -6,7 +6,7 @@
  * A rate is kept on the average since the start: a process that was held up
  * sends what it missed as fast as it can, then waits again.
  */
-#include "process.h"
+#include "process_state.h"
 
 #include <string.h>
 
@@ -62,14 +62,14 @@ static bool is_mixed(const struct sim_job *job)
  * The direction is drawn first; if it is not yet time for it the other one may
  * go, and if not that either, whichever may go first does.
  */
-bool process_pace(struct sim *sim, struct sim_process *p)
+u64 process_pace(struct sim_process *p)
 {
 	const u64 *next = p->rate_next_ns;
-	u64 now = own_time(sim, p), at;
+	u64 now = own_time(p), at;
 	u8 dir, other;
 
 	if (!has_rate(p))
-		return true;
+		return 0;
 	if (!p->direction_chosen)
 		p->next_direction = process_choose_direction(p);
 	p->direction_chosen = true;
@@ -79,18 +79,17 @@ bool process_pace(struct sim *sim, struct sim_process *p)
 		dir = other;
 	p->next_direction = dir;
 	if (next[dir] <= now)
-		return true;
+		return 0;
 	/* Before it sleeps it sees to it that nothing is under way. */
 	if (p->in_flight && !p->job.offload)
-		return false;
+		return U64_MAX;
 	at = next[dir];
 	/* A rate begins anew when the ramp is over. */
 	if (p->ramping)
 		at = min_t(u64, at, p->begin_ns + p->job.ramp_ns);
 	else if (p->job.runtime_ns)
 		at = min_t(u64, at, p->begin_ns + p->job.runtime_ns);
-	process_run_at(sim, p, at);
-	return false;
+	return at;
 }
 
 /* When as much as was sent is due; and by chance, as often on the average. */
@@ -143,45 +142,40 @@ u64 process_think_until(struct sim_process *p, u8 direction, u64 now_ns)
 
 /* ---- from when on it counts ---- */
 
-static void begin_to_count(struct sim *sim, u64 now_ns)
+static void begin_to_count(struct sim_processes *all, u64 now_ns)
 {
-	if (now_ns < sim->first_start_ns)
-		sim->first_start_ns = now_ns;
-	if (now_ns > sim->last_end_ns)
-		sim->last_end_ns = now_ns;
+	if (now_ns < all->first_start_ns)
+		all->first_start_ns = now_ns;
+	if (now_ns > all->last_end_ns)
+		all->last_end_ns = now_ns;
 }
 
 /* It begins anew where it is: its time, its rates, how much it does. */
-static void end_ramp(struct sim *sim, void *context)
+static void end_ramp(void *context)
 {
 	struct sim_process *p = context;
 
 	if (p->step == STEP_DONE)
 		return;
 	p->ramping = false;
-	p->begin_ns = sim->now_ns;
-	p->end_ns = sim->now_ns;
+	p->begin_ns = p->clock->now_ns;
+	p->end_ns = p->clock->now_ns;
 	p->issued = 0;
 	memset(p->moved, 0, sizeof(p->moved));
 	memset(p->blocks, 0, sizeof(p->blocks));
 	memset(p->latency, 0, sizeof(p->latency));
 	memset(&p->wait, 0, sizeof(p->wait));
-	process_pace_from(p, sim->now_ns);
-	begin_to_count(sim, sim->now_ns);
+	process_pace_from(p, p->clock->now_ns);
+	begin_to_count(p->all, p->clock->now_ns);
 }
 
-void process_ramp(struct sim *sim, struct sim_process *p)
+void process_ramp(struct sim_process *p)
 {
 	if (!p->job.ramp_ns) {
-		if (p->begin_ns < sim->first_start_ns)
-			sim->first_start_ns = p->begin_ns;
+		if (p->begin_ns < p->all->first_start_ns)
+			p->all->first_start_ns = p->begin_ns;
 		return;
 	}
 	p->ramping = true;
-	sim_timer(sim, p->begin_ns + p->job.ramp_ns, end_ramp, p);
-}
-
-u64 sim_process_counts_from(const struct sim_process *p)
-{
-	return p->started ? p->begin_ns + p->job.ramp_ns : U64_MAX;
+	sim_timer(p->clock, p->begin_ns + p->job.ramp_ns, end_ramp, p);
 }

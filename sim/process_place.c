@@ -4,9 +4,8 @@
  * a table of shares of 2^64, made by the Python package without floating
  * point; only the normal one is computed, as fio does it.
  */
-#include "process.h"
+#include "process_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NORMAL_DRAWS 12
@@ -17,7 +16,7 @@ static u64 *copied(const u64 *from, u32 nr)
 	return memcpy(sim_alloc(nr * sizeof(*from)), from, nr * sizeof(*from));
 }
 
-int sim_process_places(struct sim_process *p, u32 direction,
+int process_set_places(struct sim_process *p, u32 direction,
 		       const u64 *end_unit, const u64 *below, u32 nr)
 {
 	struct place_table *table = &p->places[direction];

@@ -18,9 +18,8 @@
  * Memory is bounded: so many requests are known ahead, so many owners
  * remembered.
  */
-#include "internal.h"
+#include "replay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define WINDOW (1 << 18)
@@ -68,7 +67,13 @@ struct item_part {
 };
 
 struct sim_replay {
+	const struct sim_config *config;
+	struct sim_clock *clock;
+	struct sim_block *block;
+	struct sim_array *array;
 	struct sim_sources *sources;
+	u64 first_start_ns, last_end_ns;
+	u64 bytes[SS_DIRECTIONS];
 	bool ended; /* the trace has */
 	u64 in_flight; /* bios */
 	u64 read; /* requests taken from the trace */
@@ -81,12 +86,18 @@ struct sim_replay {
 	struct owner *owner;
 };
 
-struct sim_replay *sim_replay_new(struct sim *sim, struct sim_sources *sources)
+struct sim_replay *sim_replay_new(struct sim_block *block,
+				  struct sim_array *array)
 {
 	struct sim_replay *replay = sim_alloc(sizeof(*replay));
 
-	replay->sources = sources;
-	if (sim->config.closed)
+	replay->config = block->config;
+	replay->clock = block->clock;
+	replay->block = block;
+	replay->array = array;
+	replay->sources = sim_sources_new();
+	replay->first_start_ns = U64_MAX;
+	if (replay->config->closed)
 		replay->owner = sim_alloc(OWNERS * sizeof(*replay->owner));
 	return replay;
 }
@@ -112,17 +123,16 @@ struct sim_sources *sim_replay_sources(const struct sim_replay *replay)
 }
 
 /* Bring a position onto the disk, or refuse it. */
-static bool place(struct sim *sim, const struct sim_replay *replay,
-		  struct trace_request *rq)
+static bool place(struct sim_replay *replay, struct trace_request *rq)
 {
-	u64 capacity = sim->capacity_sectors;
+	u64 capacity = sim_array_capacity(replay->array);
 
 	if (rq->nr_sectors <= capacity &&
 	    rq->sector <= capacity - rq->nr_sectors)
 		return true;
-	if (!sim->config.wrap || rq->nr_sectors > capacity) {
+	if (!replay->config->wrap || rq->nr_sectors > capacity) {
 		sim_fail(
-			sim,
+			replay->clock,
 			"%s %llu: sectors %llu to %llu lie beyond the disk's last sector %llu; choose a larger disk%s",
 			trace_unit(sim_sources_reader(replay->sources)),
 			(unsigned long long)rq->line,
@@ -140,21 +150,19 @@ static bool place(struct sim *sim, const struct sim_replay *replay,
 	return true;
 }
 
-static void send(struct sim *sim, const struct trace_request *rq, u64 wanted_ns,
-		 void (*done)(struct sim *, struct sim_bio *), void *context)
+static void send(struct sim_replay *replay, const struct trace_request *rq,
+		 u64 wanted_ns, void (*done)(struct sim_bio *), void *context)
 {
+	u32 left = rq->nr_sectors, max = replay->config->max_request_sectors;
 	u64 sector = rq->sector;
-	u32 left = rq->nr_sectors;
 
-	if (sim->first_start_ns == U64_MAX)
-		sim->first_start_ns = sim->now_ns;
+	if (replay->first_start_ns == U64_MAX)
+		replay->first_start_ns = replay->clock->now_ns;
 	while (left) {
-		struct sim_bio *bio = sim_bio_new(sim);
+		struct sim_bio *bio = sim_bio_new(replay->block);
 
 		bio->sector = sector;
-		bio->nr_sectors = left < sim->config.max_request_sectors ?
-					  left :
-					  sim->config.max_request_sectors;
+		bio->nr_sectors = min_t(u32, left, max);
 		bio->direction = rq->direction;
 		bio->flags = rq->flags;
 		if (rq->direction == SS_READ)
@@ -165,38 +173,38 @@ static void send(struct sim *sim, const struct trace_request *rq, u64 wanted_ns,
 		bio->context = context;
 		sector += bio->nr_sectors;
 		left -= bio->nr_sectors;
-		sim->replay->in_flight++;
-		sim_submit(sim, bio);
+		replay->in_flight++;
+		sim_submit(replay->array, bio);
 	}
 }
 
-static void count_done(struct sim *sim, const struct sim_bio *bio)
+static void count_done(struct sim_replay *replay, const struct sim_bio *bio)
 {
-	sim->replay->in_flight--;
-	sim->replay_bytes[bio->direction] += (u64)bio->nr_sectors *
-					     SECTOR_BYTES;
-	sim->last_end_ns = sim->now_ns;
+	replay->in_flight--;
+	replay->bytes[bio->direction] += (u64)bio->nr_sectors * SECTOR_BYTES;
+	replay->last_end_ns = replay->clock->now_ns;
 }
 
 /* ---- open ---- */
 
-static void open_done(struct sim *sim, struct sim_bio *bio)
+static void open_done(struct sim_bio *bio)
 {
-	count_done(sim, bio);
+	count_done(bio->context, bio);
 }
 
 /* ---- closed ---- */
 
-static void closed_send(struct sim *sim, void *context);
+static void closed_send(void *context);
 
 /* All of @list, linked by sibling, follow their parent's event, now. */
-static void release(struct sim *sim, struct item *list)
+static void release(struct sim_clock *clock, struct item *list)
 {
 	struct item *next;
 
 	for (; list; list = next) {
 		next = list->sibling;
-		sim_timer(sim, sim->now_ns + list->think_ns, closed_send, list);
+		sim_timer(clock, clock->now_ns + list->think_ns, closed_send,
+			  list);
 	}
 }
 
@@ -262,31 +270,33 @@ static void owner_remove(struct owner *owner, struct item *item)
 	sort_out(owner, item);
 }
 
-static void closed_done(struct sim *sim, struct sim_bio *bio)
+static void closed_done(struct sim_bio *bio)
 {
 	struct item *item = bio->context;
 	struct sim_replay *replay = item->replay;
 	struct owner *owner = owner_of(replay, item->traced.owner);
 
-	count_done(sim, bio);
+	count_done(replay, bio);
 	if (--item->bios_left)
 		return;
 	owner_remove(owner, item);
 	if (item->complete_ns >= owner->done_traced_ns) {
 		owner->done_traced_ns = item->complete_ns;
-		owner->done_ns = sim->now_ns;
+		owner->done_ns = replay->clock->now_ns;
 	}
-	release(sim, item->after_done);
+	release(replay->clock, item->after_done);
 	item->older = replay->free_item;
 	replay->free_item = item;
 	replay->nr_items--;
 }
 
-static void closed_send(struct sim *sim, void *context)
+static void closed_send(void *context)
 {
 	struct item *item = context, *younger;
-	struct owner *owner = owner_of(item->replay, item->traced.owner);
-	u32 max = sim->config.max_request_sectors;
+	struct sim_replay *replay = item->replay;
+	struct sim_clock *clock = replay->clock;
+	struct owner *owner = owner_of(replay, item->traced.owner);
+	u32 max = replay->config->max_request_sectors;
 	u64 apart_ns;
 
 	/* Who reads ahead never asks for what is behind first. */
@@ -301,18 +311,20 @@ static void closed_send(struct sim *sim, void *context)
 					   item->traced.arrival_ns) :
 			     0;
 	item->bios_left = (item->traced.nr_sectors + max - 1) / max;
-	owner->last_sent_ns = sim->now_ns;
-	release(sim, item->after_sent);
+	owner->last_sent_ns = clock->now_ns;
+	release(clock, item->after_sent);
 	item->after_sent = NULL;
-	send(sim, &item->traced, sim->now_ns, closed_done, item);
+	send(replay, &item->traced, clock->now_ns, closed_done, item);
 	if (younger && younger->due)
-		sim_timer(sim, sim->now_ns + apart_ns, closed_send, younger);
+		sim_timer(clock, clock->now_ns + apart_ns, closed_send,
+			  younger);
 }
 
-static u64 estimate_ns(const struct sim *sim, const struct owner *owner,
+static u64 estimate_ns(const struct sim_replay *replay,
+		       const struct owner *owner,
 		       const struct trace_request *rq)
 {
-	const struct ss_curve *curve = &sim->disk[0].sched[0].curve;
+	const struct ss_curve *curve = &replay->block->disk[0].sched[0].curve;
 
 	return ss_curve_service_ns(curve, owner->last_end_sector, rq->sector) +
 	       curve->transfer_ps * rq->nr_sectors / 1000;
@@ -335,7 +347,8 @@ static struct item *of_several(struct item *parent)
 }
 
 /* Find what @item waits for, and hang it there. */
-static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
+static void closed_link(struct sim_clock *clock, struct owner *owner,
+			struct item *item)
 {
 	u64 arrival = item->traced.arrival_ns, at;
 	struct item *newest = owner->newest, *parent;
@@ -370,7 +383,7 @@ static void closed_link(struct sim *sim, struct owner *owner, struct item *item)
 	} else {
 		at = arrival;
 	}
-	sim_timer(sim, at > sim->now_ns ? at : sim->now_ns, closed_send, item);
+	sim_timer(clock, max_t(u64, at, clock->now_ns), closed_send, item);
 }
 
 static struct item *item_new(struct sim_replay *replay)
@@ -390,9 +403,9 @@ static struct item *item_new(struct sim_replay *replay)
 	return replay->free_item;
 }
 
-static void closed_take(struct sim *sim, const struct trace_request *rq)
+static void closed_take(struct sim_replay *replay,
+			const struct trace_request *rq)
 {
-	struct sim_replay *replay = sim->replay;
 	struct owner *owner = owner_of(replay, rq->owner);
 	struct item *item = item_new(replay);
 
@@ -403,9 +416,9 @@ static void closed_take(struct sim *sim, const struct trace_request *rq)
 	if (rq->complete_ns == TRACE_NO_TIME) {
 		item->estimated = true;
 		item->complete_ns = rq->arrival_ns +
-				    estimate_ns(sim, owner, rq);
+				    estimate_ns(replay, owner, rq);
 	}
-	closed_link(sim, owner, item);
+	closed_link(replay->clock, owner, item);
 	owner_add(owner, item);
 	owner->known = true;
 	owner->last_arrival_ns = rq->arrival_ns;
@@ -414,24 +427,26 @@ static void closed_take(struct sim *sim, const struct trace_request *rq)
 
 /* ---- both ---- */
 
-static bool wants_more(const struct sim *sim, const struct sim_replay *replay)
+static bool wants_more(const struct sim_replay *replay)
 {
 	if (replay->ended)
 		return false;
-	if (sim->config.closed)
+	if (replay->config->closed)
 		return replay->nr_items < WINDOW;
-	return !replay->have && !sim_congested(sim);
+	return !replay->have && !sim_congested(replay->block);
 }
 
-enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
+enum sim_state sim_replay_fill(struct sim_replay *replay)
 {
-	while (wants_more(sim, replay)) {
+	const struct sim_config *config = replay->config;
+
+	while (wants_more(replay)) {
 		struct trace_request rq;
 		enum sim_state state = sim_sources_next(replay->sources, &rq);
 
 		if (state == SIM_FAILED)
 			sim_fail(
-				sim, "%s",
+				replay->clock, "%s",
 				trace_why(sim_sources_reader(replay->sources)));
 		if (state == SIM_FAILED || state == SIM_INPUT)
 			return state;
@@ -439,13 +454,13 @@ enum sim_state sim_replay_fill(struct sim *sim, struct sim_replay *replay)
 			replay->ended = true;
 			break;
 		}
-		if (sim->config.one_owner && rq.owner != sim->config.the_owner)
+		if (config->one_owner && rq.owner != config->the_owner)
 			continue;
-		if (!place(sim, replay, &rq))
+		if (!place(replay, &rq))
 			return SIM_FAILED;
 		replay->read++;
-		if (sim->config.closed) {
-			closed_take(sim, &rq);
+		if (config->closed) {
+			closed_take(replay, &rq);
 		} else {
 			replay->next = rq;
 			replay->have = true;
@@ -459,14 +474,24 @@ u64 sim_replay_next_ns(const struct sim_replay *replay)
 	return replay->have ? replay->next.arrival_ns : U64_MAX;
 }
 
-void sim_replay_send(struct sim *sim, struct sim_replay *replay)
+void sim_replay_send(struct sim_replay *replay)
 {
 	replay->have = false;
-	send(sim, &replay->next, replay->next.arrival_ns, open_done, NULL);
+	send(replay, &replay->next, replay->next.arrival_ns, open_done, replay);
 }
 
 bool sim_replay_over(const struct sim_replay *replay)
 {
 	return replay->ended && !replay->have && !replay->in_flight &&
 	       !replay->nr_items;
+}
+
+void sim_replay_result(const struct sim_replay *replay,
+		       struct sim_result *result)
+{
+	if (replay->first_start_ns != U64_MAX)
+		result->duration_ns = replay->last_end_ns -
+				      replay->first_start_ns;
+	result->process_bytes[SS_READ] = replay->bytes[SS_READ];
+	result->process_bytes[SS_WRITE] = replay->bytes[SS_WRITE];
 }

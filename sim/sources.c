@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Several traces as one: the requests of all in the order of their arrival,
- * each trace from time 0, with its own place on the disk and its own owners.
- */
-#include "internal.h"
+/* See sources.h. */
+#include "sources.h"
 
-#include <stdlib.h>
+#include "common.h"
+#include "config.h"
 
 struct source {
 	struct trace_reader *reader;

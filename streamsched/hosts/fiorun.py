@@ -84,7 +84,7 @@ def fio_jobs(text: str) -> list[FioJob]:
 
 
 def ramp_of_all(processes: Sequence[Process]) -> int:
-    """How long after the first request the statistics begin: sim_begin_statistics()."""
+    """How long after the first request the statistics begin: begin_statistics() of sim/sim.c."""
     first = [p for p in processes if p.stage == processes[0].stage and not p.wait_for]
     if not any(process.ramp_ns for process in first):
         return 0
