@@ -122,7 +122,7 @@ results: $(STAMP)-dev
 
 blktests xfstests: $(STAMP)-package
 	@tools/setup.sh stock
-	@$(BIN)/python -P -m streamsched.hosts.kernelsuites $@ --to docs/results/$@.md --force
+	@$(BIN)/python bench/table.py $@ --to docs/results/$@.md --force
 
 deb:
 	@packaging/deb.sh

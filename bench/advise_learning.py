@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
+from tables.machine import positive
+
 from streamsched.base.progress import nr_jobs
-from streamsched.hosts.kernelsuites import positive
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Setup, run_jobs
 from streamsched.watch import advise, learn

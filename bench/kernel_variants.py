@@ -17,22 +17,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tables.kernel import PATHS, PROGRAMS
+from tables.programs import DISK, QUEUE_DEPTH, program_cell
+
 from streamsched.base.errors import exit_code_of, named
 from streamsched.hosts import rig
 from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
-from streamsched.hosts.kerneltable import (
-    DISK,
-    NOBODY,
-    PATHS,
-    PROGRAMS,
-    QUEUE_DEPTH,
-    program_cell,
-    source_tree,
-)
 from streamsched.sim.diskfile import load_disk
 from streamsched.work.jobfile import load_job_file
 
 JOBS = rig.source_root() / "jobs" / "kernel"
+# In the place of who streams in Love's tests.
+NOBODY = """
+import os, signal
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+signal.pause()
+"""
 READAHEAD_KIB = (128, 256, 512, 1024, 2560)
 CRYPT_OPTIONS: tuple[tuple[str, ...], ...] = (
     (),
@@ -109,15 +110,7 @@ def alone() -> None:
     for name in ("love-1", "love-2"):
         for path in PATHS:
             for policy in parse_policies("none,stream"):
-                cell = program_cell(
-                    name,
-                    PROGRAMS[name],
-                    path,
-                    load_disk(DISK),
-                    policy,
-                    f"TREE={source_tree()}\n",
-                    streamer=NOBODY,
-                )
+                cell = program_cell(name, PROGRAMS[name], path, policy, streamer=NOBODY)
                 print(
                     f"{name + ' alone, ' + path:<48} {policy.label:<18} {cell.seconds:8.2f} s",
                     flush=True,

@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tables.machine import positive
+
 from streamsched.hosts import hddemu, rig
-from streamsched.hosts.kernelsuites import positive
 from streamsched.sim.diskfile import load_disk
 from streamsched.watch.measure import FIGURES
 

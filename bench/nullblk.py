@@ -20,9 +20,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tables.machine import end_with_signals, positive, printed
+
 from streamsched.base.errors import StreamschedError, exit_code_of
 from streamsched.base.files import check_output, target, write_whole
-from streamsched.hosts.kernelsuites import end_with_signals, positive, printed
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
 BASE = "mq-deadline"

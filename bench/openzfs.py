@@ -22,11 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tables.machine import end_with_signals, positive, printed
+
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, exit_code_of
 from streamsched.base.files import check_output, read_whole, target, write_whole
 from streamsched.hosts import hddemu
-from streamsched.hosts.kernelsuites import end_with_signals, positive, printed
 from streamsched.sim.diskfile import Disk, load_disk
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"

@@ -84,7 +84,8 @@ formatted() {
 
 check "ruff check" "$bin/ruff" check --quiet .
 check "ruff format" "$bin/ruff" format --quiet --check --diff .
-check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools packaging
+check "mypy --strict" "$bin/mypy" --strict --no-error-summary streamsched tools packaging \
+	bench/table.py bench/tables
 check "clang-format" formatted "${c_files[@]}"
 check "C rules, licence lines, includes" "$bin/python" tools/check_style.py
 check "commit subjects" "$bin/python" tools/check_commits.py

@@ -71,7 +71,8 @@ RIG = "the rig's kernel"
 STOCK = "root, stock kernels"
 DRIVES = ("barracuda", "cheetah4LP", "ibm18es", "hp_c2490a", "dec_rz26")
 _PYTEST = "UPDATE_DOCS=1 pytest"
-_RIG = "tools/setup.sh rig && python -P -m streamsched"
+_TABLE = "python bench/table.py"
+_RIG = "tools/setup.sh rig"
 
 ROWS = (
     _simulated("auto", "reproduce auto", 4),
@@ -131,11 +132,11 @@ ROWS = (
         ("disk model",),
         "DRIVES=DIR with DiskSim's recorded times",
     ),
-    Row("kernel", "results/kernel.md", f"{_RIG}.hosts.kerneltable", 40, ON_KERNEL, RIG),
+    Row("kernel", "results/kernel.md", f"{_RIG} && {_TABLE} kernel", 40, ON_KERNEL, RIG),
     Row(
         "kernel-arrays",
         "results/kernel-arrays.md",
-        f"tools/setup.sh applications && {_RIG}.hosts.arraytable",
+        f"tools/setup.sh applications && {_RIG} && {_TABLE} kernel-arrays",
         60,
         ON_KERNEL,
         f"root, network, {RIG}",
@@ -143,7 +144,7 @@ ROWS = (
     Row(
         "applications",
         "results/applications.md",
-        f"tools/setup.sh applications && {_RIG}.hosts.applications",
+        f"tools/setup.sh applications && {_RIG} && {_TABLE} applications",
         60,
         ("core", "disk model", "kernel"),
         f"root, network, {RIG}",
@@ -151,8 +152,7 @@ ROWS = (
     Row(
         "servers",
         "results/servers.md",
-        "tools/setup.sh servers && tools/setup.sh rig servers && "
-        "python -P -m streamsched.hosts.servers",
+        f"tools/setup.sh servers && {_RIG} servers && {_TABLE} servers",
         60,
         ON_KERNEL,
         f"root, network, {RIG}",
@@ -160,7 +160,7 @@ ROWS = (
     Row(
         "s-suite",
         "results/s-suite.md",
-        f"tools/setup.sh s-suite && {_RIG}.hosts.ssuite",
+        f"tools/setup.sh s-suite && {_RIG} && {_TABLE} s-suite",
         70,
         ("core", "disk model", "kernel"),
         f"root, network, {RIG}",
@@ -176,7 +176,8 @@ ROWS = (
     Row(
         "forecast",
         "results/forecast.md",
-        f"{_RIG}.watch.forecast_check --to docs/results/forecast.md --force",
+        f"{_RIG} && python -P -m streamsched.watch.forecast_check "
+        "--to docs/results/forecast.md --force",
         30,
         ("core", "disk model", "kernel"),
         RIG,
@@ -184,7 +185,7 @@ ROWS = (
     Row(
         "nullblk",
         "results/nullblk.md",
-        "tools/setup.sh stock && python -P bench/nullblk.py --to docs/results/nullblk.md --force",
+        "tools/setup.sh stock && python bench/nullblk.py --to docs/results/nullblk.md --force",
         10,
         ("core", "kernel"),
         STOCK,
@@ -192,7 +193,7 @@ ROWS = (
     Row(
         "openzfs",
         "results/openzfs.md",
-        "python -P bench/openzfs.py --to docs/results/openzfs.md --force",
+        "python bench/openzfs.py --to docs/results/openzfs.md --force",
         40,
         ("core", "disk model", "kernel"),
         "root, network, stock kernels",

@@ -268,8 +268,8 @@ setup_s_suite() {
 	[ -z "$missing" ] || apt_install fio sysstat bc psmisc time bsdextrautils g++ \
 		libaio-dev git gawk ||
 		say "these programs could not be installed:$missing"
-	url=$(sed -n 's/^WHERE = "\(.*\)"$/\1/p' streamsched/hosts/ssuite.py)
-	commit=$(sed -n 's/^COMMIT = "\(.*\)"$/\1/p' streamsched/hosts/ssuite.py)
+	url=$(sed -n 's/^WHERE = "\(.*\)"$/\1/p' bench/tables/s_suite.py)
+	commit=$(sed -n 's/^COMMIT = "\(.*\)"$/\1/p' bench/tables/s_suite.py)
 	folder=${XDG_CACHE_HOME:-$HOME/.cache}/streamsched/s-suite/${commit:0:12}
 	[ ! -d "$folder" ] || return 0
 	say "fetching the suite S, commit ${commit:0:12}, to $folder"

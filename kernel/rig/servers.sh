@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Inside the rig, before the work: images on the disk, a server that has them,
-# and its client on the same machine. streamsched/hosts/servers.py says
+# and its client on the same machine. bench/tables/servers.py says
 #
 #   SERVER     whose function serve_SERVER below is called, with the words that
 #              follow the name

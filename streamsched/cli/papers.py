@@ -21,7 +21,7 @@ from streamsched.cli.work import check_force
 from streamsched.sim.policies import AUTO
 from streamsched.sim.results import widen
 
-# Figures 3 and 5 by real programs.
+# Figures 3 and 5 by real programs, which only a source tree runs.
 PROGRAMS = "programs"
 AUTO_DOCUMENT = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
@@ -43,7 +43,7 @@ def reproduce(
             metavar="FIGURE",
             autocompletion=complete.figures,
             help="fig3, fig4, fig5, fig6, fig7, love, seelam, profiles, share, micro, sense, all, "
-            "or auto, or programs.",
+            "or auto.",
         ),
     ] = None,
     to: ToOption = None,
@@ -55,18 +55,14 @@ def reproduce(
 
     if figures and AUTO in figures and len(figures) > 1:
         raise UsageError("auto: is no figure of a paper; name it by itself")
-    if figures and PROGRAMS in figures and len(figures) > 1:
-        raise UsageError(f"{PROGRAMS}: are not of the simulator; name it by itself")
-    if to and figures and PROGRAMS in figures:
-        raise UsageError(f"--to {to}: only what the simulator reproduces is written")
+    if figures and PROGRAMS in figures:
+        raise UsageError(
+            f"{PROGRAMS}: real ones run in the rig of a source tree; "
+            "there, `.venv/bin/python bench/table.py reproduction-programs` does it"
+        )
     check_force(force, to)
     document = target(to, force)
-    if figures == [PROGRAMS]:
-        from streamsched.papers.programs import reproduce_programs
-
-        if not reproduce_programs(nr_jobs(parallel), trimmed()):
-            raise typer.Exit(1)
-    elif figures == [AUTO]:
+    if figures == [AUTO]:
         from streamsched.auto.check import reproduce_auto
 
         check_output(document)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Real programs in the rig's real kernel (streamsched/hosts/applications.py, docs/APPLICATIONS.md).
+"""Real programs in the rig's real kernel (bench/tables/applications.py, docs/APPLICATIONS.md).
 
 Two of them are run, with little data; a program that is not installed skips its test with the
 name of its Debian package.
@@ -10,19 +10,21 @@ from __future__ import annotations
 import dataclasses
 import io
 import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import table
 from rich.console import Console
 from rig_driver import need_rig
+from tables import applications, reproduction
+from tables.applications import PROGRAMS
+from tables.common import Rigs, Table, line_of, marks, write_into
+from tables.programs import Cell, Need, Program
 
 from streamsched.base.errors import StreamschedError
-from streamsched.hosts import applications
-from streamsched.hosts.applications import APPLICATIONS, Application, Need
-from streamsched.hosts.kerneltable import Cell, marks
-from streamsched.papers import programs as paper_programs
-from streamsched.sim.experiment import Row, figure_table
+from streamsched.hosts import rig
+from streamsched.sim.experiment import Row
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "applications.md"
@@ -30,17 +32,14 @@ DOCUMENT = ROOT / "docs" / "results" / "applications.md"
 pytestmark = pytest.mark.e2e
 
 
-def seconds(
-    application: Application, path: str, policies: str, depth: int = 32
-) -> dict[str, float]:
+def seconds(program: Program, path: str, policies: str, depth: int = 32) -> dict[str, float]:
     """How long it took under each, with @depth commands in the disk at once."""
     need_rig()
     try:
-        application.check()
+        program.check()
     except StreamschedError as error:
         pytest.skip(str(error))
-    here = dataclasses.replace(application, conditions=((depth, path),))
-    cells = applications.measure("test", here, policies)
+    cells = applications.cells_of("test", program, Rigs(), policies, [(depth, path)])
     return {cell.policy: cell.seconds for cell in cells}
 
 
@@ -73,8 +72,7 @@ def test_postmarks_read_their_files_from_the_disk() -> None:
 def test_work_that_fails_is_no_result() -> None:
     """A client that does not get its whole file ends the measurement with a sentence."""
     small = applications.ftp(file_mb=2)
-    wrong = small.program.work.replace(str(2 << 20), str(3 << 20))
-    broken = dataclasses.replace(small, program=dataclasses.replace(small.program, work=wrong))
+    broken = dataclasses.replace(small, work=f"FTP_MB=3 {small.work}")
     with pytest.raises(StreamschedError, match="client 1 did not get all of its file"):
         seconds(broken, "direct", "none")
 
@@ -87,11 +85,8 @@ def test_a_missing_program_is_named_with_its_package() -> None:
     )
 
 
-def test_an_unknown_program_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["applications", "postmrk"])
-    assert applications.main() == 2
+def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert table.main(["applications", "postmrk"]) == 2
     assert capsys.readouterr().err == (
         "applications: unknown program 'postmrk'; did you mean 'postmark'?\n"
     )
@@ -111,7 +106,7 @@ def test_the_table() -> None:
             ("loop", "none", 9.0),
         )
     ]
-    rows = applications.markdown(APPLICATIONS["greps"], cells).splitlines()
+    rows = applications.table_of("greps").lines(applications.rows_of(cells))
     assert rows[0].startswith("Measured with grep (GNU grep) ")
     assert rows[4] == "| 32 | visible | none | 8.00 | 1.00 | 2.5 | 12.3 | 56.8 |"
     assert rows[5] == "| 32 | visible | stream | 4.00 | 2.00 | 2.5 | 12.3 | 56.8 |"
@@ -122,12 +117,12 @@ def test_the_table() -> None:
 def test_the_document_has_a_place_for_each(tmp_path: Path) -> None:
     copy = tmp_path / "copy.md"
     copy.write_text(DOCUMENT.read_text())
-    for name in APPLICATIONS:
-        applications.write_into(copy, name, f"table of {name}")
+    for name in PROGRAMS:
+        write_into(copy, Table(name, (), (f"table of {name}",), ()), ())
     text = copy.read_text()
-    for name in APPLICATIONS:
+    for name in PROGRAMS:
         begin, end = marks(name)
-        assert f"{begin}\n\ntable of {name}\n\n{end}" in text
+        assert f"{begin}\n\n| table of {name} |\n|---:|\n\n{end}" in text
 
 
 # ---- beside the paper ----
@@ -136,10 +131,9 @@ REPRODUCTION = ROOT / "docs" / "results" / "reproduction-programs.md"
 
 
 def printed(rows: list[Row]) -> str:
-    """As `streamsched reproduce programs` prints them."""
+    """As `bench/table.py reproduction-programs` prints them."""
     console = Console(file=io.StringIO(), width=120)
-    console.print(figure_table(paper_programs.TITLE, rows))
-    console.print(f"{sum(row.agrees for row in rows)} of {len(rows)} agree")
+    reproduction.show(rows, console)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
@@ -149,7 +143,7 @@ def test_rows_by_real_programs_are_of_what_was_measured() -> None:
     text = REPRODUCTION.read_text()
     head, rest = text.split("<!-- programs -->\n", 1)
     shown, tail = rest.split("<!-- end: programs -->", 1)
-    rows = paper_programs.rows(applications.cells_in(DOCUMENT.read_text()))
+    rows = reproduction.rows(applications.cells_in(DOCUMENT.read_text()))
     new = f"\n```text\n{printed(rows)}\n```\n\n"
     if os.environ.get("UPDATE_DOCS") and shown != new:
         REPRODUCTION.write_text(f"{head}<!-- programs -->\n{new}<!-- end: programs -->{tail}")
@@ -161,27 +155,33 @@ def test_rows_by_real_programs_are_of_what_was_measured() -> None:
 
 def test_what_the_document_measured_is_read_whole() -> None:
     cells = applications.cells_in(DOCUMENT.read_text())
-    assert len(cells) == len(APPLICATIONS) * len(applications.CONDITIONS) * 6
-    for name, application in APPLICATIONS.items():
+    assert len(cells) == len(PROGRAMS) * len(applications.CONDITIONS) * 6
+    for name in PROGRAMS:
         mine = [cell for cell in cells if cell.workload == name]
-        table = applications.table_lines(application, mine)
-        assert all(line in DOCUMENT.read_text() for line in table if "| none |" in line)
+        lines = map(line_of, applications.rows_of(mine))
+        assert all(line in DOCUMENT.read_text() for line in lines if "| none |" in line)
 
 
-def test_programs_are_measured_as_in_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_measured_as_in_the_paper(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One command, owners hidden, nothing else; a row that differs ends with 1."""
     asked: list[tuple[str, object, str, int]] = []
     known = applications.cells_in(DOCUMENT.read_text())
 
-    def measure(name: str, one: Application, policies: str, *, jobs: int) -> list[Cell]:
-        asked.append((name, one.conditions, policies, jobs))
+    def cells_of(
+        name: str, one: Program, rigs: Rigs, policies: str, conditions: Sequence[tuple[int, str]]
+    ) -> list[Cell]:
+        asked.append((name, conditions, policies, rigs.at_once))
         return [cell for cell in known if cell.workload == name]
 
-    monkeypatch.setattr(applications, "measure", measure)
-    monkeypatch.setattr(Application, "check", lambda self: None)
-    agrees = paper_programs.reproduce_programs(2, Console(quiet=True))
-    assert agrees is all(row.agrees for row in paper_programs.rows(known))
+    monkeypatch.setattr(reproduction, "cells_of", cells_of)
+    monkeypatch.setattr(Program, "check", lambda self: None)
+    monkeypatch.setattr(rig, "build", lambda variant: None)
+    monkeypatch.setattr(rig, "build_modules", lambda variant: None)
+    agrees = all(row.agrees for row in reproduction.rows(known))
+    assert table.main(["reproduction-programs"]) == (0 if agrees else 1)
+    assert ("docs/REPRODUCTION.md says why rows differ" in capsys.readouterr().err) is not agrees
     assert asked == [
-        (name, ((1, "loop"),), "none,mq-deadline,anticipatory,cfq,stream", 2)
-        for name in APPLICATIONS
+        (name, [(1, "loop")], "none,mq-deadline,anticipatory,cfq,stream", 2) for name in PROGRAMS
     ]

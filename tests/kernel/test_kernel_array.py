@@ -13,9 +13,10 @@ from pathlib import Path
 import array_guest
 import pytest
 from rig_driver import VARIANT, in_rig, need_rig
+from tables import arrays
 
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.hosts import arraytable, kernelarray
+from streamsched.hosts import kernelarray
 
 pytestmark = pytest.mark.e2e
 
@@ -350,9 +351,7 @@ def test_a_tree_is_read_beside_a_streaming_reader() -> None:
     apart the streaming reader has 8 MB/s.
     """
     need_rig()
-    [cell] = arraytable.program_cells(
-        "love-2", arraytable.PROGRAMS["love-2"], "raid0", [arraytable.TOGETHER]
-    )
+    cell = arrays.program_cells("love-2", "raid0")(arrays.TOGETHER)
     assert cell.seconds < 20
     assert cell.longest_ms < 1000
     assert cell.background_mb_s is not None and cell.background_mb_s > 60

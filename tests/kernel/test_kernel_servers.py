@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Servers in the rig's real kernel (streamsched/hosts/servers.py, docs/SERVERS.md)."""
+"""Servers in the rig's real kernel (bench/tables/servers.py, docs/SERVERS.md)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import table
 from rig_driver import need_rig
+from tables import servers
+from tables.common import lines_in, write_into
+from tables.servers import HEADS, JOBS, SERVERS, STORM
 
 from streamsched.base.errors import StreamschedError
-from streamsched.hosts import servers
 from streamsched.hosts.fiorun import FioJob
 from streamsched.hosts.kernelhost import KernelPolicy
-from streamsched.hosts.servers import HEADS, JOBS, SERVERS, STORM, Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "servers.md"
@@ -71,10 +73,10 @@ def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
     )
     document.write_text(f"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n# Title\n\n{marks}")
     first, second = list(SERVERS)[:2]
-    figures = ("1", "2", "3", "4")
-    servers.write_into(document, [Cell("readers", second, "stream", figures)])
-    servers.write_into(document, [Cell("readers", first, "stream", figures)])
-    servers.write_into(document, [Cell("readers", first, "none", ("5", "6", "7", "8"))])
+    readers, figures = servers.table_of("readers"), ("1", "2", "3", "4")
+    write_into(document, readers, [(second, "stream", *figures)])
+    write_into(document, readers, [(first, "stream", *figures)])
+    write_into(document, readers, [(first, "none", "5", "6", "7", "8")])
     rows = [line for line in document.read_text().splitlines() if line.startswith("| ")]
     assert rows == [
         "| server | scheduler | MB/s | least share | p99 ms | longest ms |",
@@ -86,7 +88,7 @@ def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
 
 def test_what_is_named_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, before anything is built."""
-    assert servers.main(["nfs"]) == 2
+    assert table.main(["servers", "nfs"]) == 2
     assert "unknown server or job or scheduler 'nfs'" in capsys.readouterr().err
 
 
@@ -104,15 +106,16 @@ def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(servers, "IMAGES_MB", (64, *[264] * 4))
     rates = {"reader": 250e6}
     try:
-        cells = servers.measure_cells(server, KernelPolicy("stream"), ["readers", STORM], rates)
+        rows = servers.measure_rows(server, KernelPolicy("stream"), ["readers", STORM], rates)
     except StreamschedError as error:
         if "is missing" in str(error):
             pytest.skip(str(error))
         raise
-    readers, trees = cells
-    assert 100 < float(readers.figures[0]) < 275, readers
-    assert float(readers.figures[1]) > 0.5, readers
-    assert 0.2 < float(trees.figures[0]) <= float(trees.figures[1]), trees
+    rate, share = map(float, rows["readers"][2:4])
+    assert 100 < rate < 275, rows
+    assert share > 0.5, rows
+    first, last = map(float, rows[STORM][2:])
+    assert 0.2 < first <= last, rows
 
 
 @pytest.mark.e2e
@@ -123,21 +126,20 @@ def test_servers_of_the_kernel_start(server: str, monkeypatch: pytest.MonkeyPatc
     need_rig(servers.VARIANT)
     monkeypatch.setattr(servers, "IMAGES_MB", (64,))
     try:
-        [trees] = servers.measure_cells(server, KernelPolicy("stream"), [STORM], {})
+        rows = servers.measure_rows(server, KernelPolicy("stream"), [STORM], {})
     except StreamschedError as error:
         if "is missing" in str(error):
             pytest.skip(str(error))
         raise
-    assert 0.2 < float(trees.figures[0]) <= float(trees.figures[1]), trees
+    first, last = map(float, rows[STORM][2:])
+    assert 0.2 < first <= last, rows
 
 
 def test_the_document_is_what_is_measured() -> None:
     """Each row of the tables is of a server that there is, with all figures."""
     text = DOCUMENT.read_text()
     for name, head in HEADS.items():
-        begin, end = (f"<!-- measured: {name} -->", f"<!-- end: {name} -->")
-        table = text.split(begin, 1)[1].split(end, 1)[0].strip().splitlines()
-        for line in table[2:]:
+        for line in lines_in(text, name)[2:]:
             server, _, *figures = (word.strip() for word in line.strip("|").split("|"))
             assert server in SERVERS, line
             assert len(figures) == len(head), line

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The suite S in the rig's real kernel (streamsched/hosts/ssuite.py, docs/S-SUITE.md)."""
+"""The suite S in the rig's real kernel (bench/tables/s_suite.py, docs/S-SUITE.md)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import table
 from rig_driver import need_rig
+from tables import s_suite
+from tables.common import EVERY, line_of, lines_in, write_into
+from tables.s_suite import BENCHMARKS, PATHS, table_of
 
 from streamsched.base.errors import StreamschedError
-from streamsched.hosts import ssuite
 from streamsched.hosts.kernelhost import KernelPolicy
-from streamsched.hosts.ssuite import BENCHMARKS, EVERY, PATHS, Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "s-suite.md"
@@ -40,12 +42,12 @@ def test_start_up_times_are_mean_and_longest() -> None:
     text = result(
         ("Latency statistics", "       1.305       1.703       1.504    0.281428"), *RATES
     )
-    assert ssuite.startup_figures(text) == ("1.50", "1.70", "209.7")
+    assert s_suite.startup_figures(text) == ("1.50", "1.70", "209.7")
 
 
 def test_throughput_is_both_ways() -> None:
     """Of all figures the means."""
-    assert ssuite.throughput_figures(result(*RATES)) == ("209.7", "157.3", "52.4")
+    assert s_suite.throughput_figures(result(*RATES)) == ("209.7", "157.3", "52.4")
 
 
 def test_one_beside_others() -> None:
@@ -58,14 +60,14 @@ def test_one_beside_others() -> None:
             "        0.01       512.7        7.25           0",
         ),
     )
-    assert ssuite.interfered_figures(text) == ("2.05", "7.2", "513", "209.7")
+    assert s_suite.interfered_figures(text) == ("2.05", "7.2", "513", "209.7")
 
 
 def test_readers_are_told_by_dd() -> None:
     """Two at once in each iteration, which the later one ends."""
     line = "200000000 bytes (200 MB, 191 MiB) copied, {} s, 1 MB/s\n"
     text = "200+0 records in\n" + "".join(line.format(seconds) for seconds in (1, 2, 4, 2))
-    assert ssuite.fairness_figures(text) == ("133.3", "50.0", "200.0")
+    assert s_suite.fairness_figures(text) == ("133.3", "50.0", "200.0")
 
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))
@@ -74,7 +76,7 @@ def test_no_result_is_no_figure(name: str) -> None:
     with pytest.raises((KeyError, ZeroDivisionError, ValueError)):
         BENCHMARKS[name].figures("")
     line = next(iter(BENCHMARKS[name].commands))
-    row = Cell(name, line, "direct", "none", ()).row()
+    row = line_of(s_suite.row_of(name, line, "direct", "none", ()))
     assert row.startswith(f"| {line} | direct | none | failed | - |")
     assert row.count("|") == 4 + len(BENCHMARKS[name].head)
 
@@ -83,10 +85,10 @@ def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
     """What was not measured anew stays as it is."""
     document = tmp_path / "s-suite.md"
     document.write_text(f"<!-- SPDX-License-Identifier: GPL-2.0-only -->\n# Title\n\n{MARKS}")
-    figures = ("1", "2", "3")
-    ssuite.write_into(document, [Cell("throughput", "10r0w-rand", "direct", "none", figures)])
-    ssuite.write_into(document, [Cell("throughput", "10r0w-seq", "loop", "bfq", figures)])
-    ssuite.write_into(document, [Cell("throughput", "10r0w-seq", "direct", "stream", figures)])
+    throughput, figures = table_of("throughput"), ("1", "2", "3")
+    write_into(document, throughput, [("10r0w-rand", "direct", "none", *figures)])
+    write_into(document, throughput, [("10r0w-seq", "loop", "bfq", *figures)])
+    write_into(document, throughput, [("10r0w-seq", "direct", "stream", *figures)])
     rows = [line for line in document.read_text().splitlines() if line.startswith("| 1")]
     assert rows == [
         "| 10r0w-seq | direct | stream | 1 | 2 | 3 |",
@@ -97,7 +99,7 @@ def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
 
 def test_what_is_named_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, before anything is built."""
-    assert ssuite.main(["gnometerm"]) == 2
+    assert table.main(["s-suite", "gnometerm"]) == 2
     assert "unknown benchmark or line or path or scheduler" in capsys.readouterr().err
 
 
@@ -106,8 +108,8 @@ def test_a_suite_that_is_missing(
 ) -> None:
     """One sentence, before anything is built: what is missing, and what fetches it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ssuite.rig, "build", lambda: pytest.fail("a kernel was built"))
-    assert ssuite.main([]) == 1
+    monkeypatch.setattr(s_suite.rig, "build", lambda: pytest.fail("a kernel was built"))
+    assert table.main(["s-suite"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("s-suite: the suite S is missing (commit ")
     assert said.endswith(": tools/setup.sh s-suite fetches it\n")
@@ -119,9 +121,9 @@ def test_a_number_of_rigs_that_cannot_be(
     number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RIGS", number)
-    monkeypatch.setattr(ssuite, "suite", lambda: None)
-    monkeypatch.setattr(ssuite.rig, "build", lambda: pytest.fail("a kernel was built"))
-    assert ssuite.main([]) == 2
+    monkeypatch.setattr(s_suite, "suite", lambda: None)
+    monkeypatch.setattr(s_suite.rig, "build", lambda: pytest.fail("a kernel was built"))
+    assert table.main(["s-suite"]) == 2
     assert capsys.readouterr().err == (
         f"s-suite: RIGS={number}: not a number of rigs at a time; write 1 to 64\n"
     )
@@ -133,23 +135,21 @@ def test_a_program_starts(path: str) -> None:
     """Alone, about as fast as the disk can; what is missing skips by name."""
     need_rig()
     try:
-        cell = ssuite.measure_cell("startup", "gnometerm-0r0w-seq", path, KernelPolicy("stream"))
+        row = s_suite.measure_row("startup", "gnometerm-0r0w-seq", path, KernelPolicy("stream"))
     except StreamschedError as error:
         if "is missing" in str(error):
             pytest.skip(str(error))
         raise
-    mean, longest, rate = map(float, cell.figures)
-    assert 0.5 < mean <= longest < 3, cell
-    assert 0 < rate < 50, cell
+    mean, longest, rate = map(float, row[3:])
+    assert 0.5 < mean <= longest < 3, row
+    assert 0 < rate < 50, row
 
 
 def test_the_document_is_what_is_measured() -> None:
     """Each row of the tables is of a line that there is, with all figures."""
     text = DOCUMENT.read_text()
     for name, about in BENCHMARKS.items():
-        begin, end = (f"<!-- measured: {name} -->", f"<!-- end: {name} -->")
-        table = text.split(begin, 1)[1].split(end, 1)[0].strip().splitlines()
-        for row in table[2:]:
+        for row in lines_in(text, name)[2:]:
             line, path, policy, *figures = (word.strip() for word in row.strip("|").split("|"))
             assert line in about.commands, row
             assert path in PATHS, row

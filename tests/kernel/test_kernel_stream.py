@@ -23,9 +23,11 @@ from typing import Any
 import pytest
 import stream_guest
 from rig_driver import ROOT, VARIANT, in_rig, need_rig
+from tables.kernel import PROGRAMS
+from tables.programs import program_cell
 
 from streamsched.base.errors import UsageError
-from streamsched.hosts import hddemu, kerneltable, rig
+from streamsched.hosts import hddemu, rig
 from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
 from streamsched.sim.compare import compare
 from streamsched.sim.diskfile import Disk, load_disk
@@ -704,10 +706,9 @@ def test_what_a_file_system_reads_ahead_delays_a_reader_little() -> None:
 def test_write_back_behind_a_loop_device_is_no_direct_write() -> None:
     """200 MB read beside a streaming writer; every write looks as if somebody waited for it."""
     need_rig()
-    work = kerneltable.PROGRAMS["love-1"]
-    head = f"TREE={kerneltable.source_tree()}\n"
+    work = PROGRAMS["love-1"]
     straight, behind = (
-        kerneltable.program_cell("love-1", work, path, DISK, policy, head).seconds
+        program_cell("love-1", work, path, policy).seconds
         for path in ("direct", "loop")
         for policy in parse_policies("stream")
     )

@@ -18,11 +18,15 @@ import time
 from pathlib import Path
 
 import pytest
+import table as main
 from rig_driver import VARIANT, need_rig
+from tables import suites as kernelsuites
+from tables.suites import Log, Result, Table
 
 from streamsched.base.errors import UsageError
-from streamsched.hosts import kernelsuites, rig
-from streamsched.hosts.kernelsuites import Log, Result, Table
+from streamsched.hosts import rig
+
+BENCH = Path(main.__file__).parent
 
 PASS, FAIL, SKIP = Result("pass"), Result("fail", "dmesg"), Result("skip", "no null_blk")
 
@@ -40,7 +44,7 @@ def test_what_passes_under_mq_deadline_passes_under_stream(suite: str, tmp_path:
     first = os.environ.get("SUITES_FIRST")
     table = tmp_path / f"{suite}.md"
     words = [suite, "--to", str(table), "--keep", str(tmp_path)]
-    status = kernelsuites.main([*words, *(["--first", first] if first else [])])
+    status = main.main([*words, *(["--first", first] if first else [])])
     assert status == 0
     assert " | pass | pass |" in table.read_text()
 
@@ -206,7 +210,7 @@ def test_mistakes_get_a_sentence(
     suites: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(*words: str) -> str:
-        assert kernelsuites.main(words) == 2
+        assert main.main(words) == 2
         (line,) = capsys.readouterr().err.splitlines()
         return line
 
@@ -228,7 +232,7 @@ echo $$ >"$FAKE_PID"
 exec sleep 600
 """
 BOOTS = """import sys
-from streamsched.hosts.kernelsuites import end_with_signals, printed
+from tables.machine import end_with_signals, printed
 from streamsched.base.errors import exit_code_of
 end_with_signals()
 sys.exit(exit_code_of("kernel-suites", lambda: printed(sys.argv[1:])))
@@ -257,6 +261,7 @@ def test_a_signal_ends_the_machine_too(number: signal.Signals, tmp_path: Path) -
         [sys.executable, "-P", "-c", BOOTS, kernelsuites.script("boot.sh"), "9.9-none", script],
         env={
             **os.environ,
+            "PYTHONPATH": str(BENCH),
             "PATH": f"{bin_}:{os.environ['PATH']}",
             "XDG_CACHE_HOME": str(cache),
             "TMPDIR": str(tmp_path / "tmp"),

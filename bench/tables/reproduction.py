@@ -2,18 +2,21 @@
 """Rows of Xu and Jiang (FAST 2011), Figures 3 and 5, by real programs instead of models.
 
 grep, PostMark, PostgreSQL and ProFTPD run in the rig (applications.py), as the paper has them: one
-command in the disk at a time, owners hidden. The rules are those of paper_xu.py.
+command in the disk at a time, owners hidden. The rules are those of streamsched/papers/xu.py.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from streamsched.hosts.kerneltable import Cell
+from streamsched.base.console import trimmed
+from streamsched.base.errors import StreamschedError
 from streamsched.sim.experiment import Row, figure_table, within
+from tables.applications import PROGRAMS, cells_of
+from tables.common import Rigs, asked
+from tables.programs import Cell
 
 TITLE = "Figures 3 and 5 by real programs (Xu and Jiang, FAST 2011), on Linux 6.12 in the rig"
 DEPTH, PATH = 1, "loop"
@@ -22,7 +25,7 @@ OWNER_POLICIES = ("anticipatory", "cfq")
 
 
 def rows(cells: Sequence[Cell]) -> list[Row]:
-    """Of @cells, those of this condition; the names are those of applications.APPLICATIONS."""
+    """Of @cells, those of this condition; the names are those of applications.PROGRAMS."""
     here = {(c.workload, c.policy): c for c in cells if (c.queue_depth, c.path) == (DEPTH, PATH)}
 
     def ratio(program: str, first: str, second: str) -> float:
@@ -89,22 +92,25 @@ def _ftp(mb_s: float, over_none: Callable[[str], float]) -> list[Row]:
     ]
 
 
-def reproduce_programs(jobs: int, console: Console) -> bool:
-    """Measure them in the rig, print the rows and the count; True when every row agrees."""
-    from streamsched.hosts.applications import APPLICATIONS, measure
-
-    for application in APPLICATIONS.values():
-        application.check()
-    progress = Console(stderr=True)
-    cells: list[Cell] = []
-    for name, application in APPLICATIONS.items():
-        progress.print(f"{application.program.title} in the rig", highlight=False)
-        here = dataclasses.replace(application, conditions=((DEPTH, PATH),))
-        cells += measure(name, here, POLICIES, jobs=jobs)
-    found = rows(cells)
+def show(found: Sequence[Row], console: Console) -> None:
+    """The rows, and their count."""
     console.print(figure_table(TITLE, found))
-    agreeing = sum(row.agrees for row in found)
-    console.print(f"{agreeing} of {len(found)} agree")
-    if agreeing < len(found):
-        console.print('docs/REPRODUCTION.md says why rows differ, under "By real programs".')
-    return agreeing == len(found)
+    console.print(f"{sum(row.agrees for row in found)} of {len(found)} agree")
+
+
+def measure(words: Sequence[str]) -> None:
+    """The programs in the rig; print the rows, and fail when one differs."""
+    _, at_once = asked("reproduction-programs", words)
+    for program in PROGRAMS.values():
+        program.check()
+    rigs = Rigs(at_once, "real programs", len(PROGRAMS) * len(POLICIES.split(",")))
+    cells: list[Cell] = []
+    with rigs.progress:
+        for name, program in PROGRAMS.items():
+            cells += cells_of(name, program, rigs, POLICIES, [(DEPTH, PATH)])
+    found = rows(cells)
+    show(found, trimmed())
+    if not all(row.agrees for row in found):
+        raise StreamschedError(
+            'docs/REPRODUCTION.md says why rows differ, under "By real programs"'
+        )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernel's own test suites under a scheduler, beside mq-deadline (make blktests).
 
-    BLKTESTS=DIR python -m streamsched.hosts.kernelsuites blktests [GROUP|TEST...]
-    XFSTESTS=DIR python -m streamsched.hosts.kernelsuites xfstests [--files TYPE] [GROUP|TEST...]
+    BLKTESTS=DIR python bench/table.py blktests [GROUP|TEST...]
+    XFSTESTS=DIR python bench/table.py xfstests [--files TYPE] [GROUP|TEST...]
         [--kernel SUITE]... [--scheduler NAME]... [--first N] [--seconds N] [--limit N] [--to FILE]
 
 DIR is a checkout of the suite; a copy of it is built and run on Debian's stock kernels under qemu,
@@ -13,23 +13,20 @@ another scheduler that passes under the first.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from streamsched.base.cache import kept_in
-from streamsched.base.errors import Interrupted, StreamschedError, UsageError, exit_code_of
+from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Target, check_output, read_whole, target, write_whole
 from streamsched.hosts.rig import source_root
+from tables.machine import command, positive, printed
 
 WHERE = {
     "blktests": "https://github.com/linux-blktests/blktests",
@@ -44,7 +41,6 @@ SCHEDULERS = ("mq-deadline", "stream")
 DISK = "exos-x18"
 # Of the machine's start, which has to wait for others on this one.
 BOOT_SECONDS = 1200
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Key = tuple[str, str]  # test, device
 
@@ -141,67 +137,6 @@ def tests_of(suite: str, folder: Path, arguments: argparse.Namespace) -> list[st
             raise UsageError(f"{folder}: there is no test and no group {name}")
         found += tests[: arguments.first]
     return list(dict.fromkeys(found))
-
-
-def printed(words: Iterable[object]) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, with all that it printed.
-
-    It has a process group of its own. If this program is stopped before, the whole group is, too:
-    scripts and the qemu that they have begun.
-    """
-    command = [str(word) for word in words]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            said, _ = process.communicate()
-        except BaseException:
-            _end_group(process)
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, said)
-
-
-def _end_group(process: subprocess.Popen[str]) -> None:
-    """End a command with all that it has begun; scripts have some time to tidy up."""
-    for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 1)):
-        end = time.monotonic() + seconds
-        with contextlib.suppress(ProcessLookupError):  # none is left
-            os.killpg(process.pid, number)
-            while time.monotonic() < end:
-                process.poll()  # one that nobody has waited for is still there
-                os.killpg(process.pid, 0)
-                time.sleep(0.05)
-
-
-def end_with_signals() -> None:
-    """End what printed() runs when a signal ends this program; a second one does not disturb."""
-
-    def stopped(number: int, _: object) -> None:
-        for one in STOPPING:
-            signal.signal(one, signal.SIG_IGN)
-        error = Interrupted("interrupted")
-        error.exit_code = 128 + number
-        raise error
-
-    for number in STOPPING:
-        # What is ignored stays so: nohup, and the shell for a command in the background.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, stopped)
-
-
-def command(*words: object, what: str) -> str:
-    """What a command prints; an error with its last lines when it fails."""
-    done = printed(words)
-    if done.returncode:
-        last = "\n".join(done.stdout.splitlines()[-12:])
-        raise StreamschedError(f"{what} failed; its last lines:\n{last}")
-    return done.stdout
 
 
 @dataclass
@@ -365,13 +300,13 @@ def fill(
             shutil.copytree(output, kept, dirs_exist_ok=True)
 
 
-def compare(arguments: argparse.Namespace) -> int:
-    """Run the suite on each kernel, under each scheduler."""
+def compare(arguments: argparse.Namespace) -> None:
+    """Run the suite on each kernel, under each scheduler; fail when one is worse."""
     suite, to = arguments.suite, target(arguments.to, arguments.force)
     folder = checkout(suite)
     tests = tests_of(suite, folder, arguments)
     check_output(to)
-    status = 0
+    bad: list[str] = []
     for kernel in arguments.kernel or ["trixie"]:
         with tempfile.TemporaryDirectory(prefix="kernel-suites.") as work:
             machine = Machine(kernel, Path(work))
@@ -384,22 +319,14 @@ def compare(arguments: argparse.Namespace) -> int:
                     write_whole(to, text)
                     to = Target(to.path, replace=True)  # it is this command's from now on
         print(chapter(machine.release, table))
-        for line in worse(table):
-            print(f"{machine.release}: {line}", file=sys.stderr)
-            status = 1
-    return status
+        bad += [f"{machine.release}: {line}" for line in worse(table)]
+    if bad:
+        raise StreamschedError("\n".join(bad))
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 on."""
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return int(text)
-
-
-def main(words: Sequence[str]) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="kernelsuites", description=__doc__.splitlines()[0])
+def measure(words: Sequence[str]) -> None:
+    """The suite, and what else @words say."""
+    parser = argparse.ArgumentParser(prog="table.py", description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=sorted(WHERE))
     parser.add_argument("tests", nargs="*", help="groups and tests; all usual groups if none")
     parser.add_argument("--files", choices=("ext4", "xfs", "btrfs"), default="ext4")
@@ -411,16 +338,4 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--keep", type=Path, help="a folder for what failed tests print")
     parser.add_argument("--to", type=Path, help="a document to write")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
-    arguments = parser.parse_intermixed_args(words)
-    status = 0
-
-    def work() -> None:
-        nonlocal status
-        status = compare(arguments)
-
-    return exit_code_of("kernel-suites", work) or status
-
-
-if __name__ == "__main__":
-    end_with_signals()
-    sys.exit(main(sys.argv[1:]))
+    compare(parser.parse_intermixed_args(words))
