@@ -39,14 +39,15 @@ def asked(
         prog=f"table.py {program}", description=f"Measure rows of docs/results/{program}.md anew."
     )
     known = [(what, list(names)) for what, names in kinds]
-    there = "; ".join(f"{what}: {', '.join(names)}" for what, names in known)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"none: all. {there}")
+    if known:
+        there = "; ".join(f"{what}: {', '.join(names)}" for what, names in known)
+        parser.add_argument("names", nargs="*", metavar="NAME", help=f"none: all. {there}")
     parser.add_argument("--parallel", metavar="N", help=f"how many rigs at once ({at_once})")
     given = parser.parse_intermixed_args(words)
     option = "--parallel " if given.parallel is not None else "RIGS="
     text = given.parallel if given.parallel is not None else os.environ.get("RIGS", str(at_once))
     number = whole_number(text)
-    chosen = named(given.names, *known)
+    chosen = named(given.names, *known) if known else []
     if not number or number > MOST_RIGS:
         raise UsageError(f"{option}{text}: not a number of rigs at a time; write 1 to {MOST_RIGS}")
     return chosen, number

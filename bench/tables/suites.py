@@ -25,7 +25,9 @@ from pathlib import Path
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.files import Target, check_output, read_whole, target, write_whole
+from streamsched.hosts import hddemu
 from streamsched.hosts.rig import source_root
+from streamsched.sim.diskfile import load_disk
 from tables.machine import command, positive, printed
 
 WHERE = {
@@ -162,9 +164,8 @@ class Machine:
             *["--bind", f"{share / 'suite'}:/suite", self.kernel, "make", "-j2", "-C", "/suite"],
             what=f"building {suite}",
         )
-        disk = [sys.executable, "-P", "-m", "streamsched.hosts.hddemu", "script", "emu0", DISK]
-        text = command(*disk, "--set", "size_sectors=2097152", what="the disk's script")
-        (share / "emu0.sh").write_text(text)
+        disk = hddemu.script("emu0", load_disk(DISK), {"size_sectors": "2097152"})
+        (share / "emu0.sh").write_text(disk)
 
     def layer(self, name: str) -> Path:
         """A layer that fetch.sh has made."""

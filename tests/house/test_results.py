@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import table as rig_table
 
 from streamsched.base.errors import StreamschedError
 
@@ -37,6 +38,13 @@ def test_a_table_names_what_writes_it() -> None:
             assert row.command.split(" && ")[-1] in row.path.read_text() or (
                 f"make results WHAT={row.name}`" in row.path.read_text()
             ), row.name
+
+
+def test_tables_of_real_kernels_are_measured_by_name() -> None:
+    """bench/table.py calls each as the list does."""
+    for name in rig_table.MEASURE:
+        row = results.BY_NAME[name]
+        assert row.made_of or row.command.endswith((f"bench/table.py {name}", f"make {name}"))
 
 
 def test_a_table_that_is_there_is_replaced() -> None:
