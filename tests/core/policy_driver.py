@@ -134,6 +134,15 @@ class Driver:
         self.later(ms)
         return self.complete(rq)
 
+    def serve_beside(
+        self, owner: int, sector: int, other: int = 2, *, ms: float, **kind: bool
+    ) -> Any:
+        """@owner's request is at the disk for @ms; meanwhile a far read of @other comes."""
+        rq = self.dispatch(self.send(owner, sector, **kind))
+        pending = self.send(other, FAR)
+        self.later(ms).complete(rq)
+        return pending
+
     def serve_when_chosen(self, next_ms: float, far_ms: float) -> Any:
         """The disk waits as long as it is told to; what goes on where it is takes @next_ms."""
         rq = self.wait().dispatch()
@@ -160,6 +169,10 @@ class Driver:
 
     def count(self, counter: str) -> int:
         return int(getattr(self.sched.counters, counter))
+
+    def waits(self) -> tuple[int, int, int]:
+        """How many there were, and how many ended with what was waited for, and without."""
+        return self.count("waits"), self.count("hits"), self.count("timeouts")
 
 
 def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:

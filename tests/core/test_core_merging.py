@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from job_text import job_text
 from policy_driver import Driver
 
 from streamsched.sim.diskfile import load_disk
@@ -132,17 +133,12 @@ def test_the_others_serve_it_twice(core: Core, spec: str) -> None:
     assert not same(d, 96)
 
 
-THREE = """
-[global]
-direct=1
-bs=4k
-size=1m
-filename=/f
-rw=read:60k
+THREE = job_text("""
+[global] direct=1 bs=4k size=1m filename=/f rw=read:60k
 [a]
 [b]
 [c]
-"""
+""")
 
 
 @pytest.mark.parametrize(("policy", "of_three"), [("noop", 3), ("linus", 1)])

@@ -6,9 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from policy_driver import FAR, FOREVER, Driver, Step, play, read_with_another_pending
+from policy_driver import FAR, FOREVER, Driver, read_with_another_pending
 
 Core = tuple[Any, Any]
 
@@ -18,27 +16,6 @@ def d(core: Core) -> Driver:
     return Driver(core, "anticipatory")
 
 
-def test_waits_after_a_read_for_its_process(d: Driver) -> None:
-    read_with_another_pending(d)
-    assert d.choose() == ("wait", 11)
-    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 0)
-
-
-def test_waits_at_most_6_ms(d: Driver) -> None:
-    other = read_with_another_pending(d)
-    d.at(10.999999)
-    assert d.choose()[0] == "wait"
-    d.at(11).dispatch(other)
-    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 1)
-
-
-def test_wait_ends_with_the_same_process(d: Driver) -> None:
-    read_with_another_pending(d)
-    own = d.at(7).send(1, 8)
-    d.dispatch(own)
-    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 1, 0)
-
-
 def test_wait_ends_with_a_write_of_the_same_process(d: Driver) -> None:
     other = read_with_another_pending(d)
     d.at(7).send(1, FAR + 10**7, write=True)
@@ -46,19 +23,8 @@ def test_wait_ends_with_a_write_of_the_same_process(d: Driver) -> None:
     d.dispatch(other)
 
 
-def test_waits_after_a_sync_write(d: Driver) -> None:
-    d.send(1, 0, write=True, sync=True)
-    rq = d.dispatch()
-    d.send(2, FAR)
-    d.at(5).complete(rq)
-    assert d.choose() == ("wait", 11)
-
-
 def test_does_not_wait_after_an_async_write(d: Driver) -> None:
-    d.send(1, 0, write=True)
-    rq = d.dispatch()
-    other = d.send(2, FAR)
-    d.at(5).complete(rq)
+    other = d.serve_beside(1, 0, ms=5, write=True)
     d.dispatch(other)
 
 
@@ -71,37 +37,10 @@ def test_waits_while_only_writes_are_pending(d: Driver) -> None:
     d.at(11).dispatch(write)
 
 
-def test_does_not_wait_with_nothing_pending(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve()
-    assert d.choose() == ("nothing",)
-    assert d.count("waits") == 0
-
-
-def test_begins_to_wait_when_another_comes_in_time(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
-    d.at(8).send(2, FAR)
-    assert d.choose() == ("wait", 11)
-
-
-def test_does_not_wait_when_another_comes_late(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
-    d.at(11)
-    d.dispatch(d.send(2, FAR))
-    assert d.count("waits") == 0
-
-
 def test_does_not_wait_anew_before_the_next_request(d: Driver) -> None:
     other = read_with_another_pending(d)
     d.at(11).send(3, FAR + 10**7)
     d.dispatch(other)
-
-
-def test_antic_expire_0_never_waits(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
-    d.dispatch(read_with_another_pending(d))
 
 
 def test_antic_expire_is_the_wait(core: Core) -> None:
@@ -136,10 +75,7 @@ def test_close_request_of_anyone_ends_the_wait(d: Driver, sector: int) -> None:
 
 @pytest.mark.parametrize("sector", [10_008 + 8193, 10_008 - 4097])
 def test_request_not_quite_close_does_not(d: Driver, sector: int) -> None:
-    d.send(1, 10_000)
-    rq = d.dispatch()
-    d.send(2, FAR)
-    d.at(5).complete(rq)
+    d.serve_beside(1, 10_000, ms=5)
     d.send(3, sector)
     assert d.choose() == ("wait", 11)
 
@@ -162,10 +98,7 @@ def test_nearer_than_the_usual_seek_is_close(d: Driver) -> None:
     for n in range(4):
         d.send(1, n * 1_000_000)
         d.serve(ms=1)
-    d.send(1, 4_000_000)
-    rq = d.dispatch()
-    d.send(2, FAR)
-    d.later(1).complete(rq)
+    d.serve_beside(1, 4_000_000, ms=1)
     assert d.choose()[0] == "wait"
     d.dispatch(d.send(3, 4_000_008 + 900_000))
 
@@ -191,10 +124,7 @@ def test_waits_again_once_it_thinks_shortly(d: Driver) -> None:
     for n in range(8):
         d.send(1, 8 + 8 * n)
         d.serve(ms=1)
-    d.send(1, 80)
-    rq = d.dispatch()
-    d.send(2, FAR)
-    d.later(1).complete(rq)
+    d.serve_beside(1, 80, ms=1)
     assert d.choose()[0] == "wait"
 
 
@@ -331,29 +261,6 @@ def test_number_that_comes_back_is_a_new_process(d: Driver) -> None:
     assert not is_waited_for(d, 1)
     d.gone(1)
     assert is_waited_for(d, 1)
-
-
-def test_hidden_owners_are_as_one_process(d: Driver) -> None:
-    """Any pending request is the process's own, so that nothing is waited for."""
-    other = read_with_another_pending(d, owner=0, other=0)
-    d.dispatch(other)
-    assert d.count("waits") == 0
-
-
-def test_more_owners_than_places_share_one(d: Driver) -> None:
-    """All of them pending at once; none is lost."""
-    sent = [d.send(owner, owner * 1000) for owner in range(1, 300)]
-    served = [d.serve() for _ in sent]
-    assert {rq.owner for rq in served} == set(range(1, 300))
-
-
-def test_places_of_idle_owners_are_reused(d: Driver) -> None:
-    for owner in range(1, 1000):
-        d.send(owner, owner * 8)
-        d.serve()
-    d.later(100)
-    read_with_another_pending(d, 5000, 5001)
-    assert d.choose()[0] == "wait"
 
 
 # Several requests at the disk.
@@ -566,42 +473,6 @@ def test_removed_request_is_not_chosen(d: Driver) -> None:
     third = d.send(3, FAR + 10**7)
     d.remove(other)
     d.at(11).dispatch(third)
-
-
-def test_front_merge_moves_a_request(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
-    a, b = d.send(1, 1000), d.send(1, 2000)
-    d.lib.ss_sched_merged(d.sched, b, d.request(1, 1992), 0)
-    assert (b.sector, b.nr_sectors) == (1992, 16)
-    d.serve(a)
-    d.serve(b)
-
-
-STEP = st.builds(
-    Step,
-    after_us=st.sampled_from([0, 0, 100, 900, 3000, 7000, 30_000, 140_000]),
-    action=st.sampled_from(["send"] * 8 + ["remove", "gone", "merge", "merge"]),
-    owner=st.integers(0, 5),
-    sector=st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 60).map(lambda n: n * 8)),
-    sectors=st.sampled_from([8, 8, 128]),
-    write=st.booleans(),
-    sync=st.booleans(),
-    meta=st.booleans(),
-)
-
-
-@pytest.mark.property
-@pytest.mark.parametrize("policy", ["anticipatory", "cooperative"])
-@given(
-    steps=st.lists(STEP, max_size=60),
-    depth=st.sampled_from([1, 2, 4, 32]),
-    service_us=st.sampled_from([50, 1000, 8000]),
-)
-def test_every_request_is_served_once_and_the_same_way(
-    core: Core, policy: str, steps: list[Step], depth: int, service_us: int
-) -> None:
-    first = play(core, policy, steps, depth, service_us)
-    assert play(core, policy, steps, depth, service_us) == first
 
 
 # cooperation=0: as Linux 2.6.12, before others could go on where a process had exited.

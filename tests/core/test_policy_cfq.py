@@ -6,9 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from policy_driver import FAR, FOREVER, Driver, Step, play, read_with_another_pending
+from policy_driver import FAR, FOREVER, Driver, read_with_another_pending
 
 Core = tuple[Any, Any]
 
@@ -137,44 +135,6 @@ def test_all_async_requests_stand_in_one_queue(d: Driver) -> None:
 # Idling.
 
 
-def test_idles_8_ms_for_its_process(d: Driver) -> None:
-    other = read_with_another_pending(d)
-    assert d.choose() == ("wait", 13)
-    d.at(12.999999)
-    assert d.choose()[0] == "wait"
-    d.at(13).dispatch(other)
-    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 0, 1)
-
-
-def test_idling_ends_with_its_process(d: Driver) -> None:
-    read_with_another_pending(d)
-    d.dispatch(d.at(9).send(1, 8))
-    assert (d.count("waits"), d.count("hits"), d.count("timeouts")) == (1, 1, 0)
-
-
-def test_slice_idle_0_never_waits(core: Core) -> None:
-    d = Driver(core, "cfq", slice_idle=0)
-    d.dispatch(read_with_another_pending(d))
-
-
-def test_idling_with_nothing_pending_is_no_wait(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
-    assert d.choose() == ("nothing",)
-    assert d.count("waits") == 0
-    d.at(8).send(2, FAR)
-    assert d.choose() == ("wait", 13)
-    assert d.count("waits") == 1
-
-
-def test_another_that_comes_after_the_idling_goes(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
-    d.at(13)
-    d.dispatch(d.send(2, FAR))
-    assert d.count("timeouts") == 0
-
-
 def seeks(d: Driver, owner: int, count: int) -> None:
     """@owner reads here and there, a million sectors apart."""
     for n in range(count):
@@ -194,20 +154,14 @@ def tell_shallow(d: Driver) -> None:
 def test_does_not_idle_for_a_seeky_process_when_the_disk_queues(d: Driver) -> None:
     """Which is supposed until the disk is seen not to."""
     seeks(d, 1, 4)
-    rq = d.send(1, 20_000_000)
-    d.dispatch(rq)
-    other = d.send(2, FAR)
-    d.later(2).complete(rq)
+    other = d.serve_beside(1, 20_000_000, ms=2)
     d.dispatch(other)
 
 
 def test_idles_2_ms_for_a_seeky_process_otherwise(d: Driver) -> None:
     tell_shallow(d)
     seeks(d, 1, 4)
-    rq = d.send(1, 20_000_000)
-    d.dispatch(rq)
-    d.send(2, FAR)
-    d.later(2).complete(rq)
+    d.serve_beside(1, 20_000_000, ms=2)
     assert d.choose() == ("wait", d.now + 2)
 
 
@@ -217,10 +171,7 @@ def test_seeky_is_known_from_the_third_request(d: Driver) -> None:
     for known, waits_ms in ((2, 8), (3, 2)):
         owner = 60 + known
         seeks(d, owner, known - 1)
-        rq = d.send(owner, 20_000_000)
-        d.dispatch(rq)
-        d.send(99, FAR)
-        d.later(2).complete(rq)
+        d.serve_beside(owner, 20_000_000, 99, ms=2)
         assert d.choose() == ("wait", d.now + waits_ms), known
         d.later(20).serve()
         d.later(20)
@@ -245,10 +196,7 @@ def test_does_not_idle_for_one_that_thinks_longer_than_that(d: Driver) -> None:
         sector += 8
         d.serve(ms=2)
         d.later(12)
-    rq = d.send(1, sector)
-    d.dispatch(rq)
-    other = d.send(2, FAR)
-    d.later(2).complete(rq)
+    other = d.serve_beside(1, sector, ms=2)
     d.dispatch(other)
 
 
@@ -293,20 +241,6 @@ def test_does_not_idle_for_async_requests(d: Driver) -> None:
     d.dispatch(other)
 
 
-def test_idles_for_sync_writes(d: Driver) -> None:
-    d.send(1, 0, write=True, sync=True)
-    rq = d.dispatch()
-    d.send(2, FAR)
-    d.at(5).complete(rq)
-    assert d.choose() == ("wait", 13)
-
-
-def test_hidden_owners_are_as_one_process(d: Driver) -> None:
-    other = read_with_another_pending(d, owner=0, other=0)
-    d.dispatch(other)
-    assert d.count("waits") == 0
-
-
 # Preemption.
 
 
@@ -328,25 +262,9 @@ def test_close_request_pending_is_a_reason_not_to_idle(d: Driver) -> None:
     assert d.count("waits") == 0
 
 
-def test_close_queue_jumps_only_once(d: Driver) -> None:
-    """Until it has had a turn of its own."""
-    first = d.send(1, 0)
-    d.dispatch(first)
-    d.send(2, FAR)
-    close = d.send(3, 1000)
-    d.at(5).complete(first)
-    d.dispatch(close)
-    back = d.send(1, 1008)
-    d.at(10).complete(close)
-    d.dispatch(back)  # queue 1 is close to queue 3 and has not jumped yet
-    d.send(3, 1016)
-    d.at(15).complete(back)
-    assert d.choose() == ("wait", 23)
-
-
-def test_close_request_takes_the_idle_disk_though_it_has_jumped(d: Driver) -> None:
-    first = d.send(1, 0)
-    d.dispatch(first)
+def jumped(d: Driver) -> None:
+    """Close to each other, queue 3 has jumped the queue, and now queue 1 is served again."""
+    first = d.dispatch(d.send(1, 0))
     d.send(2, FAR)
     close = d.send(3, 1000)
     d.at(5).complete(first)
@@ -354,7 +272,19 @@ def test_close_request_takes_the_idle_disk_though_it_has_jumped(d: Driver) -> No
     back = d.send(1, 1008)
     d.at(10).complete(close)
     d.dispatch(back)
-    d.at(15).complete(back)
+
+
+def test_close_queue_jumps_only_once(d: Driver) -> None:
+    """Until it has had a turn of its own."""
+    jumped(d)
+    d.send(3, 1016)
+    d.at(15).complete()
+    assert d.choose() == ("wait", 23)
+
+
+def test_close_request_takes_the_idle_disk_though_it_has_jumped(d: Driver) -> None:
+    jumped(d)
+    d.at(15).complete()
     assert d.choose() == ("wait", 23)
     d.dispatch(d.send(3, 1016))
 
@@ -486,56 +416,3 @@ def test_removed_request_is_not_chosen(d: Driver) -> None:
     first, second = d.send(1, 0), d.send(1, 8)
     d.remove(first)
     d.dispatch(second)
-
-
-def test_front_merge_moves_a_request(d: Driver) -> None:
-    a, b = d.send(1, 1000), d.send(1, 2000)
-    d.lib.ss_sched_merged(d.sched, b, d.request(1, 1992), 0)
-    d.serve(a)
-    d.serve(b)
-
-
-def test_more_owners_than_places_share_one(d: Driver) -> None:
-    sent = [d.send(owner, owner * 1000) for owner in range(1, 300)]
-    served: list[Any] = []
-    while len(served) < len(sent):
-        verdict, *rest = d.choose()
-        if verdict == "wait":
-            d.at(rest[0])
-        served.append(d.serve())
-    assert {rq.owner for rq in served} == set(range(1, 300))
-
-
-def test_places_of_idle_owners_are_reused(d: Driver) -> None:
-    for owner in range(1, 1000):
-        d.send(owner, owner * 8)
-        d.serve()
-    d.later(100)
-    read_with_another_pending(d, 5000, 5001)
-    assert d.choose()[0] == "wait"
-
-
-STEP = st.builds(
-    Step,
-    after_us=st.sampled_from([0, 0, 100, 900, 3000, 9000, 30_000, 140_000]),
-    action=st.sampled_from(["send"] * 8 + ["remove", "gone", "merge", "merge"]),
-    owner=st.integers(0, 5),
-    sector=st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 60).map(lambda n: n * 8)),
-    sectors=st.sampled_from([8, 8, 128]),
-    write=st.booleans(),
-    sync=st.booleans(),
-    meta=st.booleans(),
-)
-
-
-@pytest.mark.property
-@given(
-    steps=st.lists(STEP, max_size=60),
-    depth=st.sampled_from([1, 2, 4, 32]),
-    service_us=st.sampled_from([50, 1000, 8000]),
-)
-def test_every_request_is_served_once_and_the_same_way(
-    core: Core, steps: list[Step], depth: int, service_us: int
-) -> None:
-    first = play(core, "cfq", steps, depth, service_us)
-    assert play(core, "cfq", steps, depth, service_us) == first

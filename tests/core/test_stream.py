@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from job_text import job_text
 from policy_driver import FAR, Driver
 from test_invariants import PLAIN, POINTS, STREAMS, Host, Step, steps, tunables
 
@@ -413,14 +414,9 @@ def test_who_reads_now_and_then_does_not_wait() -> None:
 # Readers with large readahead, as on Linux 7: two windows of one are several commands.
 
 LARGEST_SECTORS = 2560
-READERS = """
-[reader]
-rw=read
-bs=64k
-size=128m
-numjobs=4
-offset_increment=116g
-"""
+READERS = job_text("""
+[reader] rw=read bs=64k size=128m numjobs=4 offset_increment=116g
+""")
 
 
 @functools.cache
@@ -456,17 +452,10 @@ def test_nobody_waits_for_more_than_the_target_and_what_the_disk_has(window_page
 
 # The comparison: where the drive's cache serves several at once, and where it does not.
 
-THINKING = """
-[writer]
-rw=write
-bs=16k
-direct=1
-thinktime=300us
-size=1g
-io_size=192m
-numjobs=8
+THINKING = job_text("""
+[writer] rw=write bs=16k direct=1 thinktime=300us size=1g io_size=192m numjobs=8
 offset_increment=5g
-"""
+""")
 
 
 def test_where_the_drive_takes_all_writes_nobody_is_waited_for() -> None:

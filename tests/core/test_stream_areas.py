@@ -4,58 +4,30 @@
 from __future__ import annotations
 
 import pytest
+from job_text import job_text
 from test_stream_promise import run, shares
 
 DISKS = ("exos-x18", "st2000dm006", "wd5000aaks")
 
-GLOBAL = """
-[global]
-rw=randread
-bs=4k
-direct=1
-ioengine=libaio
-thinktime={think}
-size=20g
-runtime=24
-ramp_time=6
-time_based
-"""
+GLOBAL = job_text("""
+[global] rw=randread bs=4k direct=1 ioengine=libaio thinktime={think} size=20g runtime=24
+ramp_time=6 time_based
+""")
 
-BESIDE = (
-    GLOBAL.format(think=0)
-    + """
-[many]
-iodepth=32
-offset=10g
-[one]
-offset=200g
-"""
-)
+BESIDE = GLOBAL.format(think=0) + job_text("""
+[many] iodepth=32 offset=10g
+[one] offset=200g
+""")
 
 # Each takes a moment to ask for its next: that may come after another's was served.
-THINKING = (
-    GLOBAL.format(think="300us")
-    + """
-[many]
-iodepth=32
-[one]
-offset=100g
-offset_increment=60g
-numjobs=4
-"""
-)
+THINKING = GLOBAL.format(think="300us") + job_text("""
+[many] iodepth=32
+[one] offset=100g offset_increment=60g numjobs=4
+""")
 
-EQUAL = """
-[vm]
-rw=randread
-bs=4k
-direct=1
-size=2g
-offset_increment=6g
-numjobs={nr}
-runtime=24
-time_based
-"""
+EQUAL = job_text("""
+[vm] rw=randread bs=4k direct=1 size=2g offset_increment=6g numjobs={nr} runtime=24 time_based
+""")
 
 
 @pytest.mark.parametrize("depth", [1, 32])
@@ -86,27 +58,11 @@ def test_of_very_many_none_is_told_apart(nr: int, depth: int) -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 1_800_000_000
 
 
-WALKERS = """
-[global]
-filename=/dev/sdx
-rw=read
-direct=1
-ioengine=libaio
-offset=300g
-runtime=20
-time_based
-[small]
-bs=8k
-iodepth=8
-size=1g
-numjobs=12
-[strided]
-rw=read:1m
-bs=128k
-thinktime=100us
-size=8g
-numjobs=12
-"""
+WALKERS = job_text("""
+[global] filename=/dev/sdx rw=read direct=1 ioengine=libaio offset=300g runtime=20 time_based
+[small] bs=8k iodepth=8 size=1g numjobs=12
+[strided] rw=read:1m bs=128k thinktime=100us size=8g numjobs=12
+""")
 
 
 def test_who_passes_through_has_no_area() -> None:

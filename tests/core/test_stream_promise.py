@@ -11,6 +11,7 @@ import random
 import statistics
 
 import pytest
+from job_text import job_text
 
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
@@ -51,18 +52,10 @@ def shares(job: str, disk: str, depth: int, late: int = 0, owners: str = "none")
     return [found.bytes / most for found, most in zip(together.jobs, alone, strict=True)]
 
 
-LOGS = """
-[log]
-rw=write
-bs=16k
-fsync=1
-numjobs=3
-offset=100g
-offset_increment=200g
-size=1g
-runtime=30
+LOGS = job_text("""
+[log] rw=write bs=16k fsync=1 numjobs=3 offset=100g offset_increment=200g size=1g runtime=30
 time_based
-"""
+""")
 
 
 def test_writers_that_sync_all_go_on() -> None:
@@ -72,27 +65,11 @@ def test_writers_that_sync_all_go_on() -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 2e9
 
 
-LOGS_BESIDE_A_READER = """
-[global]
-runtime=60
-ramp_time=4
-time_based
-[log]
-rw=write
-bs=8k
-fsync=1
-thinktime=100
-numjobs=2
-offset=100g
-offset_increment=100g
-size=1g
-[rand]
-rw=randread
-bs=4k
-direct=1
-offset=50%
-size=100g
-"""
+LOGS_BESIDE_A_READER = job_text("""
+[global] runtime=60 ramp_time=4 time_based
+[log] rw=write bs=8k fsync=1 thinktime=100 numjobs=2 offset=100g offset_increment=100g size=1g
+[rand] rw=randread bs=4k direct=1 offset=50% size=100g
+""")
 
 
 @pytest.mark.parametrize("depth", [1, 8])
@@ -101,33 +78,13 @@ def test_the_time_of_a_flush_is_of_who_asked_for_it(depth: int) -> None:
     assert 3 * min(shares(LOGS_BESIDE_A_READER, "st2000dm006", depth)) >= 0.7
 
 
-SENDERS = """
-[global]
-direct=1
-runtime=30
-time_based
-size=100g
-[deep]
-rw=randread
-bs=4k
-ioengine=libaio
-iodepth=32
-[reader]
-rw=read
-bs=256k
-numjobs=2
-offset=200g
-offset_increment=200g
-[one]
-rw=randread
-bs=64k
-offset=600g
-[light]
-rw=randread
-bs=4k
-thinktime=100000
-offset=800g
-"""
+SENDERS = job_text("""
+[global] direct=1 runtime=30 time_based size=100g
+[deep] rw=randread bs=4k ioengine=libaio iodepth=32
+[reader] rw=read bs=256k numjobs=2 offset=200g offset_increment=200g
+[one] rw=randread bs=64k offset=600g
+[light] rw=randread bs=4k thinktime=100000 offset=800g
+""")
 
 
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
@@ -140,25 +97,11 @@ def test_known_senders_have_a_part_each(disk: str, depth: int) -> None:
     assert light >= 0.3
 
 
-VMS = """
-[global]
-direct=1
-runtime=30
-time_based
-[scrub]
-rw=read
-bs=1m
-ioengine=libaio
-iodepth=3
-size=100g
-[vm]
-rw=randread
-bs=4k
-numjobs={nr}
-offset=200g
-offset_increment=150g
-size=20g
-"""
+VMS = job_text("""
+[global] direct=1 runtime=30 time_based
+[scrub] rw=read bs=1m ioengine=libaio iodepth=3 size=100g
+[vm] rw=randread bs=4k numjobs={nr} offset=200g offset_increment=150g size=20g
+""")
 
 
 @pytest.mark.parametrize("nr", [2, 4, 8])
@@ -170,19 +113,10 @@ def test_each_random_reader_has_its_part_beside_a_scrub(nr: int) -> None:
     assert 0.7 <= scrub <= 1.6, begun
 
 
-SAME = """
-[readers]
-filename=/dev/sdx
-rw=read
-bs={bs}
-direct=1
-ioengine=libaio
-iodepth={iodepth}
-numjobs=2
-size=100g
-runtime=10
-time_based
-"""
+SAME = job_text("""
+[readers] filename=/dev/sdx rw=read bs={bs} direct=1 ioengine=libaio iodepth={iodepth} numjobs=2
+size=100g runtime=10 time_based
+""")
 
 
 @pytest.mark.parametrize(("bs", "iodepth"), [("64k", 4), ("64k", 16), ("256k", 1), ("1m", 1)])
@@ -197,22 +131,10 @@ def test_readers_of_the_same_blocks_go_through_them_together(
     assert least_of_equal(stream) >= 0.9
 
 
-TOGETHER = """
-[readers]
-filename=/dev/sdx
-rw={rw}
-bs={bs}
-direct=1
-ioengine=libaio
-iodepth={iodepth}
-thinktime={think}
-thinktime_blocks=4
-numjobs={nr}
-offset=300g
-size=1g
-runtime=20
-time_based
-"""
+TOGETHER = job_text("""
+[readers] filename=/dev/sdx rw={rw} bs={bs} direct=1 ioengine=libaio iodepth={iodepth}
+thinktime={think} thinktime_blocks=4 numjobs={nr} offset=300g size=1g runtime=20 time_based
+""")
 
 
 @pytest.mark.parametrize(
@@ -236,25 +158,11 @@ def test_readers_that_begin_together_stay_together(
     assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
 
 
-JOURNAL = """
-[global]
-direct=1
-ioengine=libaio
-runtime=30
-time_based
-[backup]
-rw=read
-bs=1m
-iodepth=4
-size=400g
-[journal]
-rw=write
-bs=4k
-fdatasync=1
-thinktime={think}
-offset=300g
-size=1g
-"""
+JOURNAL = job_text("""
+[global] direct=1 ioengine=libaio runtime=30 time_based
+[backup] rw=read bs=1m iodepth=4 size=400g
+[journal] rw=write bs=4k fdatasync=1 thinktime={think} offset=300g size=1g
+""")
 
 
 @pytest.mark.parametrize("think", ["20ms", "100ms"])
@@ -266,18 +174,10 @@ def test_a_journal_beside_a_backup_is_light(think: str) -> None:
         assert ours.bytes >= 0.6 * theirs.bytes
 
 
-SMALL = """
-[reader]
-rw=randread
-bs=4k
-direct=1
-ioengine=libaio
-iodepth=32
-norandommap
-size={size}
-runtime=20
-time_based
-"""
+SMALL = job_text("""
+[reader] rw=randread bs=4k direct=1 ioengine=libaio iodepth=32 norandommap size={size}
+runtime=20 time_based
+""")
 
 
 @pytest.mark.parametrize("size", ["1m", "4m", "16m"])
@@ -287,19 +187,10 @@ def test_nobody_waits_for_who_comes_behind_him_without_end(size: str) -> None:
     assert max(job.longest_wait_ns for job in found.jobs) < 0.6e9
 
 
-STRIDED = """
-[reader]
-filename=/dev/sdx
-rw=read:64k
-bssplit=32k/34:64k/33:256k/33
-direct=1
-ioengine=libaio
-iodepth=32
-numjobs=2
-size=100g
-runtime=20
-time_based
-"""
+STRIDED = job_text("""
+[reader] filename=/dev/sdx rw=read:64k bssplit=32k/34:64k/33:256k/33 direct=1 ioengine=libaio
+iodepth=32 numjobs=2 size=100g runtime=20 time_based
+""")
 
 
 @pytest.mark.parametrize("disk", ["wd5000aaks", "st2000dm006", "exos-x18"])
@@ -326,24 +217,11 @@ def test_one_who_reads_at_random_in_the_cache_has_no_turns() -> None:
     assert found.bytes / found.duration_ns >= 0.6 * inner.bytes / inner.duration_ns
 
 
-DEEP = """
-[global]
-direct=1
-runtime=30
-time_based
-ioengine=libaio
-[deep]
-rw=randread
-bs=4k
-iodepth=16
-size=2t
-[stream]
-rw=read
-bs=256k
-iodepth=2
-offset=6t
-size=1t
-"""
+DEEP = job_text("""
+[global] direct=1 runtime=30 time_based ioengine=libaio
+[deep] rw=randread bs=4k iodepth=16 size=2t
+[stream] rw=read bs=256k iodepth=2 offset=6t size=1t
+""")
 
 
 def test_one_deep_random_reader_counts_as_one() -> None:
@@ -352,18 +230,10 @@ def test_one_deep_random_reader_counts_as_one() -> None:
     assert min(found) * 2 >= 0.7, found
 
 
-MANY = """
-[global]
-runtime=40
-time_based
-rw=read
-bs=64k
-direct={direct}
-[r]
-numjobs={nr}
-offset_increment={each}g
-size={size}g
-"""
+MANY = job_text("""
+[global] runtime=40 time_based rw=read bs=64k direct={direct}
+[r] numjobs={nr} offset_increment={each}g size={size}g
+""")
 
 
 @pytest.mark.parametrize("direct", [0, 1])
@@ -379,29 +249,12 @@ def test_the_many_all_go_on(nr: int, direct: int) -> None:
     assert least_of_equal(found) >= 0.4
 
 
-LIGHT_AT_RANDOM = """
-[global]
-runtime=20
-time_based
-size=50g
-[buffered]
-rw=read
-numjobs=2
-offset_increment=60g
-[direct]
-rw=read
-bs=256k
-direct=1
-offset=140g
-offset_increment=60g
-numjobs=2
-[light]
-rw=randread
-bs=16k
-direct=1
-thinktime={think}
-offset=300g
-"""
+LIGHT_AT_RANDOM = job_text("""
+[global] runtime=20 time_based size=50g
+[buffered] rw=read numjobs=2 offset_increment=60g
+[direct] rw=read bs=256k direct=1 offset=140g offset_increment=60g numjobs=2
+[light] rw=randread bs=16k direct=1 thinktime={think} offset=300g
+""")
 
 
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006", "wd5000aaks"])
@@ -412,17 +265,10 @@ def test_the_head_does_not_wait_for_who_never_answers(disk: str) -> None:
         assert found.counters["idle_ns"] <= 0.02 * found.duration_ns
 
 
-THINKERS = """
-[film]
-rw=read
-bs=16k
-size=1g
-thinktime=1500
-io_size=160m
-numjobs=2
-offset={offset}
+THINKERS = job_text("""
+[film] rw=read bs=16k size=1g thinktime=1500 io_size=160m numjobs=2 offset={offset}
 offset_increment=2t
-"""
+""")
 
 
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006"])
@@ -441,36 +287,16 @@ def test_two_slow_readers_are_as_slow_as_one(disk: str, late: int) -> None:
     assert run_jobs(setup, begun(both, late)).duration_ns <= 1.4 * one
 
 
-CACHED_WRITERS = """
-[log]
-rw=write
-bs=4k
-direct=1
-thinktime=500
-thinktime_blocks=4
-numjobs=16
-offset=7g
-offset_increment=1t
-io_size=100m
-size=1g
-"""
+CACHED_WRITERS = job_text("""
+[log] rw=write bs=4k direct=1 thinktime=500 thinktime_blocks=4 numjobs=16 offset=7g
+offset_increment=1t io_size=100m size=1g
+""")
 
 
-STRIDED_WRITERS = """
-[log]
-rw=write:1m
-bs=4k
-direct=1
-ioengine=libaio
-iodepth=2
-thinktime=523
-numjobs=3
-offset=3t
-offset_increment=100g
-io_size=275m
-size=8g
-norandommap
-"""
+STRIDED_WRITERS = job_text("""
+[log] rw=write:1m bs=4k direct=1 ioengine=libaio iodepth=2 thinktime=523 numjobs=3 offset=3t
+offset_increment=100g io_size=275m size=8g norandommap
+""")
 
 
 def test_streams_that_end_in_a_trial_have_lost_nothing() -> None:
@@ -495,27 +321,13 @@ def test_writers_whose_cache_takes_them_all_have_no_turns() -> None:
     assert took[SPEC] <= 2 * took["deadline"]
 
 
-FRAGMENTS = """
-[global]
-rw=read
-runtime=20
-time_based
-[file-in-pieces]
-bs=128k
-offset=300g
-size=60g
-zonemode=strided
-zonesize=2m
-zonerange=2m
+FRAGMENTS = job_text("""
+[global] rw=read runtime=20 time_based
+[file-in-pieces] bs=128k offset=300g size=60g zonemode=strided zonesize=2m zonerange=2m
 zoneskip=300m
-[scan]
-bs=1m
-size=100g
-[another]
-bs=1m
-offset=150g
-size=100g
-"""
+[scan] bs=1m size=100g
+[another] bs=1m offset=150g size=100g
+""")
 
 
 @pytest.mark.parametrize("disk", ["exos-x18", "st2000dm006", "wd5000aaks"])
@@ -524,18 +336,10 @@ def test_a_known_sender_whose_file_is_in_pieces_has_its_part(disk: str) -> None:
     assert 3 * min(shares(FRAGMENTS, disk, 8, owners="process")) >= 0.85
 
 
-READ_WRITE_SYNC = """
-[mixed]
-rw=rw
-bs=64k
-fsync=8
-numjobs=24
-offset=10g
-offset_increment=15g
-size=8g
-runtime=20
+READ_WRITE_SYNC = job_text("""
+[mixed] rw=rw bs=64k fsync=8 numjobs=24 offset=10g offset_increment=15g size=8g runtime=20
 time_based
-"""
+""")
 
 
 def test_who_is_interrupted_goes_on_waiting() -> None:
@@ -551,35 +355,12 @@ def test_who_is_interrupted_goes_on_waiting() -> None:
     assert statistics.median(longest) < 1_200_000_000, longest
 
 
-SERVED = """
-[global]
-direct=1
-runtime=24
-ramp_time=4
-time_based
-cgroup=server
-[scrub]
-rw=read
-bs=1m
-ioengine=libaio
-iodepth=3
-size=100g
-[vm]
-rw=randread
-bs=4k
-size=2g
-offset=200g
-offset_increment=50g
-numjobs=8
-[other]
-cgroup=other
-rw=randwrite
-sync=1
-bs=4k
-thinktime=100ms
-offset=700g
-size=1g
-"""
+SERVED = job_text("""
+[global] direct=1 runtime=24 ramp_time=4 time_based cgroup=server
+[scrub] rw=read bs=1m ioengine=libaio iodepth=3 size=100g
+[vm] rw=randread bs=4k size=2g offset=200g offset_increment=50g numjobs=8
+[other] cgroup=other rw=randwrite sync=1 bs=4k thinktime=100ms offset=700g size=1g
+""")
 
 
 @pytest.mark.parametrize("depth", [1, 32])
@@ -591,24 +372,11 @@ def test_those_whom_one_process_serves_are_not_lumped(disk: str, depth: int) -> 
     assert scrub <= 1.5
 
 
-PAUSES = """
-[global]
-direct=1
-runtime=24
-time_based
-size=100g
-[stream]
-rw=read
-bs=1m
-numjobs=2
-offset_increment=4g
-[pauses]
-rw=read
-bs=64k
-offset=1g
-thinktime=300ms
-thinktime_blocks={blocks}
-"""
+PAUSES = job_text("""
+[global] direct=1 runtime=24 time_based size=100g
+[stream] rw=read bs=1m numjobs=2 offset_increment=4g
+[pauses] rw=read bs=64k offset=1g thinktime=300ms thinktime_blocks={blocks}
+""")
 
 
 @pytest.mark.parametrize("depth", [1, 32])

@@ -7,12 +7,22 @@ import random
 from typing import Any
 
 import pytest
+from disk_driver import (
+    BARE,
+    FLAT,
+    FLUSH,
+    MS,
+    NEVER,
+    READ,
+    SMALL,
+    WRITE,
+    Drive,
+    disk_core,
+    drive_memory,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_disk_model import BARE, FLAT, FLUSH, MS, NEVER, READ, SMALL, WRITE, Drive, drive_memory
-from test_disk_model import core as core  # the fixture
 
-Core = tuple[Any, Any]
 # A medium of 4 surfaces, 100 sectors to a track, large enough for a log and a few bands.
 ROOMY = BARE | {
     "surfaces": 4,
@@ -40,10 +50,10 @@ class Whole(Drive):
 
     calls = "hdd_drive_"
 
-    def __init__(self, core: Core, params: dict[str, Any]) -> None:
-        self.ffi, self.lib = core
-        self.params = self.ffi.new("struct hdd_params *", params)
-        self.hdd, self.memory = drive_memory(core, self.params)
+    def __init__(self, params: dict[str, Any], **changes: Any) -> None:
+        self.ffi, self.lib = disk_core()
+        self.params = self.ffi.new("struct hdd_params *", params | changes)
+        self.hdd, self.memory = drive_memory(self.params)
         why = self.ffi.new("const char **")
         error = self.call("init", self.params, why)
         assert error == 0, self.ffi.string(why[0])
@@ -84,9 +94,9 @@ class Whole(Drive):
 
 
 @pytest.mark.parametrize("params", [SMALL, FLAT, ROOMY], ids=["small", "flat", "roomy"])
-def test_a_plain_drive_is_its_disk(core: Core, params: dict[str, Any]) -> None:
+def test_a_plain_drive_is_its_disk(params: dict[str, Any]) -> None:
     dice = random.Random(1)
-    disk, drive, now = Drive(core, params), Whole(core, params), 0
+    disk, drive, now = Drive(params), Whole(params), 0
     for _ in range(300):
         op = dice.choice([READ, READ, WRITE, WRITE, FLUSH])
         where, size = dice.randrange(params["capacity_sectors"] - 8), 1 + dice.randrange(8)
@@ -102,11 +112,11 @@ def test_a_plain_drive_is_its_disk(core: Core, params: dict[str, Any]) -> None:
 # Two actuators
 
 
-def test_halves_move_independently(core: Core) -> None:
+def test_halves_move_independently() -> None:
     """Each is as quick as a disk by itself while the other one is busy, too."""
-    both = Whole(core, TWO)
+    both = Whole(TWO)
     half = TWO | {"actuators": 1, "capacity_sectors": 160_000}
-    alone = Drive(core, half)
+    alone = Drive(half)
     dice = random.Random(2)
     now_both = [0, 0]
     for _ in range(100):
@@ -121,16 +131,16 @@ def test_halves_move_independently(core: Core) -> None:
         now_both = [int(c.done_ns) for c in commands]
 
 
-def test_a_command_over_both_halves(core: Core) -> None:
+def test_a_command_over_both_halves() -> None:
     """Both do their part; it is done with the later one. A flush is both's, too."""
-    drive = Whole(core, TWO)
+    drive = Whole(TWO)
     drive.one(READ, 0, 8, 0)
     over = drive.one(READ, 160_000 - 100, 200, 50 * MS)
-    half = Drive(core, TWO | {"actuators": 1, "capacity_sectors": 160_000})
+    half = Drive(TWO | {"actuators": 1, "capacity_sectors": 160_000})
     half.one(READ, 0, 8, 0)
     first = half.one(READ, 160_000 - 100, 100, 50 * MS)
     assert over.done_ns >= first.done_ns
-    drive = Whole(core, TWO | {"write_cache_sectors": 64, "write_cache_extents": 4})
+    drive = Whole(TWO | {"write_cache_sectors": 64, "write_cache_extents": 4})
     drive.one(WRITE, 5, 8, 0)
     drive.one(WRITE, 300_000, 8, MS)
     assert drive.volatile(5, 1, 2 * MS) and drive.volatile(300_007, 1, 2 * MS)
@@ -140,9 +150,9 @@ def test_a_command_over_both_halves(core: Core) -> None:
     assert end - 2 * MS >= TWO["flush_ns"]
 
 
-def test_actuators_share_interface_and_queue(core: Core) -> None:
+def test_actuators_share_interface_and_queue() -> None:
     """Both together read no faster than the interface; the depth is the drive's."""
-    drive = Whole(core, TWO | {"interface_bytes_per_s": 4_000_000, "queue_depth": 4})
+    drive = Whole(TWO | {"interface_bytes_per_s": 4_000_000, "queue_depth": 4})
     places, now = [0, 160_000, 80, 160_080], 0
     commands = {place: drive.submit(READ, place, 80, 0) for place in places}
     assert drive.lib.hdd_drive_full(drive.hdd)
@@ -160,9 +170,9 @@ def test_actuators_share_interface_and_queue(core: Core) -> None:
 # The media cache
 
 
-def test_cleaning_leaves_what_was_flushed_safe(core: Core) -> None:
+def test_cleaning_leaves_what_was_flushed_safe() -> None:
     """What the drive moves by itself never depends on its write cache."""
-    drive = Whole(core, SHINGLED)
+    drive = Whole(SHINGLED)
     now = int(drive.one(WRITE, 0, 8, 0).done_ns)
     now = int(drive.one(FLUSH, 0, 0, now).done_ns)
     sectors, extents = drive.ffi.new("u64 *"), drive.ffi.new("u32 *")
@@ -174,9 +184,9 @@ def test_cleaning_leaves_what_was_flushed_safe(core: Core) -> None:
     assert not drive.in_log(), "it has been cleaned"
 
 
-def test_random_writes_are_fast_until_the_map_is_full(core: Core) -> None:
+def test_random_writes_are_fast_until_the_map_is_full() -> None:
     dice = random.Random(3)
-    drive, now, took = Whole(core, SHINGLED), 0, []
+    drive, now, took = Whole(SHINGLED), 0, []
     for _ in range(40):
         cmd = drive.one(WRITE, 8 * dice.randrange(16_000), 8, now, fua=True)
         took.append(int(cmd.done_ns) - now)
@@ -187,9 +197,9 @@ def test_random_writes_are_fast_until_the_map_is_full(core: Core) -> None:
     assert 60 * rotation < max(took[24:]) < 200 * rotation
 
 
-def test_idle_cleaning_makes_room_again(core: Core) -> None:
+def test_idle_cleaning_makes_room_again() -> None:
     dice = random.Random(4)
-    drive, now = Whole(core, SHINGLED), 0
+    drive, now = Whole(SHINGLED), 0
     for _ in range(20):
         now = int(drive.one(WRITE, 8 * dice.randrange(16_000), 8, now).done_ns)
     assert len(drive.in_log()) == 20 * 8
@@ -201,10 +211,10 @@ def test_idle_cleaning_makes_room_again(core: Core) -> None:
     assert late.done_ns - late.submit_ns < 100 * MS
 
 
-def test_reads_go_where_the_data_is(core: Core) -> None:
+def test_reads_go_where_the_data_is() -> None:
     """A sequential file that was written in random order is slow to read."""
     dice = random.Random(5)
-    drive, now = Whole(core, SHINGLED | {"media_extents": 200}), 0
+    drive, now = Whole(SHINGLED | {"media_extents": 200}), 0
     before = drive.one(READ, 64_000, 800, now)
     now = int(before.done_ns)
     order = [64_000 + 8 * i for i in range(100)]
@@ -216,9 +226,9 @@ def test_reads_go_where_the_data_is(core: Core) -> None:
     assert after.done_ns - after.submit_ns > 5 * (before.done_ns - before.submit_ns)
 
 
-def test_sequential_writes_go_past_the_log(core: Core) -> None:
+def test_sequential_writes_go_past_the_log() -> None:
     """From the start of a band on; the track behind their end is saved when they end."""
-    drive, now = Whole(core, SHINGLED | {"media_extents": 200}), 0
+    drive, now = Whole(SHINGLED | {"media_extents": 200}), 0
     for i in range(100):
         now = int(drive.one(WRITE, 100 + 128 * i, 128, now).done_ns)
     # 2,048 sectors until it is a run, and on to the next band.
@@ -245,12 +255,10 @@ def test_sequential_writes_go_past_the_log(core: Core) -> None:
     ),
     depth=st.integers(1, 8),
 )
-def test_any_writes_keep_the_log_whole(
-    core: Core, script: list[tuple[Any, ...]], depth: int
-) -> None:
+def test_any_writes_keep_the_log_whole(script: list[tuple[Any, ...]], depth: int) -> None:
     """No two of the host's sectors are at one place; all commands end; what was written by a
     flush's end is safe."""
-    drive, now, last = Whole(core, SHINGLED), 0, 0
+    drive, now, last = Whole(SHINGLED), 0, 0
     for op, band, offset, size, goes_on, pause in script:
         sector = min(last if goes_on else band * 4096 + offset, 131_072 - size)
         now += pause
@@ -286,6 +294,6 @@ def test_any_writes_keep_the_log_whole(
         ({"zone_cylinders": [340]}, "fewer sectors than the capacity"),
     ],
 )
-def test_refusals(core: Core, change: dict[str, Any], sentence: str) -> None:
+def test_refusals(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
-        Whole(core, SHINGLED | change)
+        Whole(SHINGLED | change)

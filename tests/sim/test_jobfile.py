@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from job_text import job_text
 
 from streamsched.base import units
 from streamsched.base.errors import UsageError
@@ -273,27 +274,14 @@ def test_setting(lines: list[str], field: str, value: object) -> None:
 
 def test_clones_sections_groups_and_stages() -> None:
     found = jobs(
-        """
-[global]
-size=1m
-bs=8k
-[a]
-stonewall
-numjobs=3
-offset=10%
-offset_increment=2m
-[global]
-bs=,64k
-direct=1
-[b]
-cgroup=vm
-[c]
-stonewall
-bs=4k
-[d]
-cgroup=vm
-new_group
-"""
+        job_text("""
+[global] size=1m bs=8k
+[a] stonewall numjobs=3 offset=10% offset_increment=2m
+[global] bs=,64k direct=1
+[b] cgroup=vm
+[c] stonewall bs=4k
+[d] cgroup=vm new_group
+""")
     )
     # Those that say no offset have a file each.
     at = [10 * M, 12 * M, 14 * M, 0, M, 2 * M]
@@ -443,168 +431,143 @@ PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
 NINES = "9" * 5000  # int() refuses more than 4300 digits
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("size=1q", f'"q" is not a unit; {SIZES}, or a percentage'),
-        ("size=1kq", f'"kq" is not a unit; {SIZES}, or a percentage'),
-        ("size=x", '"x" is not a number; write a number of bytes with k, m, g or t'),
-        ("size=-1", '"-1" is negative; write zero or more'),
-        ("size=(1m*2)", '"(1m*2)" is a calculation; write the number it comes to'),
-        (
-            "size=1.5g",
-            '"1.5g" has a fraction, and fio reads whole numbers only; write it in a smaller unit, '
-            "such as 1536m for 1.5g or 1500ms for 1.5s",
-        ),
-        ("size=110%", '"110%" is not a percentage of the disk; write 0% to 100%'),
-        ("size=1k%", '"1k%" is not a percentage of the disk; write 0% to 100%'),
-        ("offset=3z", f'"3z" counts zones of a zoned disk; {SIZES}, or a percentage'),
-        ("size=99999999999g", f'"99999999999g" is too large; the most is {2**63 - 1} bytes'),
-        ("size=99999999999999999999", f'"{"9" * 20}" is too large; the most is {2**63 - 1}'),
-        ("size=", "has no value; write one after the equals sign or leave the line out"),
-        ("size", "needs a value; write size=VALUE"),
-        ("bs", "needs a value; write bs=4k"),
-        ("size= 1m", 'fio misreads a blank after "="; write size=1m'),
-        ("size = 1m", 'fio misreads a blank after "="; write size=1m'),
-        ("size=1k", "is less than one block of 4096 bytes; write more"),
-        ("bs=4kib", f"4kib, that is 4000 bytes, {SECTORS}; fio's kib counts 1000, its k 1024"),
-        ("bs=1000", f"1000 bytes {SECTORS}"),
-        ("bs=0", '"0" is not a block size; write 512 bytes to 4095m'),
-        ("bs=4g", '"4g" is not a block size; write 512 bytes to 4095m'),
-        ("bs=10%", f'"10%" is a percentage, which is not possible here; {SIZES}'),
-        ("bs=4k,8k,16k,32k", "has more than three parts; write those for reads and for writes"),
-        ("bs=,", "no size is given; write one such as 4k"),
-        ("bs=4k:8k", f'"k:8k" is not a unit; {SIZES}'),
-        ("bsrange=4k", '"4k" is not a range; write one such as 4k-64k'),
-        ("bsrange=4k-1000", f"1000 bytes {SECTORS}"),
-        ("bssplit=4k/50:8k/60", "the percentages add up to 110; make them 100"),
-        ("bssplit=4k/50:8k/40", "the percentages add up to 90; make them 100"),
-        ("bssplit=4k/x", '"x" is not a percentage; write sizes such as 4k/60:64k/40'),
-        (f"bssplit={':'.join(['4k'] * 17)}", "has 17 sizes; write at most 16"),
-        ("rw=foo", f'"foo" is not a pattern; write {PATTERNS}'),
-        ("rw=READ", f'"READ" is not a pattern; write {PATTERNS}'),
-        ("rw=trim", f"the simulated disk has no trim; write {PATTERNS}"),
-        (
-            "rw=read:-2k",
-            "goes backwards by less than a block, or blocks have several sizes; with bs=4k write "
-            "read:-8k",
-        ),
-        ("rw=randread:0", '"0" is not a number of blocks; write randread:8, say'),
-        ("--bs=4k", "a job file has no dashes; write bs"),
-        ("rw=read:", '"" is not a number; write a number of bytes with k, m, g or t'),
-        ("rw=read:100", "skips a part of a 512-byte sector; skip whole ones"),
-        ("rwmixread=101", "is out of range; write 0 to 100"),
-        ("iodepth=0", "is out of range; write 1 to 4096"),
-        ("numjobs=0", "is out of range; write 1 to 4096"),
-        ("loops=0", "is too small; the least is 1"),
-        ("numjobs=many", '"many" is not a whole number; write one such as 4'),
-        ("fsync=-1", '"-1" is negative; write a number such as 4'),
-        ("iodepth=1.5", '"1.5" is not a whole number; write one such as 4'),
-        (f"randseed={2**63}", f"is out of range; write 0 to {2**63 - 1}"),
-        (f"randseed={'1' * 5000}", f"is out of range; write 0 to {2**63 - 1}"),
-        (f"size={NINES}", f'"{NINES}" is too large; the most is {2**63 - 1}'),
-        (f"thinktime={NINES}", f'"{NINES}" is too large; the most is {2**63 - 1}'),
-        (f"bssplit=4k/{NINES}", f"the percentages add up to {10**40}; make them 100"),
-        ("iodepth=\u0663", '"\u0663" is not a whole number; write one such as 4'),
-        ("bssplit=4k/\u0663", '"\u0663" is not a percentage; write sizes such as 4k/60:64k/40'),
-        (
-            "random_distribution=pareto:0.\u0663",
-            '"0.\u0663" is not a number; write one such as 1.2',
-        ),
-        ("direct=yes", '"yes" is neither on nor off; write 1 or 0'),
-        ("direct", "needs a value; write direct=0"),
-        ("runtime=5x", '"x" is not a unit of time; write us, ms, s, m, h or d'),
-        ("runtime=5ns", '"ns" is not a unit of time; write us, ms, s, m, h or d'),
-        ("thinktime=fast", '"fast" is not a number; write a time with us, ms, s, m, h or d'),
-        ("startdelay=1-3", "a range of times is not supported; write one time"),
-        ("runtime=999999999d", '"999999999d" is too long; the most is 106751d'),
-        ("ramp_time=5x", '"x" is not a unit of time; write us, ms, s, m, h or d'),
-        ("wait_for=a", "a job cannot wait for itself; name one above"),
-        ("wait_for=b", "no job above has this name"),
-        ("rate=fast", '"fast" is not a number; write a number of bytes with k, m, g or t'),
-        ("rate=,", "has no number; write one or two"),
-        ("rate_iops=many", '"many" is not a whole number; write one such as 4'),
-        ("rate_process=normal", '"normal" is not one of them; write linear, poisson'),
-        ("percentage_random=101", "is out of range; write 0 to 100"),
-        ("random_distribution=zip", f'"zip" is not a distribution; write {DISTRIBUTIONS}'),
-        (
-            "random_distribution=zipf:1",
-            "zipf of 1 is out of range; write above 0, not 1, as in zipf:1.2",
-        ),
-        ("random_distribution=zipf:-1", '"-1" is not a number; write one such as 1.2'),
-        (
-            "random_distribution=pareto:1",
-            "pareto of 1 is out of range; write between 0 and 1",
-        ),
-        (
-            "random_distribution=normal:100",
-            "a deviation of 100 is out of range; write 0 to below 100 percent",
-        ),
-        ("random_distribution=zipf:2:3", "the center 3 is out of range; write 0 to 1"),
-        (
-            "random_distribution=zoned:50/10:40/90",
-            "the percentages of requests add up to 90; make them 100",
-        ),
-        (
-            "random_distribution=zoned:50/60:50/60",
-            "the percentages of the size add up to 120; make them at most 100",
-        ),
-        (
-            "random_distribution=zoned_abs:100",
-            '"100" has no size; write one, as in zoned_abs:60/10g:40/90g',
-        ),
-        ("filesize=4k-8k", "a range of sizes is not supported; write one size"),
-        ("filesize=512k", "is less than size=1048576; write io_size instead"),
-        ("io_submit_mode=later", '"later" is not one of them; write inline, offload'),
-        ("verify=crc32c", "only 0 is supported; the simulated disk has no contents; leave it out"),
-        ("=read", "no key stands before the equals sign; write KEY=VALUE"),
-        ("rw read", "has no equals sign; write rw=read"),
-        ("bs=4k-8k", '"4k-8k" is a range; write bsrange=4k-8k'),
-        ("nrfiles=0", "is out of range; write 1 to 4096"),
-        (
-            "file_service_type=zipf",
-            '"zipf" is not one of roundrobin, sequential, random; write one of these',
-        ),
-        (
-            "file_service_type=random:0",
-            '"0" is not a number of blocks; write random:8, say',
-        ),
-        ("sync=2", '"2" is not one of them; write none, 0, 1, sync, dsync'),
-        ("ioengine=null", "it reads and writes nothing; write ioengine=psync or libaio"),
-        (
-            "ioengine=sg",
-            "it sends commands past the block layer, where no I/O scheduler sees them; write "
-            "ioengine=psync or libaio",
-        ),
-        (
-            "ioengine=nul",
-            '"nul" is not one of them; write sync, psync, vsync, pvsync, pvsync2, libaio, '
-            "io_uring, posixaio",
-        ),
-        ("filename=/dev/sda:/dev/sdb", "names several disks, and here is one; name one of them"),
-        ("filename=:", "names no file; write one, or leave the line out"),
-        ("cgroup= a", 'fio misreads a blank after "="; write cgroup=a'),
-        ("iodeth=${DEPTH}", 'unknown key "iodeth"; the nearest known one is "iodepth"'),
-        ("offset=100", f"100 bytes {SECTORS}"),
-        ("offset_increment=100", f"100 bytes {SECTORS}"),
-        ("zonesize=64k", "needs zonemode=strided; write that too"),
-        ("zonemode=strided", "needs a zonesize; write zonesize=1m, say"),
-        ("zonemode=zbd", '"zbd" is not one of them; write none, strided'),
-        ("bs=$ncpus", "$ncpus would make the result depend on this machine; write a number"),
-        ("bs=${BLOCK}", "the environment has no variable BLOCK; set it or write the value"),
-        ("iodeth=4", 'unknown key "iodeth"; the nearest known one is "iodepth"'),
-        ("start_delay=4", 'unknown key "start_delay"; the nearest known one is "startdelay"'),
-        ("BS=4k", 'unknown key "BS"; the nearest known one is "bs"'),
-        (
-            "flow=1",
-            '"flow" of fio is not supported; give the process a thinktime or a rate instead',
-        ),
-        (
-            "read_iolog=x",
-            '"read_iolog" of fio is not supported; traces are replayed by `streamsched replay`',
-        ),
-    ],
-)
+WRONG_LINE = {
+    "size=1q": f'"q" is not a unit; {SIZES}, or a percentage',
+    "size=1kq": f'"kq" is not a unit; {SIZES}, or a percentage',
+    "size=x": '"x" is not a number; write a number of bytes with k, m, g or t',
+    "size=-1": '"-1" is negative; write zero or more',
+    "size=(1m*2)": '"(1m*2)" is a calculation; write the number it comes to',
+    "size=1.5g": (
+        '"1.5g" has a fraction, and fio reads whole numbers only; write it in a smaller unit, '
+        "such as 1536m for 1.5g or 1500ms for 1.5s"
+    ),
+    "size=110%": '"110%" is not a percentage of the disk; write 0% to 100%',
+    "size=1k%": '"1k%" is not a percentage of the disk; write 0% to 100%',
+    "offset=3z": f'"3z" counts zones of a zoned disk; {SIZES}, or a percentage',
+    "size=99999999999g": f'"99999999999g" is too large; the most is {2**63 - 1} bytes',
+    "size=99999999999999999999": f'"{"9" * 20}" is too large; the most is {2**63 - 1}',
+    "size=": "has no value; write one after the equals sign or leave the line out",
+    "size": "needs a value; write size=VALUE",
+    "bs": "needs a value; write bs=4k",
+    "size= 1m": 'fio misreads a blank after "="; write size=1m',
+    "size = 1m": 'fio misreads a blank after "="; write size=1m',
+    "size=1k": "is less than one block of 4096 bytes; write more",
+    "bs=4kib": f"4kib, that is 4000 bytes, {SECTORS}; fio's kib counts 1000, its k 1024",
+    "bs=1000": f"1000 bytes {SECTORS}",
+    "bs=0": '"0" is not a block size; write 512 bytes to 4095m',
+    "bs=4g": '"4g" is not a block size; write 512 bytes to 4095m',
+    "bs=10%": f'"10%" is a percentage, which is not possible here; {SIZES}',
+    "bs=4k,8k,16k,32k": "has more than three parts; write those for reads and for writes",
+    "bs=,": "no size is given; write one such as 4k",
+    "bs=4k:8k": f'"k:8k" is not a unit; {SIZES}',
+    "bsrange=4k": '"4k" is not a range; write one such as 4k-64k',
+    "bsrange=4k-1000": f"1000 bytes {SECTORS}",
+    "bssplit=4k/50:8k/60": "the percentages add up to 110; make them 100",
+    "bssplit=4k/50:8k/40": "the percentages add up to 90; make them 100",
+    "bssplit=4k/x": '"x" is not a percentage; write sizes such as 4k/60:64k/40',
+    f"bssplit={':'.join(['4k'] * 17)}": "has 17 sizes; write at most 16",
+    "rw=foo": f'"foo" is not a pattern; write {PATTERNS}',
+    "rw=READ": f'"READ" is not a pattern; write {PATTERNS}',
+    "rw=trim": f"the simulated disk has no trim; write {PATTERNS}",
+    "rw=read:-2k": (
+        "goes backwards by less than a block, or blocks have several sizes; with bs=4k write "
+        "read:-8k"
+    ),
+    "rw=randread:0": '"0" is not a number of blocks; write randread:8, say',
+    "--bs=4k": "a job file has no dashes; write bs",
+    "rw=read:": '"" is not a number; write a number of bytes with k, m, g or t',
+    "rw=read:100": "skips a part of a 512-byte sector; skip whole ones",
+    "rwmixread=101": "is out of range; write 0 to 100",
+    "iodepth=0": "is out of range; write 1 to 4096",
+    "numjobs=0": "is out of range; write 1 to 4096",
+    "loops=0": "is too small; the least is 1",
+    "numjobs=many": '"many" is not a whole number; write one such as 4',
+    "fsync=-1": '"-1" is negative; write a number such as 4',
+    "iodepth=1.5": '"1.5" is not a whole number; write one such as 4',
+    f"randseed={2**63}": f"is out of range; write 0 to {2**63 - 1}",
+    f"randseed={'1' * 5000}": f"is out of range; write 0 to {2**63 - 1}",
+    f"size={NINES}": f'"{NINES}" is too large; the most is {2**63 - 1}',
+    f"thinktime={NINES}": f'"{NINES}" is too large; the most is {2**63 - 1}',
+    f"bssplit=4k/{NINES}": f"the percentages add up to {10**40}; make them 100",
+    "iodepth=\u0663": '"\u0663" is not a whole number; write one such as 4',
+    "bssplit=4k/\u0663": '"\u0663" is not a percentage; write sizes such as 4k/60:64k/40',
+    "random_distribution=pareto:0.\u0663": '"0.\u0663" is not a number; write one such as 1.2',
+    "direct=yes": '"yes" is neither on nor off; write 1 or 0',
+    "direct": "needs a value; write direct=0",
+    "runtime=5x": '"x" is not a unit of time; write us, ms, s, m, h or d',
+    "runtime=5ns": '"ns" is not a unit of time; write us, ms, s, m, h or d',
+    "thinktime=fast": '"fast" is not a number; write a time with us, ms, s, m, h or d',
+    "startdelay=1-3": "a range of times is not supported; write one time",
+    "runtime=999999999d": '"999999999d" is too long; the most is 106751d',
+    "ramp_time=5x": '"x" is not a unit of time; write us, ms, s, m, h or d',
+    "wait_for=a": "a job cannot wait for itself; name one above",
+    "wait_for=b": "no job above has this name",
+    "rate=fast": '"fast" is not a number; write a number of bytes with k, m, g or t',
+    "rate=,": "has no number; write one or two",
+    "rate_iops=many": '"many" is not a whole number; write one such as 4',
+    "rate_process=normal": '"normal" is not one of them; write linear, poisson',
+    "percentage_random=101": "is out of range; write 0 to 100",
+    "random_distribution=zip": f'"zip" is not a distribution; write {DISTRIBUTIONS}',
+    "random_distribution=zipf:1": "zipf of 1 is out of range; write above 0, not 1, as in zipf:1.2",
+    "random_distribution=zipf:-1": '"-1" is not a number; write one such as 1.2',
+    "random_distribution=pareto:1": "pareto of 1 is out of range; write between 0 and 1",
+    "random_distribution=normal:100": (
+        "a deviation of 100 is out of range; write 0 to below 100 percent"
+    ),
+    "random_distribution=zipf:2:3": "the center 3 is out of range; write 0 to 1",
+    "random_distribution=zoned:50/10:40/90": (
+        "the percentages of requests add up to 90; make them 100"
+    ),
+    "random_distribution=zoned:50/60:50/60": (
+        "the percentages of the size add up to 120; make them at most 100"
+    ),
+    "random_distribution=zoned_abs:100": (
+        '"100" has no size; write one, as in zoned_abs:60/10g:40/90g'
+    ),
+    "filesize=4k-8k": "a range of sizes is not supported; write one size",
+    "filesize=512k": "is less than size=1048576; write io_size instead",
+    "io_submit_mode=later": '"later" is not one of them; write inline, offload',
+    "verify=crc32c": "only 0 is supported; the simulated disk has no contents; leave it out",
+    "=read": "no key stands before the equals sign; write KEY=VALUE",
+    "rw read": "has no equals sign; write rw=read",
+    "bs=4k-8k": '"4k-8k" is a range; write bsrange=4k-8k',
+    "nrfiles=0": "is out of range; write 1 to 4096",
+    "file_service_type=zipf": (
+        '"zipf" is not one of roundrobin, sequential, random; write one of these'
+    ),
+    "file_service_type=random:0": '"0" is not a number of blocks; write random:8, say',
+    "sync=2": '"2" is not one of them; write none, 0, 1, sync, dsync',
+    "ioengine=null": "it reads and writes nothing; write ioengine=psync or libaio",
+    "ioengine=sg": (
+        "it sends commands past the block layer, where no I/O scheduler sees them; write "
+        "ioengine=psync or libaio"
+    ),
+    "ioengine=nul": (
+        '"nul" is not one of them; write sync, psync, vsync, pvsync, pvsync2, libaio, '
+        "io_uring, posixaio"
+    ),
+    "filename=/dev/sda:/dev/sdb": "names several disks, and here is one; name one of them",
+    "filename=:": "names no file; write one, or leave the line out",
+    "cgroup= a": 'fio misreads a blank after "="; write cgroup=a',
+    "iodeth=${DEPTH}": 'unknown key "iodeth"; the nearest known one is "iodepth"',
+    "offset=100": f"100 bytes {SECTORS}",
+    "offset_increment=100": f"100 bytes {SECTORS}",
+    "zonesize=64k": "needs zonemode=strided; write that too",
+    "zonemode=strided": "needs a zonesize; write zonesize=1m, say",
+    "zonemode=zbd": '"zbd" is not one of them; write none, strided',
+    "bs=$ncpus": "$ncpus would make the result depend on this machine; write a number",
+    "bs=${BLOCK}": "the environment has no variable BLOCK; set it or write the value",
+    "iodeth=4": 'unknown key "iodeth"; the nearest known one is "iodepth"',
+    "start_delay=4": 'unknown key "start_delay"; the nearest known one is "startdelay"',
+    "BS=4k": 'unknown key "BS"; the nearest known one is "bs"',
+    "flow=1": '"flow" of fio is not supported; give the process a thinktime or a rate instead',
+    "read_iolog=x": (
+        '"read_iolog" of fio is not supported; traces are replayed by `streamsched replay`'
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "problem"), WRONG_LINE.items())
 def test_wrong_line(line: str, problem: str) -> None:
     size = [] if line.startswith("size") else ["size=1m"]
     with pytest.raises(UsageError) as caught:
@@ -613,103 +576,81 @@ def test_wrong_line(line: str, problem: str) -> None:
     assert str(caught.value) == f"a.fio, line 2: {text}: {problem}"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "a.fio: has no job; write a section [NAME] with rw= and size="),
-        ("[global]\nbs=4k", "a.fio: has no job; write a section [NAME] with rw= and size="),
-        (
-            "\nbs=4k",
-            "a.fio, line 2: bs=4k: stands before the first section; write [global] or [NAME] "
-            "above it",
-        ),
-        ("[a", "a.fio, line 1: [a: not a section; write [NAME]"),
-        ("[]", "a.fio, line 1: []: not a section; write [NAME]"),
-        (
-            f"[{'a' * 64}]\nsize=1m",
-            f"a.fio, line 1: job {'a' * 64}: its name is longer than 63 bytes; write a shorter one",
-        ),
-        (
-            "[a]\noffset=99m\nsize=2m",
-            f"a.fio, line 1: job a: its region ends at byte {101 * M}, but the disk has {DISK} "
-            "bytes; make offset or size smaller, or take a larger disk",
-        ),
-        (
-            "[a]\nname=b\nnumjobs=3\nsize=1m\noffset_increment=60m",
-            f"a.fio, line 1: clone 3 of job b: its region begins at byte {120 * M}, but the disk "
-            f"has {DISK} bytes; make offset or size smaller, or take a larger disk",
-        ),
-        (
-            "[a]\nzonemode=strided\nzonesize=64k\noffset=99m\nzonerange=2m",
-            f"a.fio, line 1: job a: its first zone ends at byte {101 * M}, but the disk has {DISK} "
-            "bytes; make offset or size smaller, or take a larger disk",
-        ),
-        (
-            "[a]\noffset=100%",
-            f"a.fio, line 1: job a: its region begins at byte {DISK}, but the disk has {DISK} "
-            "bytes; make offset or size smaller, or take a larger disk",
-        ),
-        (
-            f"[a]\noffset={DISK - 512}",
-            f"a.fio, line 1: job a: its region of 512 bytes at {DISK - 512} holds no block of 4096 "
-            "bytes; make size larger",
-        ),
-        (
-            "[a]\nrw=rw:4k\nzonemode=strided\nzonesize=1m",
-            "a.fio, line 2: rw=rw:4k: cannot skip within zones; write zoneskip",
-        ),
-        (
-            "[a]\nbssplit=4k/50:8k/50\nnumber_ios=4",
-            "a.fio, line 3: number_ios=4: blocks have several sizes; write io_size",
-        ),
-        (
-            "[a]\nbssplit=4k/50:8k/50\nbsrange=4k-8k",
-            "a.fio, line 2: bssplit=4k/50:8k/50: bsrange is set as well; write one of the two",
-        ),
-        (
-            "[a]\nfsync=4\nfdatasync=8",
-            "a.fio, line 3: fdatasync=8: fsync is set to another number; write one of the two",
-        ),
-        (
-            "[a]\nsize=1t\nloops=999999999",
-            "a.fio, line 1: job a: its region ends at byte",
-        ),
-        (
-            "[a]\nsize=1m\nnumjobs=4096\n[b]",
-            "a.fio, line 4: job b: makes it more than 4096 processes; write a smaller numjobs",
-        ),
-        (
-            "[a]\nloops=999999999999",
-            f"a.fio, line 1: job a: transfers more than {2**63 - 1} bytes; make size smaller",
-        ),
-    ],
-)
+WRONG_SECTION = {
+    "": "a.fio: has no job; write a section [NAME] with rw= and size=",
+    "[global]\nbs=4k": "a.fio: has no job; write a section [NAME] with rw= and size=",
+    "\nbs=4k": (
+        "a.fio, line 2: bs=4k: stands before the first section; write [global] or [NAME] above it"
+    ),
+    "[a": "a.fio, line 1: [a: not a section; write [NAME]",
+    "[]": "a.fio, line 1: []: not a section; write [NAME]",
+    f"[{'a' * 64}]\nsize=1m": (
+        f"a.fio, line 1: job {'a' * 64}: its name is longer than 63 bytes; write a shorter one"
+    ),
+    "[a]\noffset=99m\nsize=2m": (
+        f"a.fio, line 1: job a: its region ends at byte {101 * M}, but the disk has {DISK} "
+        "bytes; make offset or size smaller, or take a larger disk"
+    ),
+    "[a]\nname=b\nnumjobs=3\nsize=1m\noffset_increment=60m": (
+        f"a.fio, line 1: clone 3 of job b: its region begins at byte {120 * M}, but the disk "
+        f"has {DISK} bytes; make offset or size smaller, or take a larger disk"
+    ),
+    "[a]\nzonemode=strided\nzonesize=64k\noffset=99m\nzonerange=2m": (
+        f"a.fio, line 1: job a: its first zone ends at byte {101 * M}, but the disk has {DISK} "
+        "bytes; make offset or size smaller, or take a larger disk"
+    ),
+    "[a]\noffset=100%": (
+        f"a.fio, line 1: job a: its region begins at byte {DISK}, but the disk has {DISK} "
+        "bytes; make offset or size smaller, or take a larger disk"
+    ),
+    f"[a]\noffset={DISK - 512}": (
+        f"a.fio, line 1: job a: its region of 512 bytes at {DISK - 512} holds no block of 4096 "
+        "bytes; make size larger"
+    ),
+    "[a]\nrw=rw:4k\nzonemode=strided\nzonesize=1m": (
+        "a.fio, line 2: rw=rw:4k: cannot skip within zones; write zoneskip"
+    ),
+    "[a]\nbssplit=4k/50:8k/50\nnumber_ios=4": (
+        "a.fio, line 3: number_ios=4: blocks have several sizes; write io_size"
+    ),
+    "[a]\nbssplit=4k/50:8k/50\nbsrange=4k-8k": (
+        "a.fio, line 2: bssplit=4k/50:8k/50: bsrange is set as well; write one of the two"
+    ),
+    "[a]\nfsync=4\nfdatasync=8": (
+        "a.fio, line 3: fdatasync=8: fsync is set to another number; write one of the two"
+    ),
+    "[a]\nsize=1t\nloops=999999999": "a.fio, line 1: job a: its region ends at byte",
+    "[a]\nsize=1m\nnumjobs=4096\n[b]": (
+        "a.fio, line 4: job b: makes it more than 4096 processes; write a smaller numjobs"
+    ),
+    "[a]\nloops=999999999999": (
+        f"a.fio, line 1: job a: transfers more than {2**63 - 1} bytes; make size smaller"
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG_SECTION.items())
 def test_wrong_section(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         jobs(text)
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (
-            "rw=read",
-            "a.fio, line 1: job a: size: the rest of the disk depends on the disk, and none is "
-            "given; write bytes",
-        ),
-        (
-            "size=50%",
-            "a.fio, line 2: size=50%: a percentage depends on the disk, and none is given; "
-            "write bytes",
-        ),
-        (
-            "offset=5%",
-            "a.fio, line 2: offset=5%: a percentage depends on the disk, and none is given; "
-            "write bytes",
-        ),
-    ],
-)
+PERCENTAGES_NEED_THE_CAPACITY = {
+    "rw=read": (
+        "a.fio, line 1: job a: size: the rest of the disk depends on the disk, and none is "
+        "given; write bytes"
+    ),
+    "size=50%": (
+        "a.fio, line 2: size=50%: a percentage depends on the disk, and none is given; write bytes"
+    ),
+    "offset=5%": (
+        "a.fio, line 2: offset=5%: a percentage depends on the disk, and none is given; write bytes"
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "message"), PERCENTAGES_NEED_THE_CAPACITY.items())
 def test_percentages_need_the_capacity(lines: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         jobs(f"[a]\n{lines}", capacity_bytes=None)
@@ -752,24 +693,21 @@ def test_bytes_come_back(value: int) -> None:
 # Who shares what.
 
 
-@pytest.mark.parametrize(
-    ("text", "both"),
-    [
-        ("[r]\nsize=1m\nnumjobs=4\n", None),
-        ("[r]\nsize=1m\n[s]\nsize=2m\n", None),
-        ("[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n", None),
-        (
-            "[r]\nsize=2m\noffset=2m\n[s]\nsize=2m\noffset=1m\n",
-            f"s and r both work at byte {2 * M}",
-        ),
-        ("[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n", None),
-        # fio has to be told the file's name: there is one.
-        ("[r]\nnumjobs=4\n[s]\nsize=2m\n", None),
-        ("[r]\nsize=1m\nnumjobs=4\nfilename=x\n", None),
-        ("[r]\nsize=1m\nnumjobs=4\noffset_increment=1m\n", None),
-        ("[r]\nsize=1m\n[s]\nsize=2m\noffset=1m\n", None),
-    ],
-)
+A_NOTE_SAYS_WHO_SHARES_A_PLACE = {
+    "[r]\nsize=1m\nnumjobs=4\n": None,
+    "[r]\nsize=1m\n[s]\nsize=2m\n": None,
+    "[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n": None,
+    "[r]\nsize=2m\noffset=2m\n[s]\nsize=2m\noffset=1m\n": f"s and r both work at byte {2 * M}",
+    "[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n": None,
+    # fio has to be told the file's name: there is one.
+    "[r]\nnumjobs=4\n[s]\nsize=2m\n": None,
+    "[r]\nsize=1m\nnumjobs=4\nfilename=x\n": None,
+    "[r]\nsize=1m\nnumjobs=4\noffset_increment=1m\n": None,
+    "[r]\nsize=1m\n[s]\nsize=2m\noffset=1m\n": None,
+}
+
+
+@pytest.mark.parametrize(("text", "both"), A_NOTE_SAYS_WHO_SHARES_A_PLACE.items())
 def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     notes: list[str] = []
     jobs(text, notes=notes)
@@ -778,21 +716,18 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        (
-            "iodepth=8",
-            "iodepth=8 of a is of no effect with ioengine=psync; libaio keeps so many in",
-        ),
-        ("iodepth=8\ndirect=1", "iodepth=8 of a is of no effect with ioengine=psync; libaio"),
-        ("iodepth=8\nioengine=libaio", "iodepth=8 of a is of no effect without direct=1"),
-        ("iodepth=8\nioengine=libaio\ndirect=1", ""),
-        ("iodepth=8\ndirect=1\nio_submit_mode=offload\nrate=1m", ""),
-        ("nrfiles=4\nfilename=x", "nrfiles=4 of a is of no effect beside a filename"),
-        ("time_based", "time_based of a is of no effect without a runtime"),
-    ],
-)
+A_NOTE_SAYS_WHAT_IS_OF_NO_EFFECT = {
+    "iodepth=8": "iodepth=8 of a is of no effect with ioengine=psync; libaio keeps so many in",
+    "iodepth=8\ndirect=1": "iodepth=8 of a is of no effect with ioengine=psync; libaio",
+    "iodepth=8\nioengine=libaio": "iodepth=8 of a is of no effect without direct=1",
+    "iodepth=8\nioengine=libaio\ndirect=1": "",
+    "iodepth=8\ndirect=1\nio_submit_mode=offload\nrate=1m": "",
+    "nrfiles=4\nfilename=x": "nrfiles=4 of a is of no effect beside a filename",
+    "time_based": "time_based of a is of no effect without a runtime",
+}
+
+
+@pytest.mark.parametrize(("text", "note"), A_NOTE_SAYS_WHAT_IS_OF_NO_EFFECT.items())
 def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
     notes: list[str] = []
     jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
@@ -823,62 +758,54 @@ def places(text: str, **options: object) -> list[tuple[int, int]]:
 SIDE_BY_SIDE = [(0, M), (M, M), (2 * M, M), (3 * M, M)]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        # Each clone has a file of its own, with a directory and without.
-        ("[r]\nnumjobs=4\nsize=1m\n", SIDE_BY_SIDE),
-        ("[r]\nnumjobs=4\nsize=1m\ndirectory=/data\n", SIDE_BY_SIDE),
-        ("[r]\nnumjobs=4\nsize=1m\ndirectory=/data:/more\n", SIDE_BY_SIDE),
-        ("[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\n[t]\nsize=1m\n", SIDE_BY_SIDE),
-        ("[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\nnumjobs=2\ndirectory=d\n", SIDE_BY_SIDE),
-        # A name is one file, and so is a disk.
-        ("[r]\nnumjobs=4\nsize=1m\nfilename=x\n", [(0, M)] * 4),
-        ("[r]\nnumjobs=4\nsize=1m\nfilename=/dev/sdx\n", [(0, M)] * 4),
-        ("[/dev/sdx]\nnumjobs=4\nsize=1m\n", [(0, M)] * 4),
-        ("[/dev/sdx]\nnumjobs=2\noffset=1m\nsize=1m\n", [(M, M)] * 2),
-        ("[/dev/sdx]\noffset=99m\n[r]\nnumjobs=2\nsize=1m\n", [(99 * M, M), (0, M), (M, M)]),
-        (
-            "[r]\nsize=1m\nfilename=sdx\ndirectory=/dev\n[s]\nfilename=/dev/sdx\n",
-            [(0, M), (0, DISK)],
-        ),
-        ("[r]\nsize=1m\nfilename=d/x\n[s]\nsize=1m\nfilename=x\ndirectory=d\n", [(0, M)] * 2),
-        # Files end where the last job in them does, and begin with a page.
-        (
-            "[r]\nsize=5k\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=1m\noffset=1m\n"
-            "filename=x\n",
-            [(0, 8 * K), (2 * M, M), (M, M)],
-        ),
-        # A share is that of the file.
-        (
-            "[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=50%\noffset=50%\n"
-            "filename=x\n",
-            [(0, 2 * M), (2 * M, M), (M, M)],
-        ),
-        # Without a filename, offset says where on the disk the first of them begins.
-        ("[r]\nnumjobs=2\noffset=1m\nsize=5k\n", [(M, 8 * K), (M + 8 * K, 8 * K)]),
-        ("[r]\nnumjobs=2\noffset_increment=8m\nsize=1m\n", [(0, M), (8 * M, M)]),
-        # Others lie beside it.
-        (
-            "[r]\noffset=1m\nsize=1m\n[s]\nsize=1m\n[t]\nsize=2m\n",
-            [(M, M), (0, M), (2 * M, 2 * M)],
-        ),
-        # The names of files may be those of several jobs.
-        ("[r]\nnumjobs=2\nsize=1m\nfilename_format=x.$filenum\n", [(0, M)] * 2),
-        ("[r]\nnumjobs=2\nsize=1m\noffset=1m\nfilename_format=x\n", [(M, M)] * 2),
-        (
-            "[global]\nsize=1m\nnumjobs=2\nfilename_format=x.$jobnum\n[r]\n[s]\n",
-            [(0, M), (M, M)] * 2,
-        ),
-        ("[r]\nsize=1m\n[r]\nsize=1m\n[s]\nsize=1m\n", [(0, M), (0, M), (M, M)]),
-        # Several each.
-        ("[r]\nnumjobs=2\nnrfiles=2\nsize=2m\n", [(0, 2 * M), (2 * M, 2 * M)]),
-        (
-            "[r]\nfilename=x:y\nsize=2m\n[s]\nfilename=z\nsize=1m\n[t]\nfilename=x:y\nsize=4m\n",
-            [(0, 4 * M), (4 * M, M), (0, 4 * M)],
-        ),
+WHERE_FILES_LIE = {
+    # Each clone has a file of its own, with a directory and without.
+    "[r]\nnumjobs=4\nsize=1m\n": SIDE_BY_SIDE,
+    "[r]\nnumjobs=4\nsize=1m\ndirectory=/data\n": SIDE_BY_SIDE,
+    "[r]\nnumjobs=4\nsize=1m\ndirectory=/data:/more\n": SIDE_BY_SIDE,
+    "[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\n[t]\nsize=1m\n": SIDE_BY_SIDE,
+    "[r]\nnumjobs=2\nsize=1m\n[s]\nsize=1m\nnumjobs=2\ndirectory=d\n": SIDE_BY_SIDE,
+    # A name is one file, and so is a disk.
+    "[r]\nnumjobs=4\nsize=1m\nfilename=x\n": [(0, M)] * 4,
+    "[r]\nnumjobs=4\nsize=1m\nfilename=/dev/sdx\n": [(0, M)] * 4,
+    "[/dev/sdx]\nnumjobs=4\nsize=1m\n": [(0, M)] * 4,
+    "[/dev/sdx]\nnumjobs=2\noffset=1m\nsize=1m\n": [(M, M)] * 2,
+    "[/dev/sdx]\noffset=99m\n[r]\nnumjobs=2\nsize=1m\n": [(99 * M, M), (0, M), (M, M)],
+    "[r]\nsize=1m\nfilename=sdx\ndirectory=/dev\n[s]\nfilename=/dev/sdx\n": [(0, M), (0, DISK)],
+    "[r]\nsize=1m\nfilename=d/x\n[s]\nsize=1m\nfilename=x\ndirectory=d\n": [(0, M)] * 2,
+    # Files end where the last job in them does, and begin with a page.
+    "[r]\nsize=5k\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=1m\noffset=1m\nfilename=x\n": [
+        (0, 8 * K),
+        (2 * M, M),
+        (M, M),
     ],
-)
+    # A share is that of the file.
+    "[r]\nsize=2m\nfilename=x\n[s]\nsize=1m\nfilename=y\n[t]\nsize=50%\noffset=50%\nfilename=x\n": [
+        (0, 2 * M),
+        (2 * M, M),
+        (M, M),
+    ],
+    # Without a filename, offset says where on the disk the first of them begins.
+    "[r]\nnumjobs=2\noffset=1m\nsize=5k\n": [(M, 8 * K), (M + 8 * K, 8 * K)],
+    "[r]\nnumjobs=2\noffset_increment=8m\nsize=1m\n": [(0, M), (8 * M, M)],
+    # Others lie beside it.
+    "[r]\noffset=1m\nsize=1m\n[s]\nsize=1m\n[t]\nsize=2m\n": [(M, M), (0, M), (2 * M, 2 * M)],
+    # The names of files may be those of several jobs.
+    "[r]\nnumjobs=2\nsize=1m\nfilename_format=x.$filenum\n": [(0, M)] * 2,
+    "[r]\nnumjobs=2\nsize=1m\noffset=1m\nfilename_format=x\n": [(M, M)] * 2,
+    "[global]\nsize=1m\nnumjobs=2\nfilename_format=x.$jobnum\n[r]\n[s]\n": [(0, M), (M, M)] * 2,
+    "[r]\nsize=1m\n[r]\nsize=1m\n[s]\nsize=1m\n": [(0, M), (0, M), (M, M)],
+    # Several each.
+    "[r]\nnumjobs=2\nnrfiles=2\nsize=2m\n": [(0, 2 * M), (2 * M, 2 * M)],
+    "[r]\nfilename=x:y\nsize=2m\n[s]\nfilename=z\nsize=1m\n[t]\nfilename=x:y\nsize=4m\n": [
+        (0, 4 * M),
+        (4 * M, M),
+        (0, 4 * M),
+    ],
+}
+
+
+@pytest.mark.parametrize(("text", "found"), WHERE_FILES_LIE.items())
 def test_where_files_lie(text: str, found: list[tuple[int, int]]) -> None:
     notes: list[str] = []
     assert places(text, notes=notes) == found
@@ -896,66 +823,53 @@ def test_a_variable_of_the_environment_may_name_the_disk() -> None:
     assert places(text, environ={"A": "/dev/sdx", "B": "/dev/sdx"}) == [(0, M), (0, M)]
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (
-            "[r]\nfilename=/dev/sdx\n[s]\nfilename=/dev/sdy\n",
-            "line 4: filename=/dev/sdy: another disk than /dev/sdx of job r, and here is one; "
-            "leave the jobs of all disks but one out",
-        ),
-        (
-            "[r]\nsize=1m\nfilename=/dev/null\n",
-            "line 3: filename=/dev/null: /dev/null is no disk; name a file or a disk",
-        ),
-        (
-            "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\n",
-            "line 4: job s: size: how long y is, is not known, and there are other files; write "
-            "bytes",
-        ),
-        (
-            "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\nsize=1m\noffset=10%\n",
-            "line 7: offset=10%: how long y is, is not known, and there are other files; write "
-            "bytes",
-        ),
-        (
-            "[r]\nnumjobs=2\nsize=60m\n",
-            f"line 1: job r: no room for its file of {60 * M} bytes; all files need {120 * M} of "
-            f"the disk's {DISK} bytes; make size smaller, or take a larger disk",
-        ),
-        (
-            "[r]\nfilename=/dev/sdx\n[s]\nsize=1m\ndirectory=/data\n",
-            f"line 1: job r: size: without one it uses {DISK} of the disk's {DISK} bytes, so job s "
-            f"has no room for its file of {M} bytes; write how many bytes it uses",
-        ),
-        (
-            "[s]\nsize=1m\ndirectory=/data\n[r]\nfilename=/dev/sdx\nsize=100%\n",
-            f"line 6: size=100%: it uses {DISK} of the disk's {DISK} bytes, so job s has no room "
-            f"for its file of {M} bytes; write fewer",
-        ),
-        (
-            "[r]\nfilename=/dev/sdx\nsize=1m\nzonemode=strided\nzonesize=1m\nzoneskip=1m\n"
-            "[s]\nsize=1m\ndirectory=/data\n",
-            "line 1: job r: its zones go on to the end of the disk, so job s has no room for its "
-            f"file of {M} bytes; name a file for it too",
-        ),
-        (
-            "[r]\nfilename=/dev/sdx\nsize=10m\n[s]\nsize=95m\ndirectory=/data\n",
-            f"line 4: job s: no room for its file of {95 * M} bytes beside what other jobs use of "
-            f"the disk; all files need {95 * M} of the disk's {DISK} bytes; make size smaller, or "
-            "take a larger disk",
-        ),
-        (
-            "[r]\nsize=2m\nfilename=x:y\n[s]\nsize=1m\nfilename=y\n",
-            "line 6: filename=y: job r has y as well, but not the same files; name the same ones "
-            "in both",
-        ),
-        (
-            "[r]\nsize=2m\nfilename=x:y\noffset=1m\n[s]\nsize=1m\n",
-            "line 4: offset=1m: fio skips it in each of several files; leave it out",
-        ),
-    ],
-)
+FILES_THAT_CANNOT_BE = {
+    "[r]\nfilename=/dev/sdx\n[s]\nfilename=/dev/sdy\n": (
+        "line 4: filename=/dev/sdy: another disk than /dev/sdx of job r, and here is one; "
+        "leave the jobs of all disks but one out"
+    ),
+    "[r]\nsize=1m\nfilename=/dev/null\n": (
+        "line 3: filename=/dev/null: /dev/null is no disk; name a file or a disk"
+    ),
+    "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\n": (
+        "line 4: job s: size: how long y is, is not known, and there are other files; write bytes"
+    ),
+    "[r]\nsize=1m\nfilename=x\n[s]\nfilename=y\nsize=1m\noffset=10%\n": (
+        "line 7: offset=10%: how long y is, is not known, and there are other files; write bytes"
+    ),
+    "[r]\nnumjobs=2\nsize=60m\n": (
+        f"line 1: job r: no room for its file of {60 * M} bytes; all files need {120 * M} of "
+        f"the disk's {DISK} bytes; make size smaller, or take a larger disk"
+    ),
+    "[r]\nfilename=/dev/sdx\n[s]\nsize=1m\ndirectory=/data\n": (
+        f"line 1: job r: size: without one it uses {DISK} of the disk's {DISK} bytes, so job s "
+        f"has no room for its file of {M} bytes; write how many bytes it uses"
+    ),
+    "[s]\nsize=1m\ndirectory=/data\n[r]\nfilename=/dev/sdx\nsize=100%\n": (
+        f"line 6: size=100%: it uses {DISK} of the disk's {DISK} bytes, so job s has no room "
+        f"for its file of {M} bytes; write fewer"
+    ),
+    "[r]\nfilename=/dev/sdx\nsize=1m\nzonemode=strided\nzonesize=1m\nzoneskip=1m\n"
+    "[s]\nsize=1m\ndirectory=/data\n": (
+        "line 1: job r: its zones go on to the end of the disk, so job s has no room for its "
+        f"file of {M} bytes; name a file for it too"
+    ),
+    "[r]\nfilename=/dev/sdx\nsize=10m\n[s]\nsize=95m\ndirectory=/data\n": (
+        f"line 4: job s: no room for its file of {95 * M} bytes beside what other jobs use of "
+        f"the disk; all files need {95 * M} of the disk's {DISK} bytes; make size smaller, or "
+        "take a larger disk"
+    ),
+    "[r]\nsize=2m\nfilename=x:y\n[s]\nsize=1m\nfilename=y\n": (
+        "line 6: filename=y: job r has y as well, but not the same files; name the same ones "
+        "in both"
+    ),
+    "[r]\nsize=2m\nfilename=x:y\noffset=1m\n[s]\nsize=1m\n": (
+        "line 4: offset=1m: fio skips it in each of several files; leave it out"
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), FILES_THAT_CANNOT_BE.items())
 def test_files_that_cannot_be(text: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         jobs(text)
@@ -1032,33 +946,26 @@ def test_several_files() -> None:
     assert jobs("[a]\nsize=1m\nnrfiles=4\ndirectory=/data\n")[0].nr_files == 4
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ("", "line 2: nrfiles=4: fio divides size among them; write size= or filesize="),
-        (
-            "size=8k",
-            "line 2: nrfiles=4: a file of 2048 bytes holds no block of 4096; write fewer",
-        ),
-        (
-            "filesize=16k\nsize=1m",
-            "line 3: filesize=16k: 4 files of it are less than size=1048576; write io_size instead",
-        ),
-        (
-            "filesize=90m",
-            f"line 1: job a: the last of its files ends at byte {360 * M}, but the disk has {DISK} "
-            "bytes; make offset or size smaller, or take a larger disk",
-        ),
-        (
-            "size=1m\nrw=randread\nrandom_distribution=zipf:1.2",
-            "line 2: nrfiles=4: does not go with random_distribution; leave one of the two out",
-        ),
-        (
-            "size=1m\nzonemode=strided\nzonesize=64k",
-            "line 2: nrfiles=4: does not go with zonemode=strided; write one of the two",
-        ),
-    ],
-)
+SEVERAL_FILES_THAT_CANNOT_BE = {
+    "": "line 2: nrfiles=4: fio divides size among them; write size= or filesize=",
+    "size=8k": "line 2: nrfiles=4: a file of 2048 bytes holds no block of 4096; write fewer",
+    "filesize=16k\nsize=1m": (
+        "line 3: filesize=16k: 4 files of it are less than size=1048576; write io_size instead"
+    ),
+    "filesize=90m": (
+        f"line 1: job a: the last of its files ends at byte {360 * M}, but the disk has {DISK} "
+        "bytes; make offset or size smaller, or take a larger disk"
+    ),
+    "size=1m\nrw=randread\nrandom_distribution=zipf:1.2": (
+        "line 2: nrfiles=4: does not go with random_distribution; leave one of the two out"
+    ),
+    "size=1m\nzonemode=strided\nzonesize=64k": (
+        "line 2: nrfiles=4: does not go with zonemode=strided; write one of the two"
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "why"), SEVERAL_FILES_THAT_CANNOT_BE.items())
 def test_several_files_that_cannot_be(more: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         jobs(f"[a]\nnrfiles=4\n{more}\n")

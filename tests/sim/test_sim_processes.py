@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from job_text import job_text
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import UsageError
@@ -267,58 +268,29 @@ def test_stonewall() -> None:
     assert second[0].arrival_ns == second[1].arrival_ns
 
 
-EXITS = """\
-[global]
-bs=4k
-direct=1
-size=4g
-time_based
-exitall
-exit_what={what}
-[a]
-runtime=20ms
-[b]
-offset=4g
-runtime=80ms
-[ramps]
-offset=8g
-ramp_time=30ms
-runtime=40ms
-[later]
-offset=12g
-startdelay=30ms
-runtime=20ms
-[waits]
-offset=16g
-wait_for=b
-runtime=20ms
-[other]
-new_group
-offset=20g
-runtime=50ms
-[behind]
-stonewall
-offset=24g
-runtime=20ms
-[beside]
-offset=28g
-runtime=40ms
-"""
+EXITS = job_text("""\
+[global] bs=4k direct=1 size=4g time_based exitall exit_what={what}
+[a] runtime=20ms
+[b] offset=4g runtime=80ms
+[ramps] offset=8g ramp_time=30ms runtime=40ms
+[later] offset=12g startdelay=30ms runtime=20ms
+[waits] offset=16g wait_for=b runtime=20ms
+[other] new_group offset=20g runtime=50ms
+[behind] stonewall offset=24g runtime=20ms
+[beside] offset=28g runtime=40ms
+""")
 
 
-@pytest.mark.parametrize(
-    ("what", "ends"),
-    [
-        # As a real fio 3.33 ends them: whoever waits for b, or is to come, never begins.
-        ("group", [(0, 20), (0, 20), (0, 20), None, None, (0, 50), (50, 70), (50, 70)]),
-        # What ramps is not yet running, what waits begins when b is gone.
-        (
-            "stonewall",
-            [(0, 20), (0, 20), (30, 40), (30, 40), (20, 40), (0, 20), (40, 60), (40, 60)],
-        ),
-        ("all", [(0, 20), (0, 20), (0, 20), None, None, (0, 20), None, None]),
-    ],
-)
+EXITALL = {
+    # As a real fio 3.33 ends them: whoever waits for b, or is to come, never begins.
+    "group": [(0, 20), (0, 20), (0, 20), None, None, (0, 50), (50, 70), (50, 70)],
+    # What ramps is not yet running, what waits begins when b is gone.
+    "stonewall": [(0, 20), (0, 20), (30, 40), (30, 40), (20, 40), (0, 20), (40, 60), (40, 60)],
+    "all": [(0, 20), (0, 20), (0, 20), None, None, (0, 20), None, None],
+}
+
+
+@pytest.mark.parametrize(("what", "ends"), EXITALL.items())
 def test_exitall(what: str, ends: list[tuple[int, int] | None]) -> None:
     rows, run = played(EXITS.format(what=what))
     for number, (job, expected) in enumerate(zip(run.jobs, ends, strict=True)):
