@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streamsched._core import ffi, lib
+
 FAR = 400_000_000  # sectors; nothing near zero is close to it
 FOREVER = None
 
@@ -18,8 +20,8 @@ FOREVER = None
 class Driver:
     """A scheduler, its clock and the requests it knows of."""
 
-    def __init__(self, core: tuple[Any, Any], spec: str, **tunables: int) -> None:
-        self.ffi, self.lib = core
+    def __init__(self, spec: str, **tunables: int) -> None:
+        self.ffi, self.lib = ffi, lib
         self.sched = self.ffi.new("struct ss_sched *")
         self.why = self.ffi.new("char[160]")
         assert self.lib.ss_sched_init(self.sched, spec.encode(), 2**31, self.why, 160) == 0
@@ -201,14 +203,14 @@ class Step:
 
 
 def play(
-    core: tuple[Any, Any], spec: str, steps: Sequence[Step], depth: int, service_us: int
+    spec: str, steps: Sequence[Step], depth: int, service_us: int
 ) -> tuple[list[int], list[int]]:
     """Run @steps on a disk of @depth; the sectors in order of dispatch, the counters.
 
     Asserts that every request that arrives is dispatched once and completes,
     unless it is taken back or merged.
     """
-    d = Driver(core, spec)
+    d = Driver(spec)
     due: list[tuple[int, Any]] = []  # completions
     order: list[int] = []
     served = lost = 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-Core = tuple[Any, Any]
+from streamsched._core import ffi, lib
 
 LEVELS = ("linear", "raid0", "raid5", "raid10", "raid6", "raid1")
 LEFT_ASYMMETRIC, RIGHT_ASYMMETRIC, LEFT_SYMMETRIC, RIGHT_SYMMETRIC, NEAR, FAR, OFFSET = range(7)
@@ -17,7 +17,6 @@ CHUNK = 8
 
 
 def geometry(
-    core: Core,
     level: str,
     members: int,
     chunk: int = CHUNK,
@@ -25,7 +24,6 @@ def geometry(
     sectors: list[int] | None = None,
     start: list[int] | None = None,
 ) -> Any:
-    ffi, lib = core
     made = ffi.new("struct ss_array_geometry *")
     made.level, made.nr_members = LEVELS.index(level), members
     made.chunk_sectors = chunk
@@ -38,9 +36,8 @@ def geometry(
     return made
 
 
-def rows(core: Core, made: Any, nr: int) -> list[str]:
+def rows(made: Any, nr: int) -> list[str]:
     """The first rows as mdadm(8) and the kernel's documentation draw them; P is parity."""
-    ffi, lib = core
     sector, run = ffi.new("uint64_t *"), ffi.new("uint64_t *")
     drawn = []
     for row in range(nr):
@@ -74,62 +71,47 @@ RAID6 = {
 
 
 @pytest.mark.parametrize("layout", RAID6)
-def test_raid6_layouts_are_mds(core: Core, layout: int) -> None:
-    assert rows(core, geometry(core, "raid6", 5, layout=layout), 5) == RAID6[layout]
+def test_raid6_layouts_are_mds(layout: int) -> None:
+    assert rows(geometry("raid6", 5, layout=layout), 5) == RAID6[layout]
 
 
 @pytest.mark.parametrize("layout", RAID5)
-def test_raid5_layouts_are_mds(core: Core, layout: int) -> None:
-    assert rows(core, geometry(core, "raid5", 5, layout=layout), 5) == RAID5[layout]
+def test_raid5_layouts_are_mds(layout: int) -> None:
+    assert rows(geometry("raid5", 5, layout=layout), 5) == RAID5[layout]
 
 
-def test_raid0_goes_round(core: Core) -> None:
-    assert rows(core, geometry(core, "raid0", 3), 2) == ["0 1 2", "3 4 5"]
+def test_raid0_goes_round() -> None:
+    assert rows(geometry("raid0", 3), 2) == ["0 1 2", "3 4 5"]
 
 
-def test_raid10_near_copies_stand_side_by_side(core: Core) -> None:
+def test_raid10_near_copies_stand_side_by_side() -> None:
     """md(4): with an odd number of devices a chunk's copies may stand in two rows."""
-    assert rows(core, geometry(core, "raid10", 4), 2) == ["0 0 1 1", "2 2 3 3"]
-    assert rows(core, geometry(core, "raid10", 3), 3) == ["0 0 1", "1 2 2", "3 3 4"]
+    assert rows(geometry("raid10", 4), 2) == ["0 0 1 1", "2 2 3 3"]
+    assert rows(geometry("raid10", 3), 3) == ["0 0 1", "1 2 2", "3 3 4"]
 
 
 @pytest.mark.parametrize(
-    ("members", "drawn"),
+    ("layout", "members", "drawn"),
     [
-        (2, ["0 1", "2 3", "1 0", "3 2"]),
-        (3, ["0 1 2", "3 4 5", "2 0 1", "5 3 4"]),
-        (4, ["0 1 2 3", "4 5 6 7", "3 0 1 2", "7 4 5 6"]),
+        # All first copies as RAID 0, then all second copies shifted by one device.
+        (FAR, 2, ["0 1", "2 3", "1 0", "3 2"]),
+        (FAR, 3, ["0 1 2", "3 4 5", "2 0 1", "5 3 4"]),
+        (FAR, 4, ["0 1 2 3", "4 5 6 7", "3 0 1 2", "7 4 5 6"]),
+        # Each stripe is followed by its copy, shifted by one device.
+        (OFFSET, 2, ["0 1", "1 0", "2 3", "3 2"]),
+        (OFFSET, 3, ["0 1 2", "2 0 1", "3 4 5", "5 3 4"]),
+        (OFFSET, 4, ["0 1 2 3", "3 0 1 2", "4 5 6 7", "7 4 5 6"]),
     ],
 )
-def test_raid10_far_copies_are_in_the_second_half(
-    core: Core, members: int, drawn: list[str]
-) -> None:
-    """md(4): all first copies as RAID 0, then all second copies shifted by one device."""
-    made = geometry(core, "raid10", members, layout=FAR, sectors=[5 * CHUNK] * members)
-    assert rows(core, made, 5) == [*drawn, " ".join("-" * members)]
+def test_raid10_far_and_offset_copies(layout: int, members: int, drawn: list[str]) -> None:
+    """md(4)."""
+    made = geometry("raid10", members, layout=layout, sectors=[5 * CHUNK] * members)
+    assert rows(made, 5) == [*drawn, " ".join("-" * members)]
     assert made.capacity_sectors == 2 * members * CHUNK
 
 
-@pytest.mark.parametrize(
-    ("members", "drawn"),
-    [
-        (2, ["0 1", "1 0", "2 3", "3 2"]),
-        (3, ["0 1 2", "2 0 1", "3 4 5", "5 3 4"]),
-        (4, ["0 1 2 3", "3 0 1 2", "4 5 6 7", "7 4 5 6"]),
-    ],
-)
-def test_raid10_offset_copies_are_in_the_next_row(
-    core: Core, members: int, drawn: list[str]
-) -> None:
-    """md(4): each stripe is followed by its copy, shifted by one device."""
-    made = geometry(core, "raid10", members, layout=OFFSET, sectors=[5 * CHUNK] * members)
-    assert rows(core, made, 5) == [*drawn, " ".join("-" * members)]
-    assert made.capacity_sectors == 2 * members * CHUNK
-
-
-def test_raid1_is_the_same_everywhere(core: Core) -> None:
-    ffi, lib = core
-    made = geometry(core, "raid1", 3, chunk=0, sectors=[10, 20, 15], start=[0, 100, 7])
+def test_raid1_is_the_same_everywhere() -> None:
+    made = geometry("raid1", 3, chunk=0, sectors=[10, 20, 15], start=[0, 100, 7])
     assert (made.capacity_sectors, made.used_sectors, made.copies) == (10, 10, 3)
     place = ffi.new("struct ss_array_place *")
     found = []
@@ -141,9 +123,8 @@ def test_raid1_is_the_same_everywhere(core: Core) -> None:
     assert lib.ss_array_unmap(made, 1, 110, sector, run) == lib.SS_ARRAY_OUTSIDE
 
 
-def test_linear_is_one_after_the_other(core: Core) -> None:
-    ffi, lib = core
-    made = geometry(core, "linear", 3, sectors=[10, 20, 5], start=[0, 100, 7])
+def test_linear_is_one_after_the_other() -> None:
+    made = geometry("linear", 3, sectors=[10, 20, 5], start=[0, 100, 7])
     assert made.capacity_sectors == 35
     place = ffi.new("struct ss_array_place *")
     found = []
@@ -153,14 +134,14 @@ def test_linear_is_one_after_the_other(core: Core) -> None:
     assert found == [(0, 0, 10), (0, 9, 1), (1, 100, 20), (1, 119, 1), (2, 7, 5), (2, 11, 1)]
 
 
-def test_capacity_follows_the_smallest_member(core: Core) -> None:
+def test_capacity_follows_the_smallest_member() -> None:
     sizes = [80, 47, 64, 80]
-    assert geometry(core, "raid0", 4, sectors=sizes).capacity_sectors == 4 * 40
-    assert geometry(core, "raid5", 4, sectors=sizes).capacity_sectors == 3 * 40
-    assert geometry(core, "raid10", 4, sectors=sizes).capacity_sectors == 2 * 40
+    assert geometry("raid0", 4, sectors=sizes).capacity_sectors == 4 * 40
+    assert geometry("raid5", 4, sectors=sizes).capacity_sectors == 3 * 40
+    assert geometry("raid10", 4, sectors=sizes).capacity_sectors == 2 * 40
     # Five rows, the last of which has no row of copies.
     for layout in (FAR, OFFSET):
-        made = geometry(core, "raid10", 4, layout=layout, sectors=sizes)
+        made = geometry("raid10", 4, layout=layout, sectors=sizes)
         assert (made.capacity_sectors, made.used_sectors) == (4 * 2 * CHUNK, 4 * CHUNK)
 
 
@@ -183,9 +164,8 @@ def arrays(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.mark.property
 @given(array=arrays(), part=st.floats(0, 1, exclude_max=True))
-def test_unmap_is_the_inverse_of_map(core: Core, array: dict[str, Any], part: float) -> None:
-    ffi, lib = core
-    made = geometry(core, **array)
+def test_unmap_is_the_inverse_of_map(array: dict[str, Any], part: float) -> None:
+    made = geometry(**array)
     sector = int(part * made.capacity_sectors)
     place = ffi.new("struct ss_array_place *")
     back, run = ffi.new("uint64_t *"), ffi.new("uint64_t *")
@@ -206,12 +186,9 @@ def test_unmap_is_the_inverse_of_map(core: Core, array: dict[str, Any], part: fl
 
 @pytest.mark.property
 @given(array=arrays(), part=st.floats(0, 1, exclude_max=True))
-def test_every_place_of_a_member_is_mapped_once(
-    core: Core, array: dict[str, Any], part: float
-) -> None:
+def test_every_place_of_a_member_is_mapped_once(array: dict[str, Any], part: float) -> None:
     """What a member holds is data that the map puts there, or parity, or outside."""
-    ffi, lib = core
-    made = geometry(core, **array)
+    made = geometry(**array)
     member = int(part * made.nr_members)
     at = array["start"][member] + int(part * array["sectors"][member])
     sector, run = ffi.new("uint64_t *"), ffi.new("uint64_t *")
@@ -271,8 +248,7 @@ def test_every_place_of_a_member_is_mapped_once(
         ({"sectors": 1 << 49}, "member 0 has more than 2^48 sectors"),
     ],
 )
-def test_what_is_no_array_is_refused(core: Core, change: dict[str, int], sentence: str) -> None:
-    ffi, lib = core
+def test_what_is_no_array_is_refused(change: dict[str, int], sentence: str) -> None:
     made = ffi.new("struct ss_array_geometry *")
     made.level = change.get("level", lib.SS_ARRAY_RAID5)
     made.nr_members = change.get("members", 3)

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from typing import Any
 
 import pytest
 from workloads import KIB, MIB, RANDOM, READ, disk_of, process
 
+from streamsched._core import ffi, lib
 from streamsched.sim.array import Array
 from streamsched.sim.simulate import Run, Setup, run_jobs
-
-Core = tuple[Any, Any]
 
 MS = 1_000_000
 RECENT_MS = 500
@@ -24,8 +22,8 @@ READ_SECTORS = 8
 class Mirrors:
     """Mirrors whose heads and requests the test sets."""
 
-    def __init__(self, core: Core, nr: int) -> None:
-        self.ffi, self.lib = core
+    def __init__(self, nr: int) -> None:
+        self.ffi, self.lib = ffi, lib
         self.mirrors = self.ffi.new("struct ss_mirrors *")
         self.mirror = self.ffi.new("struct ss_mirror[]", nr)
         self.nr, self.now_ms = nr, 1.0
@@ -53,16 +51,19 @@ class Mirrors:
         return found
 
 
-def test_a_stream_stays_with_its_mirror(core: Core) -> None:
+@pytest.fixture
+def two() -> Mirrors:
+    return Mirrors(2)
+
+
+def test_a_stream_stays_with_its_mirror(two: Mirrors) -> None:
     """Even if the other one is idle and its head is nearer."""
-    two = Mirrors(core, 2)
     assert two.read(0, distance=(9, 5)) == 1
     assert two.read(8, distance=(0, 5), nr=(0, 3)) == 1
     assert two.read(16, distance=(0, 5), nr=(0, 3)) == 1
 
 
-def test_a_new_one_goes_to_an_idle_mirror_then_to_the_nearest_head(core: Core) -> None:
-    two = Mirrors(core, 2)
+def test_a_new_one_goes_to_an_idle_mirror_then_to_the_nearest_head(two: Mirrors) -> None:
     assert two.read(1000, distance=(0, 9), nr=(1, 0)) == 1
     assert two.read(2000, distance=(0, 9), nr=(1, 1)) == 0
     # One request more is worth a shorter way, two are not.
@@ -70,15 +71,13 @@ def test_a_new_one_goes_to_an_idle_mirror_then_to_the_nearest_head(core: Core) -
     assert two.read(4000, distance=(0, 9), nr=(3, 1)) == 1
 
 
-def test_a_new_one_keeps_away_from_streams(core: Core) -> None:
-    two = Mirrors(core, 2)
+def test_a_new_one_keeps_away_from_streams(two: Mirrors) -> None:
     assert two.follow(0, 3) == [0, 0, 0]
     assert two.read(10_000, distance=(0, 9)) == 1
 
 
-def test_streams_are_spread_when_others_end(core: Core) -> None:
+def test_streams_are_spread_when_others_end(two: Mirrors) -> None:
     """Two of three are on one mirror. The other one's stream ends, and one of the two moves."""
-    two = Mirrors(core, 2)
     heads = {0: (0, 9), 10_000: (9, 0), 20_000: (0, 9)}
     for step in range(2):
         for start, distance in heads.items():
@@ -96,8 +95,7 @@ def test_streams_are_spread_when_others_end(core: Core) -> None:
     assert again == moved
 
 
-def test_a_stream_that_was_away_for_long_is_new(core: Core) -> None:
-    two = Mirrors(core, 2)
+def test_a_stream_that_was_away_for_long_is_new(two: Mirrors) -> None:
     two.follow(0, 3)
     two.now_ms += RECENT_MS - 2
     assert two.read(3 * READ_SECTORS, distance=(9, 0)) == 0
@@ -105,8 +103,7 @@ def test_a_stream_that_was_away_for_long_is_new(core: Core) -> None:
     assert two.read(4 * READ_SECTORS, distance=(9, 0)) == 1
 
 
-def test_single_requests_do_not_drive_out_streams(core: Core) -> None:
-    two = Mirrors(core, 2)
+def test_single_requests_do_not_drive_out_streams(two: Mirrors) -> None:
     two.follow(0, 3)
     for i in range(2 * STREAMS):
         two.read(1_000_000 + 100 * i, nr=(0, 0))
@@ -114,16 +111,16 @@ def test_single_requests_do_not_drive_out_streams(core: Core) -> None:
     assert two.read(3 * READ_SECTORS, distance=(9, 0), nr=(5, 0)) == 0
 
 
-def test_more_streams_than_are_remembered(core: Core) -> None:
-    three = Mirrors(core, 3)
+def test_more_streams_than_are_remembered() -> None:
+    three = Mirrors(3)
     for step in range(4):
         for i in range(2 * STREAMS):
             assert three.read(i * 10_000 + step * READ_SECTORS) < 3
             three.now_ms += 0.1
 
 
-def test_a_failed_mirror_is_not_chosen(core: Core) -> None:
-    three = Mirrors(core, 3)
+def test_a_failed_mirror_is_not_chosen() -> None:
+    three = Mirrors(3)
     assert three.follow(0, 2) == [0, 0]
     three.mirror[0].usable = False
     assert three.read(2 * READ_SECTORS, distance=(0, 9, 5)) in (1, 2)

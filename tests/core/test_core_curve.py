@@ -6,14 +6,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_driver import FAR, Driver
 
-Core = tuple[Any, Any]
+from streamsched._core import ffi, lib
+
 Points = Sequence[tuple[int, int]]
 
 US = 1_000
@@ -25,8 +25,8 @@ TABLE: Points = [(0, 0), (1_000, 1 * MS), (1_000_000, 10 * MS)]
 
 
 class Curve:
-    def __init__(self, core: Core, span: int = SPAN) -> None:
-        self.ffi, self.lib = core
+    def __init__(self, span: int = SPAN) -> None:
+        self.ffi, self.lib = ffi, lib
         self.c = self.ffi.new("struct ss_curve *")
         self.lib.ss_curve_init_generic(self.c, span)
 
@@ -51,8 +51,8 @@ class Curve:
 
 
 @pytest.fixture
-def curve(core: Core) -> Curve:
-    return Curve(core)
+def curve() -> Curve:
+    return Curve()
 
 
 def interpolated(points: Points, distance: int) -> int:
@@ -169,8 +169,8 @@ def test_the_longest_table_there_may_be(curve: Curve) -> None:
 
 
 @given(table=tables(), distance=st.integers(0, 2**37))
-def test_interpolation_is_exact(core: Core, table: Points, distance: int) -> None:
-    curve = Curve(core)
+def test_interpolation_is_exact(table: Points, distance: int) -> None:
+    curve = Curve()
     assert curve.set(table) == 0
     assert curve.at(distance) == interpolated(table, distance)
 
@@ -184,8 +184,8 @@ def test_of_points_close_to_each_other_none_is_missed(curve: Curve) -> None:
 
 
 @given(table=tables(), distances=st.lists(st.integers(0, 2**37), min_size=2, max_size=20))
-def test_farther_never_costs_less(core: Core, table: Points, distances: list[int]) -> None:
-    curve = Curve(core)
+def test_farther_never_costs_less(table: Points, distances: list[int]) -> None:
+    curve = Curve()
     curve.set(table)
     times = [curve.at(distance) for distance in sorted(distances)]
     assert times == sorted(times)
@@ -219,8 +219,8 @@ def test_the_backward_factor_can_be_set(curve: Curve) -> None:
 
 
 @given(percent=st.integers(100, 1000), time_ns=st.integers(0, 10**9))
-def test_the_backward_cost_is_exact(core: Core, percent: int, time_ns: int) -> None:
-    curve = Curve(core)
+def test_the_backward_cost_is_exact(percent: int, time_ns: int) -> None:
+    curve = Curve()
     curve.set([(0, time_ns)])
     curve.backward(percent)
     assert curve.between(1_000, 0) == time_ns * percent // 100
@@ -286,11 +286,11 @@ def test_flat_is_a_device_without_a_head(curve: Curve, points: Points, flat: boo
 
 
 @pytest.mark.parametrize("span", [1, 1_000, 2**21, 2**28, 2**32, 2**35, 2**40])
-def test_the_generic_curve_is_a_curve(core: Core, span: int) -> None:
-    curve = Curve(core, span)
+def test_the_generic_curve_is_a_curve(span: int) -> None:
+    curve = Curve(span)
     points = [(p.distance_sectors, p.time_ns) for p in curve.c.point[0 : curve.c.nr_points]]
     assert points[0] == (0, 0)
-    assert Curve(core, span).set(points, span) == 0  # in order, and not too many
+    assert Curve(span).set(points, span) == 0  # in order, and not too many
     assert curve.c.learning
 
 
@@ -302,8 +302,8 @@ def test_the_generic_curve_is_a_7200_rpm_disks(curve: Curve) -> None:
     assert not curve.c.flat
 
 
-def test_a_disk_of_no_size_has_a_curve(core: Core) -> None:
-    curve = Curve(core, 0)
+def test_a_disk_of_no_size_has_a_curve() -> None:
+    curve = Curve(0)
     assert curve.c.span_sectors == 1
 
 
@@ -332,8 +332,7 @@ def quick_disk(distance: int) -> int:
 
 
 @pytest.mark.parametrize("disk", [slow_disk, quick_disk])
-def test_learning_converges_to_the_disks_curve(core: Core, disk: Callable[[int], int]) -> None:
-    curve = Curve(core)
+def test_learning_converges_to_the_disks_curve(curve: Curve, disk: Callable[[int], int]) -> None:
     teach(curve, disk, 20_000)
     for digits in range(1, 32):
         distance = 3 * 2**digits // 2
@@ -342,8 +341,7 @@ def test_learning_converges_to_the_disks_curve(core: Core, disk: Callable[[int],
     assert not curve.c.flat
 
 
-def test_learning_follows_a_change(core: Core) -> None:
-    curve = Curve(core)
+def test_learning_follows_a_change(curve: Curve) -> None:
     teach(curve, slow_disk, 20_000)
     teach(curve, quick_disk, 20_000, seed=2)
     assert curve.at(1_500_000) == pytest.approx(quick_disk(1_500_000), rel=0.05)
@@ -414,9 +412,8 @@ def off_by(curve: Curve) -> float:
 
 
 @pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
-def test_a_wrong_start_is_forgotten(core: Core, mishap: Samples) -> None:
+def test_a_wrong_start_is_forgotten(curve: Curve, mishap: Samples) -> None:
     """By 64 requests at each distance to 20 %, by 256 to 2 %; the rate of transfer to 5 %."""
-    curve = Curve(core)
     for sample in mishap:
         curve.learn(*sample)
     see_all(curve, 64)
@@ -427,9 +424,8 @@ def test_a_wrong_start_is_forgotten(core: Core, mishap: Samples) -> None:
 
 
 @pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
-def test_a_later_mishap_changes_little(core: Core, mishap: Samples) -> None:
+def test_a_later_mishap_changes_little(curve: Curve, mishap: Samples) -> None:
     """A few times as long as the others at most, each for one of 64: then soon forgotten, too."""
-    curve = Curve(core)
     see_all(curve, 64)
     for sample in mishap * 2:
         curve.learn(*sample)
@@ -469,13 +465,17 @@ def test_a_better_rate_of_transfer_corrects_what_was_learned(curve: Curve) -> No
     assert curve.at(3 * 2**20) == pytest.approx(6 * MS, rel=0.01)
 
 
+@pytest.fixture
+def driver() -> Driver:
+    return Driver("noop")
+
+
 def learned_from(driver: Driver) -> int:
     return sum(bucket.samples for bucket in driver.sched.curve.bucket)
 
 
-def test_where_the_head_is_at_first_nobody_knows(core: Core) -> None:
+def test_where_the_head_is_at_first_nobody_knows(driver: Driver) -> None:
     """The first request, mostly for the first sectors, does not go on anywhere."""
-    driver = Driver(core, "noop")
     driver.send(0, 0)
     driver.serve(ms=8)
     assert learned_from(driver) == 0
@@ -484,8 +484,7 @@ def test_where_the_head_is_at_first_nobody_knows(core: Core) -> None:
     assert learned_from(driver) == 1
 
 
-def test_nor_after_an_error(core: Core) -> None:
-    driver = Driver(core, "noop")
+def test_nor_after_an_error(driver: Driver) -> None:
     driver.send(0, 0)
     driver.serve()
     driver.send(0, FAR)
@@ -500,9 +499,9 @@ def test_nor_after_an_error(core: Core) -> None:
     assert learned_from(driver) == 1
 
 
-def busy(core: Core, ms: float, nr: int, *, write: bool = False) -> Driver:
+def busy(ms: float, nr: int, *, write: bool = False) -> Driver:
     """Far requests alone, in 0.07 ms; then @nr of @ms, each with seven others in the disk."""
-    driver = Driver(core, "noop")
+    driver = Driver("noop")
     dice = random.Random(4)
 
     def send(*, write: bool = False) -> None:
@@ -522,45 +521,44 @@ def busy(core: Core, ms: float, nr: int, *, write: bool = False) -> Driver:
     return driver
 
 
-def test_a_flat_curve_that_does_not_hold_is_learned_anew(core: Core) -> None:
+def test_a_flat_curve_that_does_not_hold_is_learned_anew() -> None:
     """Nothing is alone in the disk any more, to learn from: heads that move show all the same."""
-    assert not busy(core, 4, 64).sched.curve.flat
+    assert not busy(4, 64).sched.curve.flat
 
 
-def test_a_flat_curve_that_holds_stays(core: Core) -> None:
+def test_a_flat_curve_that_holds_stays() -> None:
     """Also where a few requests take long, or writes, which a drive may put off and then do."""
-    assert busy(core, 0.07, 1_000).sched.curve.flat
-    driver = busy(core, 0.07, 0)
+    assert busy(0.07, 1_000).sched.curve.flat
+    driver = busy(0.07, 0)
     for i in range(1_000):
         driver.later(10 if i % 3 == 0 else 0.07).complete()
         driver.send(0, i * 1_000_000)
         driver.dispatch()
     assert driver.sched.curve.flat
-    assert busy(core, 4, 1_000, write=True).sched.curve.flat
+    assert busy(4, 1_000, write=True).sched.curve.flat
 
 
 def test_learning_anew_keeps_what_backward_costs(curve: Curve) -> None:
     curve.backward(200)
     teach(curve, slow_disk, 1_000)
     curve.lib.ss_curve_forget(curve.c)
-    fresh = Curve((curve.ffi, curve.lib))
+    fresh = Curve()
     fresh.backward(200)
     assert curve.bytes() == fresh.bytes()
 
 
-def test_what_was_learned_is_a_table_that_would_be_taken(core: Core) -> None:
+def test_what_was_learned_is_a_table_that_would_be_taken() -> None:
     """Distances ascend and times never fall, whatever the completions said."""
     dice = random.Random(3)
-    curve = Curve(core)
+    curve = Curve()
     for _ in range(5_000):
         curve.learn(int(2 ** dice.uniform(-1, 34)), 8, dice.randrange(30 * MS))
     points = [(p.distance_sectors, p.time_ns) for p in curve.c.point[0 : curve.c.nr_points]]
-    assert Curve(core).set(points) == 0
+    assert Curve().set(points) == 0
 
 
-def test_a_few_slow_samples_do_not_make_all_longer_distances_dear(core: Core) -> None:
+def test_a_few_slow_samples_do_not_make_all_longer_distances_dear(curve: Curve) -> None:
     """A bucket that contradicts its neighbours counts as much as it has samples."""
-    curve = Curve(core)
     for _ in range(5):
         curve.learn(6_000, 8, 9 * MS)
     for digits in range(14, 24):
@@ -587,9 +585,9 @@ def test_the_unseen_follows_what_was_seen(curve: Curve) -> None:
     assert curve.at(3 * 2**22) > before + 3 * MS
 
 
-def ssd(core: Core, latency_us: int, span: int, *, random_only: bool = False) -> Curve:
+def ssd(latency_us: int, span: int, *, random_only: bool = False) -> Curve:
     """After 1,000 requests that take as long wherever they are."""
-    curve = Curve(core, span)
+    curve = Curve(span)
     dice = random.Random(latency_us)
     for n in range(1_000):
         distance = int(dice.random() ** 2 * span) if random_only else int(span ** dice.random())
@@ -600,28 +598,27 @@ def ssd(core: Core, latency_us: int, span: int, *, random_only: bool = False) ->
 
 
 @pytest.mark.parametrize("latency_us", [60, 90, 250])
-def test_an_ssd_is_flat_after_a_few_requests_at_each_distance(core: Core, latency_us: int) -> None:
-    curve = ssd(core, latency_us, ONE_TB)
+def test_an_ssd_is_flat_after_a_few_requests_at_each_distance(latency_us: int) -> None:
+    curve = ssd(latency_us, ONE_TB)
     assert curve.c.flat
     assert curve.c.mean_random_ns < 1 * MS
 
 
-def test_an_ssd_of_a_power_of_two_is_flat(core: Core) -> None:
+def test_an_ssd_of_a_power_of_two_is_flat() -> None:
     """As a virtual machine's disk mostly is: no request is as far away as the last bucket."""
-    assert ssd(core, 90, 2**31).c.flat
+    assert ssd(90, 2**31).c.flat
 
 
-def test_an_ssd_is_flat_after_random_access_alone(core: Core) -> None:
+def test_an_ssd_is_flat_after_random_access_alone() -> None:
     """What is nearer than a distance that was seen cannot cost more."""
-    curve = ssd(core, 90, ONE_TB, random_only=True)
+    curve = ssd(90, ONE_TB, random_only=True)
     assert curve.at(ONE_TB // 2) < 1 * MS
     assert curve.c.flat
 
 
 @pytest.mark.parametrize("skip", [0, 128, 2048])
-def test_what_was_read_ahead_teaches_nothing(core: Core, skip: int) -> None:
+def test_what_was_read_ahead_teaches_nothing(driver: Driver, skip: int) -> None:
     """Two sequences far apart, both from the drive's cache: far is not near for that."""
-    driver = Driver(core, "noop")
     before = driver.sched.curve.mean_random_ns
     for i in range(100):
         for start in (0, FAR):
@@ -631,8 +628,7 @@ def test_what_was_read_ahead_teaches_nothing(core: Core, skip: int) -> None:
     assert driver.sched.curve.mean_random_ns > before / 2
 
 
-def test_far_requests_of_a_disk_without_a_head_are_learned(core: Core) -> None:
-    driver = Driver(core, "noop")
+def test_far_requests_of_a_disk_without_a_head_are_learned(driver: Driver) -> None:
     dice = random.Random(1)
     for _ in range(400):
         driver.send(0, dice.randrange(2**31 - 8))
@@ -653,8 +649,8 @@ def test_an_ssd_read_in_order_only_is_not_called_flat(curve: Curve) -> None:
         max_size=200,
     )
 )
-def test_learning_survives_anything(core: Core, samples: list[tuple[int, int, int]]) -> None:
-    curve = Curve(core)
+def test_learning_survives_anything(samples: list[tuple[int, int, int]]) -> None:
+    curve = Curve()
     for sample in samples:
         curve.learn(*sample)
     times = [curve.at(2**n) for n in range(37)]

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from policy_driver import Driver
 
-Core = tuple[Any, Any]
-
 MS = 1_000_000
 # All that bound how long a request waits: by time, by place in a queue or by how many pass.
 INNER = ["noop", "deadline", "sptf", "linus", "stride", "wfq"]
@@ -50,9 +48,9 @@ class Chain:
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_chain_of_joins_puts_nothing_off(core: Core, spec: str) -> None:
+def test_a_chain_of_joins_puts_nothing_off(spec: str) -> None:
     """Beside a reader with 8 requests pending always, a joined one goes within its bound."""
-    d = Driver(core, spec)
+    d = Driver(spec)
     busy = [d.send(1, BUSY + i * 1024) for i in range(PENDING)]
     d.serve(ms=4)
     chain = Chain(d)
@@ -71,8 +69,8 @@ def test_a_chain_of_joins_puts_nothing_off(core: Core, spec: str) -> None:
 
 @pytest.mark.parametrize("write", [False, True])
 @pytest.mark.parametrize("spec", EXPIRING)
-def test_the_earlier_arrival_and_expiry_stay(core: Core, spec: str, write: bool) -> None:
-    d = Driver(core, spec)
+def test_the_earlier_arrival_and_expiry_stay(spec: str, write: bool) -> None:
+    d = Driver(spec)
     chain = Chain(d, write=write)
     arrival_ns, expires_ns = chain.rq.arrival_ns, chain.rq.expires_ns
     assert expires_ns > arrival_ns
@@ -85,9 +83,9 @@ def test_the_earlier_arrival_and_expiry_stay(core: Core, spec: str, write: bool)
 
 
 @pytest.mark.parametrize("spec", EXPIRING)
-def test_what_takes_in_a_younger_one_stays_as_old(core: Core, spec: str) -> None:
+def test_what_takes_in_a_younger_one_stays_as_old(spec: str) -> None:
     """A new request behind it or before it, and a pending one that came later."""
-    d = Driver(core, spec)
+    d = Driver(spec)
     rq = d.send(1, OLD)
     was = (rq.arrival_ns, rq.expires_ns)
     later = d.at(10).send(1, OLD + 16)
@@ -101,9 +99,9 @@ def test_what_takes_in_a_younger_one_stays_as_old(core: Core, spec: str) -> None
 
 
 @pytest.mark.parametrize("spec", ["noop", "deadline", "sptf", "stride", "anticipatory", "cfq"])
-def test_its_place_by_age_is_the_older_one_s(core: Core, spec: str) -> None:
+def test_its_place_by_age_is_the_older_one_s(spec: str) -> None:
     """Between two others that came between the two that are joined, nothing changes."""
-    d = Driver(core, spec)
+    d = Driver(spec)
     first = d.send(1, 5 * OLD)
     chain = Chain(d.at(1))
     second, third = (d.at(ms).send(1, (10 - ms) * OLD) for ms in (2, 3))
@@ -114,9 +112,9 @@ def test_its_place_by_age_is_the_older_one_s(core: Core, spec: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["", "SS_SYNC", "SS_META", "SS_AHEAD", "SS_HANDED_ON"])
-def test_only_requests_of_one_kind_are_joined(core: Core, flag: str) -> None:
+def test_only_requests_of_one_kind_are_joined(flag: str) -> None:
     """Pending ones or new ones: not when a flag or the direction differs."""
-    d = Driver(core, "deadline")
+    d = Driver("deadline")
     lib, at = d.lib, OLD
     bit = getattr(lib, flag) if flag else 0
     for first, second in ((0, 0), (0, bit), (bit, 0), (bit, bit)):

@@ -13,8 +13,6 @@ from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Setup, run_jobs
 from streamsched.work.jobfile import parse_jobs
 
-Core = tuple[Any, Any]
-
 MOST = 1024  # sectors of a merged request
 POLICIES = ["noop", "deadline", "sptf", "anticipatory", "stream:deadline", "ss:deadline"]
 KINDS: list[dict[str, bool]] = [{}, {"meta": True}, {"write": True}, {"write": True, "sync": True}]
@@ -40,8 +38,8 @@ def front(d: Driver, rq: Any, flags: int) -> Any:
     return d.lib.ss_sched_find_front(d.sched, rq.sector, rq.direction, flags)
 
 
-def test_a_front_merge_is_found_by_the_flags_that_requests_came_with(core: Core) -> None:
-    d = Driver(core, "stream:deadline")
+def test_a_front_merge_is_found_by_the_flags_that_requests_came_with() -> None:
+    d = Driver("stream:deadline")
     writes = [d.send(0, 1_000_000 + 10_000 * n, **HANDED_ON) for n in range(80)]
     came_with = d.request(0, 0, **HANDED_ON).flags
     assert came_with == d.lib.SS_SYNC | d.lib.SS_HANDED_ON
@@ -55,8 +53,8 @@ def test_a_front_merge_is_found_by_the_flags_that_requests_came_with(core: Core)
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("spec", POLICIES)
-def test_only_one_kind_is_merged(core: Core, spec: str, kind: dict[str, bool]) -> None:
-    d = Driver(core, spec)
+def test_only_one_kind_is_merged(spec: str, kind: dict[str, bool]) -> None:
+    d = Driver(spec)
     d.send(1, 1000, **kind)
     for other in KINDS:
         none = other != kind
@@ -68,9 +66,9 @@ def test_only_one_kind_is_merged(core: Core, spec: str, kind: dict[str, bool]) -
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_cfq_merges_a_process_s_sync_requests_only(core: Core, kind: dict[str, bool]) -> None:
+def test_cfq_merges_a_process_s_sync_requests_only(kind: dict[str, bool]) -> None:
     """Linux 2.6.31, cfq_allow_merge(): the request must stand in the bio's own queue."""
-    d = Driver(core, "cfq")
+    d = Driver("cfq")
     d.send(1, 1000, **kind)
     is_async = kind == {"write": True}
     for sector, way in ((1008, d.lib.SS_MERGE_BACK), (992, d.lib.SS_MERGE_FRONT)):
@@ -79,9 +77,9 @@ def test_cfq_merges_a_process_s_sync_requests_only(core: Core, kind: dict[str, b
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_cfq_joins_a_process_s_sync_requests_only(core: Core, kind: dict[str, bool]) -> None:
+def test_cfq_joins_a_process_s_sync_requests_only(kind: dict[str, bool]) -> None:
     for owner in (1, 2):
-        d = Driver(core, "cfq")
+        d = Driver("cfq")
         first = d.send(1, 1000, **kind)
         d.send(owner, 1016, **kind)
         d.merge(first, **kind)
@@ -89,15 +87,15 @@ def test_cfq_joins_a_process_s_sync_requests_only(core: Core, kind: dict[str, bo
 
 
 @pytest.mark.parametrize("spec", POLICIES)
-def test_the_others_do_not_ask_whose_they_are(core: Core, spec: str) -> None:
-    d = Driver(core, spec)
+def test_the_others_do_not_ask_whose_they_are(spec: str) -> None:
+    d = Driver(spec)
     d.send(1, 1000)
     assert merges(d, 1008, 2) == d.lib.SS_MERGE_BACK
 
 
-def test_cfq_knows_no_owner_by_the_same_number(core: Core) -> None:
+def test_cfq_knows_no_owner_by_the_same_number() -> None:
     """Where owners are not known all requests are one process's."""
-    d = Driver(core, "cfq")
+    d = Driver("cfq")
     d.send(0, 1000)
     assert merges(d, 1008, 0) == d.lib.SS_MERGE_BACK
 
@@ -112,8 +110,8 @@ def same(d: Driver, sector: int, sectors: int = 8, **kind: bool) -> Any:
 
 
 @pytest.mark.parametrize("spec", ["linus", "nwcs:linus", "stream:linus", "ss:linus"])
-def test_linus_serves_the_same_request_once(core: Core, spec: str) -> None:
-    d = Driver(core, spec)
+def test_linus_serves_the_same_request_once(spec: str) -> None:
+    d = Driver(spec)
     rq = d.send(1, 96)
     assert same(d, 96) == rq
     assert not same(d, 96, 16)
@@ -127,8 +125,8 @@ def test_linus_serves_the_same_request_once(core: Core, spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["noop", "deadline", "stream:deadline"])
-def test_the_others_serve_it_twice(core: Core, spec: str) -> None:
-    d = Driver(core, spec)
+def test_the_others_serve_it_twice(spec: str) -> None:
+    d = Driver(spec)
     d.send(1, 96)
     assert not same(d, 96)
 
@@ -152,9 +150,9 @@ def test_three_that_read_the_same(policy: str, of_three: int) -> None:
     assert run.disk_requests == pytest.approx(of_three * blocks[0], abs=2)
 
 
-def test_love_s_example(core: Core) -> None:
+def test_love_s_example() -> None:
     """10, 500, 12, 502, 14, 504 and 12 are served as 10, 12, 14, 500, 502 and 504."""
-    d = Driver(core, "linus")
+    d = Driver("linus")
     busy = d.send(1, 0)
     d.dispatch(busy)
     for block in LOVE:

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-Core = tuple[Any, Any]
+from streamsched._core import ffi, lib
+
 NOWHERE = (2**64 - 1) // 2
 NONE = 2**16 - 1
 
@@ -25,8 +26,7 @@ def at(lib: Any, places: Any, sector: int) -> set[int]:
     return found
 
 
-def near(core: Core, places: Any, sector: int, reach: int) -> set[int]:
-    ffi, lib = core
+def near(places: Any, sector: int, reach: int) -> set[int]:
     found, walk = set(), ffi.new("struct ss_places_walk *")
     lib.ss_places_begin(places, sector, reach, walk)
     while (i := lib.ss_places_next(places, walk)) != NONE:
@@ -37,9 +37,8 @@ def near(core: Core, places: Any, sector: int, reach: int) -> set[int]:
 
 @given(moves=MOVES, asked=st.lists(st.tuples(SECTORS, REACHES), min_size=1, max_size=8))
 def test_places_are_found_where_they_are(
-    core: Core, moves: list[tuple[int, int]], asked: list[tuple[int, int]]
+    moves: list[tuple[int, int]], asked: list[tuple[int, int]]
 ) -> None:
-    ffi, lib = core
     places = ffi.new("struct ss_places *")
     lib.ss_places_init(places)
     model: dict[int, int] = {}
@@ -54,35 +53,33 @@ def test_places_are_found_where_they_are(
             continue
         assert at(lib, places, sector) == {i for i, where in model.items() if where == sector}
         expected = {i for i, where in model.items() if abs(where - sector) <= reach}
-        assert near(core, places, sector, reach) == expected
+        assert near(places, sector, reach) == expected
 
 
-def test_all_places_may_be_at_one_sector(core: Core) -> None:
-    ffi, lib = core
+def test_all_places_may_be_at_one_sector() -> None:
     places = ffi.new("struct ss_places *")
     lib.ss_places_init(places)
     for i in range(1024):
         lib.ss_places_move(places, i, 77)
-    assert at(lib, places, 77) == set(range(1024)) == near(core, places, 70, 10)
+    assert at(lib, places, 77) == set(range(1024)) == near(places, 70, 10)
     for i in range(1024):
         lib.ss_places_move(places, i, NOWHERE)
-    assert at(lib, places, 77) == set() == near(core, places, 70, 10)
+    assert at(lib, places, 77) == set() == near(places, 70, 10)
 
 
-def test_a_hidden_place_is_met_by_no_walk_until_it_moves(core: Core) -> None:
+def test_a_hidden_place_is_met_by_no_walk_until_it_moves() -> None:
     """Whether it moves within its stretch, out of it or not at all; by its sector it is found."""
-    ffi, lib = core
     places = ffi.new("struct ss_places *")
     lib.ss_places_init(places)
     for i, sector in enumerate((77, 78, 79)):
         lib.ss_places_move(places, i, sector)
     for to in (77, 90, 2**30):
-        assert 0 in near(core, places, int(places.place[0].sector), 2**20)
+        assert 0 in near(places, int(places.place[0].sector), 2**20)
         lib.ss_places_hide(places, 0)
-        assert 0 not in near(core, places, 77, 2**31)
+        assert 0 not in near(places, 77, 2**31)
         assert at(lib, places, int(places.place[0].sector)) >= {0}
         lib.ss_places_move(places, 0, to)
-    assert near(core, places, 77, 2**31) == {0, 1, 2}
+    assert near(places, 77, 2**31) == {0, 1, 2}
     lib.ss_places_hide(places, 0)
     lib.ss_places_move(places, 0, NOWHERE)
-    assert near(core, places, 77, 2**31) == {1, 2} and at(lib, places, 2**30) == set()
+    assert near(places, 77, 2**31) == {1, 2} and at(lib, places, 2**30) == set()

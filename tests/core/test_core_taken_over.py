@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from policy_driver import FAR, Driver
 
@@ -15,9 +13,9 @@ EXPIRING = {
 }
 
 
-def hand_over(core: tuple[Any, Any], d: Driver, spec: str, **tunables: int) -> Driver:
+def hand_over(d: Driver, spec: str, **tunables: int) -> Driver:
     """All that is pending in @d, oldest first, goes to a new scheduler."""
-    fresh = Driver(core, spec, **tunables)
+    fresh = Driver(spec, **tunables)
     fresh.now_ns = d.now_ns
     fresh.sched.head_sector = d.sched.head_sector
     for rq in d.pending:
@@ -29,25 +27,23 @@ def hand_over(core: tuple[Any, Any], d: Driver, spec: str, **tunables: int) -> D
 
 @pytest.mark.parametrize("inner", EXPIRING)
 @pytest.mark.parametrize("wrapper", ["", "stream:"])
-def test_an_old_request_expires_when_it_would_have(
-    core: tuple[Any, Any], wrapper: str, inner: str
-) -> None:
+def test_an_old_request_expires_when_it_would_have(wrapper: str, inner: str) -> None:
     """At 400 of 500 ms it changes the scheduler; 100 ms later it goes first, not before."""
     for after, late in ((99, False), (100, True)):
-        d = Driver(core, "noop")
+        d = Driver("noop")
         first, old = d.send(0, 0), d.send(0, FAR)
-        d = hand_over(core, d.at(400), wrapper + inner, **EXPIRING[inner])
+        d = hand_over(d.at(400), wrapper + inner, **EXPIRING[inner])
         near = d.send(0, 1_000_000)
         d.serve(first, ms=0)
         d.later(after).dispatch(old if late else near)
         assert (old.arrival_ns, old.expires_ns) == (0, 500 * MS)
 
 
-def test_all_are_counted_and_served(core: tuple[Any, Any]) -> None:
-    d = Driver(core, "stream:deadline")
+def test_all_are_counted_and_served() -> None:
+    d = Driver("stream:deadline")
     for i in range(10):
         d.at(i).send(0, i * 1000, write=i % 2 == 0)
-    fresh = hand_over(core, d.at(50), "stream:sptf")
+    fresh = hand_over(d.at(50), "stream:sptf")
     assert [rq.arrival_ns for rq in fresh.pending] == [i * MS for i in range(10)]
     while fresh.pending:
         fresh.wait().serve()

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-Core = tuple[Any, Any]
+from streamsched._core import ffi, lib
+
 SPAN = 1 << 30
 NEAR = SPAN >> 11
 READ, WRITE = 0, 1
 
 
 class Workload:
-    def __init__(self, core: Core) -> None:
-        ffi, self.lib = core
+    def __init__(self) -> None:
+        self.lib = lib
         self.workload = ffi.new("struct ss_workload *")
         self.lib.ss_workload_init(self.workload, SPAN)
 
@@ -27,8 +26,8 @@ class Workload:
 
 
 @pytest.fixture
-def work(core: Core) -> Workload:
-    return Workload(core)
+def work() -> Workload:
+    return Workload()
 
 
 def test_sizes_and_directions(work: Workload) -> None:

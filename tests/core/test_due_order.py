@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from said import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["compat", "core", "tests/cbmc"]
@@ -21,12 +22,8 @@ pytestmark = pytest.mark.skipif(
 
 def prove(root: Path, build: Path, turns: str) -> subprocess.CompletedProcess[str]:
     """What the model checker says, where it is the turn of one of @turns."""
-    return subprocess.run(
-        [root / "tests" / "cbmc" / "run.sh"],
-        env={**os.environ, "BUILD": str(build), "TURNS": turns},
-        capture_output=True,
-        text=True,
-        check=False,
+    return ran(
+        root / "tests" / "cbmc" / "run.sh", env={**os.environ, "BUILD": str(build), "TURNS": turns}
     )
 
 

@@ -24,10 +24,9 @@ from typing import Any
 import pytest
 from policy_driver import Driver
 
+from streamsched._core import ffi, lib
 from streamsched.sim import policies
 from streamsched.sim.policies import all_policies
-
-Core = tuple[Any, Any]
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 US = 1000
@@ -129,9 +128,9 @@ def service_ns(head: int, sector: int, sectors: int) -> int:
 class Run:
     """One policy against the workload; what it said is in lines."""
 
-    def __init__(self, core: Core, name: str, depth: int) -> None:
-        self.d = Driver(core, RUNS[name])
-        self.ffi, self.lib = core
+    def __init__(self, name: str, depth: int) -> None:
+        self.d = Driver(RUNS[name])
+        self.ffi, self.lib = ffi, lib
         self.depth = depth
         self.lines: list[str] = []
         self.events: list[tuple[int, int, str, Any]] = []  # a heap
@@ -284,9 +283,9 @@ def first_difference(old: str, new: str) -> str:
 
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("name", RUNS)
-def test_decisions_are_the_golden_ones(core: Core, name: str, depth: int) -> None:
+def test_decisions_are_the_golden_ones(name: str, depth: int) -> None:
     path = GOLDEN / f"{name}-depth{depth}.log"
-    log = Run(core, name, depth).play()
+    log = Run(name, depth).play()
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_bytes(log.encode())
     golden = path.read_bytes().decode() if path.exists() else ""

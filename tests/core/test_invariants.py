@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_driver import Driver
 
+from streamsched._core import ffi, lib
 from streamsched.sim import policies
 from streamsched.sim.policies import all_policies
 
-Core = tuple[Any, Any]
 Piece = tuple[int, int]  # first sector, and the one behind the last
 
 POLICIES = all_policies().values()
@@ -81,9 +81,9 @@ PLAIN = ("send", "read", "read_on", "read_on", "done", "done")
 class Host:
     """A host that obeys and keeps books."""
 
-    def __init__(self, core: Core, spec: str, depth: int, points: Any = None) -> None:
-        self.d = Driver(core, spec)
-        self.ffi, self.lib = core
+    def __init__(self, spec: str, depth: int, points: Any = None) -> None:
+        self.d = Driver(spec)
+        self.ffi, self.lib = ffi, lib
         self.depth = depth
         if points is not None:
             table = self.ffi.new("struct ss_curve_point[]", points)
@@ -278,9 +278,9 @@ def value_of(d: Driver, name: bytes) -> int:
 @given(todo=steps(*ALL), depth=st.sampled_from([1, 2, 8, 32]))
 @settings(max_examples=60)
 def test_every_request_is_served_once_or_taken_back(
-    core: Core, spec: str, todo: list[Step], depth: int
+    spec: str, todo: list[Step], depth: int
 ) -> None:
-    host = Host(core, spec, depth).play(todo)
+    host = Host(spec, depth).play(todo)
     c = host.d.sched.counters
     assert c.arrivals == host.sent - host.merged
     assert c.dispatches == c.completions
@@ -294,11 +294,9 @@ def test_every_request_is_served_once_or_taken_back(
 @every_policy
 @given(todo=steps(*ALL), depth=st.sampled_from([1, 4]))
 @settings(max_examples=30)
-def test_the_same_events_have_the_same_answers(
-    core: Core, spec: str, todo: list[Step], depth: int
-) -> None:
-    first = Host(core, spec, depth).play(todo)
-    second = Host(core, spec, depth).play(todo)
+def test_the_same_events_have_the_same_answers(spec: str, todo: list[Step], depth: int) -> None:
+    first = Host(spec, depth).play(todo)
+    second = Host(spec, depth).play(todo)
     assert first.log == second.log
 
 
@@ -317,20 +315,20 @@ class Limited(Host):
 @given(todo=steps(*ALL), depth=st.sampled_from([1, 2, 8]))
 @settings(max_examples=60)
 def test_nwcs_keeps_the_disk_idle_no_longer_than_its_limit(
-    core: Core, spec: str, todo: list[Step], depth: int
+    spec: str, todo: list[Step], depth: int
 ) -> None:
-    Limited(core, spec, depth, POINTS).play(todo)
+    Limited(spec, depth, POINTS).play(todo)
 
 
 @pytest.mark.parametrize("spec", NWCS)
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=30)
 def test_with_a_limit_of_0_nwcs_decides_as_its_inner_policy(
-    core: Core, spec: str, todo: list[Step], depth: int
+    spec: str, todo: list[Step], depth: int
 ) -> None:
-    outer = Host(core, spec, depth)
+    outer = Host(spec, depth)
     outer.d.tune("wait_limit", 0)
-    inner = Host(core, spec.partition(":")[2], depth)
+    inner = Host(spec.partition(":")[2], depth)
     assert outer.play(todo).log == inner.play(todo).log
 
 
@@ -340,10 +338,8 @@ def test_with_a_limit_of_0_nwcs_decides_as_its_inner_policy(
 @pytest.mark.parametrize("spec", WORK_CONSERVING)
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=30)
-def test_a_work_conserving_policy_never_waits(
-    core: Core, spec: str, todo: list[Step], depth: int
-) -> None:
-    host = Host(core, spec, depth).play(todo)
+def test_a_work_conserving_policy_never_waits(spec: str, todo: list[Step], depth: int) -> None:
+    host = Host(spec, depth).play(todo)
     assert not [what for what in host.log if what[1] == "wait"]
     assert host.d.count("waits") == 0
 
@@ -352,10 +348,10 @@ def test_a_work_conserving_policy_never_waits(
 @given(todo=steps(*ALL[:-1]), depth=st.sampled_from([1, 8]))
 @settings(max_examples=40)
 def test_on_a_flat_curve_stream_decides_as_its_inner_policy(
-    core: Core, spec: str, todo: list[Step], depth: int
+    spec: str, todo: list[Step], depth: int
 ) -> None:
-    outer = Host(core, spec, depth, FLAT)
-    inner = Host(core, spec.partition(":")[2], depth, FLAT)
+    outer = Host(spec, depth, FLAT)
+    inner = Host(spec.partition(":")[2], depth, FLAT)
     assert outer.play(todo).log == inner.play(todo).log
 
 
@@ -363,9 +359,9 @@ def test_on_a_flat_curve_stream_decides_as_its_inner_policy(
 @given(above=st.booleans(), by=st.integers(1, 2**63), which=st.integers(0, 23))
 @settings(max_examples=30)
 def test_a_tunable_out_of_range_is_refused_with_its_range(
-    core: Core, spec: str, above: bool, by: int, which: int
+    spec: str, above: bool, by: int, which: int
 ) -> None:
-    d = Driver(core, spec)
+    d = Driver(spec)
     rows = [
         row for i in range(d.sched.nr_policies) for row in tunables(d.ffi, d.sched.policy[i].ops)
     ]
@@ -385,8 +381,8 @@ def test_a_tunable_out_of_range_is_refused_with_its_range(
 
 
 @every_policy
-def test_a_tunable_within_its_range_is_taken(core: Core, spec: str) -> None:
-    d = Driver(core, spec)
+def test_a_tunable_within_its_range_is_taken(spec: str) -> None:
+    d = Driver(spec)
     for i in range(d.sched.nr_policies):
         for row in tunables(d.ffi, d.sched.policy[i].ops):
             assert row.min <= row.initial <= row.max
@@ -397,8 +393,8 @@ def test_a_tunable_within_its_range_is_taken(core: Core, spec: str) -> None:
 
 
 @every_policy
-def test_an_unknown_tunable_is_not_found(core: Core, spec: str) -> None:
-    d = Driver(core, spec)
+def test_an_unknown_tunable_is_not_found(spec: str) -> None:
+    d = Driver(spec)
     before = bytes(d.ffi.buffer(d.sched))
     assert d.lib.ss_sched_tune(d.sched, b"stream_treshold", 4, 0, d.why, 160) == -2  # -ENOENT
     assert bytes(d.ffi.buffer(d.sched)) == before
@@ -407,10 +403,8 @@ def test_an_unknown_tunable_is_not_found(core: Core, spec: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["stream_time_slice", "answer_time", "tolerance_factor", "trials"])
-def test_a_tunable_of_former_versions_is_refused_with_what_replaces_it(
-    core: Core, name: str
-) -> None:
-    d = Driver(core, "stream:deadline")
+def test_a_tunable_of_former_versions_is_refused_with_what_replaces_it(name: str) -> None:
+    d = Driver("stream:deadline")
     assert d.lib.ss_sched_tune(d.sched, name.encode(), 1, 0, d.why, 160) == -2  # -ENOENT
     assert re.fullmatch(name + " is gone: .{10,}", d.ffi.string(d.why).decode())
 
@@ -442,16 +436,14 @@ def test_a_tunable_of_former_versions_is_refused_with_what_replaces_it(
         "sptf:nwcs",
     ],
 )
-def test_a_wrong_policy_is_refused_by_name(core: Core, spec: str) -> None:
-    ffi, lib = core
+def test_a_wrong_policy_is_refused_by_name(spec: str) -> None:
     why = ffi.new("char[160]")
     sched = ffi.new("struct ss_sched *")
     assert lib.ss_sched_init(sched, spec.encode(), 2**31, why, 160) == -22  # -EINVAL
     assert ffi.string(why).decode().startswith(f'policy "{spec}": ')
 
 
-def test_a_sentence_is_cut_to_its_buffer(core: Core) -> None:
-    ffi, lib = core
+def test_a_sentence_is_cut_to_its_buffer() -> None:
     why = ffi.new("char[32]", b"x" * 31)
     sched = ffi.new("struct ss_sched *")
     assert lib.ss_sched_init(sched, b"n" * 100, 2**31, why, 16) == -22

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from policy_driver import FAR, FOREVER, Driver, read_with_another_pending
 
-Core = tuple[Any, Any]
-
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return Driver(core, "anticipatory")
+def d() -> Driver:
+    return Driver("anticipatory")
 
 
 def test_wait_ends_with_a_write_of_the_same_process(d: Driver) -> None:
@@ -43,8 +39,8 @@ def test_does_not_wait_anew_before_the_next_request(d: Driver) -> None:
     d.dispatch(other)
 
 
-def test_antic_expire_is_the_wait(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=3_000_000)
+def test_antic_expire_is_the_wait() -> None:
+    d = Driver("anticipatory", antic_expire=3_000_000)
     read_with_another_pending(d)
     assert d.choose() == ("wait", 8)
 
@@ -147,7 +143,7 @@ def test_a_very_long_think_time_counts_as_19_ms(d: Driver) -> None:
     """After one of 19 ms and n of none the mean passes below 6 ms at the same n."""
 
     def recovery(think_ms: float) -> int:
-        driver = Driver((d.ffi, d.lib), "anticipatory")
+        driver = Driver("anticipatory")
         driver.send(1, 0)
         driver.serve(ms=1)
         driver.later(think_ms)
@@ -290,8 +286,8 @@ def test_holds_the_disk_while_the_awaited_request_is_there(d: Driver) -> None:
 # Batches.
 
 
-def test_elevator_goes_up_and_back_a_little(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
+def test_elevator_goes_up_and_back_a_little() -> None:
+    d = Driver("anticipatory", antic_expire=0)
     d.send(1, 5_000_000)
     d.dispatch()
     behind, ahead = d.send(2, 4_999_000), d.send(3, 5_002_500)
@@ -304,8 +300,8 @@ def test_elevator_goes_up_and_back_a_little(core: Core) -> None:
     d.serve(ahead)  # 1500 ahead, 2000 behind
 
 
-def test_reads_and_writes_take_turns(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
+def test_reads_and_writes_take_turns() -> None:
+    d = Driver("anticipatory", antic_expire=0)
     d.send(1, 0)
     d.dispatch()
     for n in range(100):
@@ -327,9 +323,9 @@ def test_reads_and_writes_take_turns(core: Core) -> None:
     assert at[3] - at[2] == 502
 
 
-def write_batches(core: Core, *service_ms: float) -> list[int]:
+def write_batches(*service_ms: float) -> list[int]:
     """Sizes of the batches of writes between reads, by how long each write takes."""
-    d = Driver(core, "anticipatory", antic_expire=0)
+    d = Driver("anticipatory", antic_expire=0)
     # Half a second after the beginning: then the first read says nothing of
     # how long writes take.
     d.at(499).send(1, 0)
@@ -354,28 +350,28 @@ def write_batches(core: Core, *service_ms: float) -> list[int]:
     raise AssertionError
 
 
-def test_write_batch_begins_with_12(core: Core) -> None:
-    assert write_batches(core, 10) == [12]
+def test_write_batch_begins_with_12() -> None:
+    assert write_batches(10) == [12]
 
 
-def test_write_batch_doubles_when_it_took_less_than_a_third(core: Core) -> None:
-    assert write_batches(core, 1, 1, 9) == [12, 24, 14]  # over after 125 ms
+def test_write_batch_doubles_when_it_took_less_than_a_third() -> None:
+    assert write_batches(1, 1, 9) == [12, 24, 14]  # over after 125 ms
 
 
-def test_write_batch_grows_and_shrinks_by_one(core: Core) -> None:
-    assert write_batches(core, 9, 9, 9, 9) == [12, 13, 14, 13]
+def test_write_batch_grows_and_shrinks_by_one() -> None:
+    assert write_batches(9, 9, 9, 9) == [12, 13, 14, 13]
 
 
-def test_write_batch_is_over_after_125_ms(core: Core) -> None:
-    assert write_batches(core, 60) == [3]
+def test_write_batch_is_over_after_125_ms() -> None:
+    assert write_batches(60) == [3]
 
 
-def test_write_batch_is_halved_when_it_took_three_times_too_long(core: Core) -> None:
-    assert write_batches(core, 400, 9) == [1, 6]
+def test_write_batch_is_halved_when_it_took_three_times_too_long() -> None:
+    assert write_batches(400, 9) == [1, 6]
 
 
-def test_write_batch_without_competition_is_not_timed(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
+def test_write_batch_without_competition_is_not_timed() -> None:
+    d = Driver("anticipatory", antic_expire=0)
     d.at(499)
     d.serve(d.send(1, 0))
     for n in range(12):
@@ -396,8 +392,8 @@ def test_write_batch_without_competition_is_not_timed(core: Core) -> None:
     assert run == 12
 
 
-def test_other_kind_waits_until_the_disk_is_free(core: Core) -> None:
-    d = Driver(core, "anticipatory", antic_expire=0)
+def test_other_kind_waits_until_the_disk_is_free() -> None:
+    d = Driver("anticipatory", antic_expire=0)
     first, second = d.send(1, 0), d.send(1, 8)
     d.dispatch(first)
     d.dispatch(second)
@@ -414,9 +410,9 @@ def test_other_kind_waits_until_the_disk_is_free(core: Core) -> None:
 # Age.
 
 
-def overtaken_until(core: Core, number: int) -> list[float]:
+def overtaken_until(number: int) -> list[float]:
     """When @number far reads that came at 0 are sent; another process reads on."""
-    d = Driver(core, "anticipatory")
+    d = Driver("anticipatory")
     d.send(1, 0)
     d.dispatch()
     far = [d.send(2 + n, FAR - n * 10**7) for n in range(number)]
@@ -436,16 +432,16 @@ def overtaken_until(core: Core, number: int) -> list[float]:
     raise AssertionError
 
 
-def test_read_older_than_125_ms_goes(core: Core) -> None:
-    assert overtaken_until(core, 1) == [126]
+def test_read_older_than_125_ms_goes() -> None:
+    assert overtaken_until(1) == [126]
 
 
-def test_age_is_looked_at_once_in_125_ms(core: Core) -> None:
-    assert overtaken_until(core, 2) == [126, 126 + 126]
+def test_age_is_looked_at_once_in_125_ms() -> None:
+    assert overtaken_until(2) == [126, 126 + 126]
 
 
-def test_write_older_than_250_ms_goes_within_its_batch(core: Core) -> None:
-    d = Driver(core, "anticipatory")
+def test_write_older_than_250_ms_goes_within_its_batch() -> None:
+    d = Driver("anticipatory")
     old = d.send(1, 0, write=True)
     d.serve(old, ms=1)
     behind = d.send(1, 1_000_000, write=True)  # not first in any sweep below
@@ -478,8 +474,8 @@ def test_removed_request_is_not_chosen(d: Driver) -> None:
 # cooperation=0: as Linux 2.6.12, before others could go on where a process had exited.
 
 
-def test_without_cooperation_who_has_exited_is_not_waited_for(core: Core) -> None:
-    d = Driver(core, "anticipatory", cooperation=0)
+def test_without_cooperation_who_has_exited_is_not_waited_for() -> None:
+    d = Driver("anticipatory", cooperation=0)
     other = read_with_another_pending(d)
     assert d.choose()[0] == "wait"
     d.gone(1)
@@ -490,9 +486,9 @@ def test_without_cooperation_who_has_exited_is_not_waited_for(core: Core) -> Non
     assert d.count("hits") == 0
 
 
-def test_without_cooperation_close_is_closer(core: Core) -> None:
+def test_without_cooperation_close_is_closer() -> None:
     for cooperation, waits in ((1, False), (0, True)):
-        d = Driver(core, "anticipatory", cooperation=cooperation)
+        d = Driver("anticipatory", cooperation=cooperation)
         read_with_another_pending(d)
         d.at(6).send(3, 4096)
         assert (d.choose()[0] == "wait") is waits

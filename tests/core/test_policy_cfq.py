@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from policy_driver import FAR, FOREVER, Driver, read_with_another_pending
 
-Core = tuple[Any, Any]
-
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return Driver(core, "cfq")
+def d() -> Driver:
+    return Driver("cfq")
 
 
 def read_on(d: Driver, owner: int, sector: int, ms: float, *, step_ms: float = 2) -> int:
@@ -39,8 +35,8 @@ def test_a_process_keeps_the_disk_for_100_ms(d: Driver) -> None:
     d.dispatch(other)
 
 
-def test_slice_sync_is_the_slice(core: Core) -> None:
-    d = Driver(core, "cfq", slice_sync=20_000_000)
+def test_slice_sync_is_the_slice() -> None:
+    d = Driver("cfq", slice_sync=20_000_000)
     other = read_with_another_pending(d)
     d.send(1, read_on(d, 1, 8, 20))
     d.dispatch(other)
@@ -110,12 +106,12 @@ def async_run(d: Driver) -> int:
     raise AssertionError
 
 
-def test_async_has_the_disk_for_40_ms(core: Core) -> None:
-    assert async_run(Driver(core, "cfq", slice_async_rq=1000)) == 41
+def test_async_has_the_disk_for_40_ms() -> None:
+    assert async_run(Driver("cfq", slice_async_rq=1000)) == 41
 
 
-def test_async_sends_16_requests_in_a_slice(core: Core) -> None:
-    assert async_run(Driver(core, "cfq")) == 16
+def test_async_sends_16_requests_in_a_slice() -> None:
+    assert async_run(Driver("cfq")) == 16
 
 
 def test_async_alone_is_not_limited(d: Driver) -> None:
@@ -316,8 +312,8 @@ def test_metadata_does_not_take_it_from_metadata(d: Driver) -> None:
 # Order and age within a queue.
 
 
-def test_queue_is_an_elevator_with_short_ways_back(core: Core) -> None:
-    d = Driver(core, "cfq")
+def test_queue_is_an_elevator_with_short_ways_back() -> None:
+    d = Driver("cfq")
     d.serve(d.send(1, 5_000_000))
     ahead, behind = d.send(1, 5_002_500), d.send(1, 4_999_000)
     far_behind = d.send(1, 1000)
@@ -326,13 +322,13 @@ def test_queue_is_an_elevator_with_short_ways_back(core: Core) -> None:
     d.serve(far_behind)
 
 
-def test_back_seek_max_and_penalty(core: Core) -> None:
+def test_back_seek_max_and_penalty() -> None:
     for tune, first in (
         ({}, 4_999_000),
         ({"back_seek_max": 1000}, 5_002_500),
         ({"back_seek_penalty": 3}, 5_002_500),
     ):
-        d = Driver(core, "cfq", **tune)
+        d = Driver("cfq", **tune)
         d.serve(d.send(1, 5_000_000))
         d.send(1, 5_002_500)
         d.send(1, 4_999_000)
@@ -351,7 +347,7 @@ def test_old_request_opens_a_slice(d: Driver) -> None:
     d.send(2, 8)
     d.send(1, 100)
     assert d.serve(ms=130).sector == 8  # process 2 was first
-    d = Driver((d.ffi, d.lib), "cfq")
+    d = Driver("cfq")
     d.send(1, 0)
     rq = d.dispatch()
     old = d.send(2, FAR)
@@ -388,9 +384,9 @@ def test_16_when_it_is_alone(d: Driver) -> None:
     assert d.choose() == ("wait", FOREVER)
 
 
-def test_async_waits_for_sync_at_the_disk(core: Core) -> None:
+def test_async_waits_for_sync_at_the_disk() -> None:
     """Even of a queue that need not be waited for."""
-    d = Driver(core, "cfq", slice_idle=0)
+    d = Driver("cfq", slice_idle=0)
     d.send(1, 0)
     d.send(2, FAR, write=True)
     d.dispatch()

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 from policy_driver import FAR, Driver
 
-Core = tuple[Any, Any]
-
 STREAM = 1  # the owner of a reader far away from all others
 MIB = 2048  # sectors
 
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return Driver(core, "cooperative")
+def d() -> Driver:
+    return Driver("cooperative")
 
 
 def serve(d: Driver, rq: Any, ms: float = 1) -> None:
@@ -69,10 +67,10 @@ def awaited_after(d: Driver, owner: int, sector: int) -> bool:
     return False
 
 
-def test_ever_new_processes_are_a_group(core: Core) -> None:
+def test_ever_new_processes_are_a_group() -> None:
     """Where newcomers exit at once, anticipatory waits for none; the group is waited for."""
     for policy, held in (("anticipatory", False), ("cooperative", True)):
-        d = Driver(core, policy)
+        d = Driver(policy)
         at = chunks(d, 20)
         lonely(d)
         assert awaited_after(d, 99, at) is held, policy
@@ -141,9 +139,9 @@ def test_a_process_joins_within_4_mib_ahead_or_2_behind(
 
 
 @pytest.mark.parametrize(("gap", "held"), [(0, True), (8, False)])
-def test_group_distance_is_a_tunable(core: Core, gap: int, held: bool) -> None:
+def test_group_distance_is_a_tunable(gap: int, held: bool) -> None:
     """0: only exactly where the last one stopped."""
-    d = Driver(core, "cooperative", group_distance=0)
+    d = Driver("cooperative", group_distance=0)
     at = chunks(d, 20)
     lonely(d)
     assert awaited_after(d, 99, at + gap) is held
@@ -160,10 +158,10 @@ def test_two_groups_are_told_apart(d: Driver) -> None:
     assert not awaited_after(d, 99, slow)
 
 
-def test_one_process_alone_is_treated_as_by_anticipatory(core: Core) -> None:
+def test_one_process_alone_is_treated_as_by_anticipatory() -> None:
     held = []
     for policy in ("anticipatory", "cooperative"):
-        d = Driver(core, policy)
+        d = Driver(policy)
         for n in range(20):
             d.serve(d.send(5, 16 * n))
             d.later(10)  # thinks too long

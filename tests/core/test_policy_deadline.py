@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from policy_driver import Driver
 
-Core = tuple[Any, Any]
-
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return Driver(core, "deadline", batch_over_gaps=0)
+def d() -> Driver:
+    return Driver("deadline", batch_over_gaps=0)
 
 
 def order(d: Driver) -> str:
@@ -41,9 +37,9 @@ def test_a_gap_ends_a_batch(d: Driver) -> None:
     assert both(d, *SCATTERED) == "r100 r300 w200 r500 r700 w400 r900 w600"
 
 
-def test_in_2_6_31_a_batch_goes_on_over_gaps(core: Core) -> None:
+def test_in_2_6_31_a_batch_goes_on_over_gaps() -> None:
     """... and begins with the oldest; 500, 700 and 900 are one batch, 100 and 300 another."""
-    assert both(Driver(core, "deadline"), *SCATTERED) == "r500 r700 r900 r100 r300 w600 w200 w400"
+    assert both(Driver("deadline"), *SCATTERED) == "r500 r700 r900 r100 r300 w600 w200 w400"
 
 
 def test_contiguous_requests_are_a_batch(d: Driver) -> None:

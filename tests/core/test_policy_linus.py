@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from policy_driver import Driver
 
-Core = tuple[Any, Any]
-
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return Driver(core, "linus")
+def d() -> Driver:
+    return Driver("linus")
 
 
 def order(d: Driver) -> list[int]:
@@ -38,24 +34,26 @@ def left(d: Driver) -> list[int]:
 # Sorting.
 
 
-def test_love_s_example_is_sorted(d: Driver) -> None:
-    """Love, Linux Journal 2004: 20, 30, 700 and 25 go as 20, 25, 30 and 700."""
-    assert sent(d, 20 * 8, 30 * 8, 700 * 8, 25 * 8) == [160, 200, 240, 5600]
+@pytest.mark.parametrize(
+    ("came", "went"),
+    [
+        # Love, Linux Journal 2004: 20, 30, 700 and 25 go as 20, 25, 30 and 700.
+        ((20 * 8, 30 * 8, 700 * 8, 25 * 8), [160, 200, 240, 5600]),
+        # It fits between neighbours or goes to the tail, but not before the first, which the disk
+        # may be about to reach.
+        ((3000, 4000, 2000, 3500), [3000, 3500, 4000, 2000]),
+        # The end of a sweep takes what is beyond it, and before the next.
+        ((3000, 2000, 5000), [3000, 5000, 2000]),
+        ((3000, 2000, 1000), [3000, 1000, 2000]),
+    ],
+)
+def test_a_request_goes_where_it_fits(d: Driver, came: tuple[int, ...], went: list[int]) -> None:
+    assert sent(d, *came) == went
 
 
-def test_a_request_fits_between_neighbours_or_goes_to_the_tail(d: Driver) -> None:
-    """Nothing goes before the first, which the disk may be about to reach."""
-    assert sent(d, 3000, 4000, 2000, 3500) == [3000, 3500, 4000, 2000]
-
-
-def test_the_end_of_a_sweep_takes_what_is_beyond_it_and_before_the_next(d: Driver) -> None:
-    assert sent(d, 3000, 2000, 5000) == [3000, 5000, 2000]
-    assert sent(d, 3000, 2000, 1000) == [3000, 1000, 2000]
-
-
-def test_of_two_places_the_one_nearer_to_the_tail_counts(core: Core) -> None:
+def test_of_two_places_the_one_nearer_to_the_tail_counts() -> None:
     """Two sweeps, 1000 to 9000 and 2000 to 8000; 5000 fits into both."""
-    d = Driver(core, "linus", read_passovers=0)
+    d = Driver("linus", read_passovers=0)
     for sector in (1000, 9000, 2000, 8000):
         d.send(1, sector)
     for rq in d.pending:
@@ -79,24 +77,23 @@ def test_defaults_are_those_of_2_4_20(d: Driver) -> None:
     assert (read.budget, write.budget) == (2048, 8192)
 
 
-def test_a_seek_costs_those_behind_it_16(d: Driver) -> None:
+@pytest.mark.parametrize(
+    ("sectors", "cost"),
+    [
+        (8, 16),
+        (256, 16 + 31),  # 2.4 hands in a page at a time: 128 KiB are a seek and 31 merges
+    ],
+)
+def test_a_seek_costs_those_behind_it_16_and_a_merge_1(d: Driver, sectors: int, cost: int) -> None:
     for sector in (1000, 3000, 5000):
         d.send(1, sector)
-    d.send(1, 2000)
-    assert left(d) == [2048, 2048 - 16, 2048 - 16, 2048]
+    d.send(1, 2000, sectors)
+    assert left(d) == [2048, 2048 - cost, 2048 - cost, 2048]
 
 
-def test_all_buffers_of_a_long_request_but_the_first_merge(d: Driver) -> None:
-    """2.4 hands in a page at a time: 128 KiB are a seek and 31 merges."""
-    for sector in (1000, 3000, 5000):
-        d.send(1, sector)
-    d.send(1, 2000, 256)
-    assert left(d) == [2048, 2048 - 16 - 31, 2048 - 16 - 31, 2048]
-
-
-def test_from_2_4_22_on_four_requests_of_128_kib_pass_a_read(core: Core) -> None:
+def test_from_2_4_22_on_four_requests_of_128_kib_pass_a_read() -> None:
     """Seeks and merges cost 1, and a read's budget is 128: include/linux/elevator.h of 2.4.22."""
-    d = Driver(core, "linus", seek_cost=1, read_passovers=128, write_passovers=512)
+    d = Driver("linus", seek_cost=1, read_passovers=128, write_passovers=512)
     d.send(1, 1000)
     last = d.send(1, 10**6)
     for sector in range(2000, 20000, 2000):
@@ -130,18 +127,21 @@ def test_a_request_is_overtaken_a_bounded_number_of_times(
     assert served == 1 + times
 
 
-def test_behind_a_used_up_budget_it_is_first_come(core: Core) -> None:
-    d = Driver(core, "linus", read_passovers=0)
-    assert sent(d, 5000, 1000, 3000, 2000) == [5000, 1000, 3000, 2000]
+@pytest.mark.parametrize(
+    ("budget", "came", "went"),
+    [
+        (0, (5000, 1000, 3000, 2000), [5000, 1000, 3000, 2000]),  # first come, first served
+        (16, (1000, 5000, 3000, 2000, 6000), [1000, 3000, 5000, 2000, 6000]),
+    ],
+)
+def test_a_used_up_budget_stops_the_search(
+    budget: int, came: tuple[int, ...], went: list[int]
+) -> None:
+    assert sent(Driver("linus", read_passovers=budget), *came) == went
 
 
-def test_a_used_up_budget_stops_the_search(core: Core) -> None:
-    d = Driver(core, "linus", read_passovers=16)
-    assert sent(d, 1000, 5000, 3000, 2000, 6000) == [1000, 3000, 5000, 2000, 6000]
-
-
-def test_a_merge_still_passes_a_used_up_budget(core: Core) -> None:
-    d = Driver(core, "linus", read_passovers=0)
+def test_a_merge_still_passes_a_used_up_budget() -> None:
+    d = Driver("linus", read_passovers=0)
     a, b = d.send(1, 1000), d.send(1, 5000)
     d.lib.ss_sched_merged(d.sched, a, d.request(1, 1008), 0)
     assert (a.nr_sectors, b.budget) == (16, 0)

@@ -13,14 +13,12 @@ from typing import Any
 import pytest
 from policy_driver import FAR, Driver
 
-Core = tuple[Any, Any]
-
 POINTS = [(0, 0), (1000, 10_000_000), (2_000_000_000, 10_000_000)]
 MS = 1_000_000
 
 
-def driver(core: Core, spec: str, **tunables: int) -> Driver:
-    d = Driver(core, spec, **tunables)
+def driver(spec: str, **tunables: int) -> Driver:
+    d = Driver(spec, **tunables)
     table = d.ffi.new("struct ss_curve_point[]", POINTS)
     curve = d.ffi.addressof(d.sched, "curve")
     assert d.lib.ss_curve_set(curve, table, len(POINTS), 2**31) == 0
@@ -28,8 +26,8 @@ def driver(core: Core, spec: str, **tunables: int) -> Driver:
 
 
 @pytest.fixture
-def d(core: Core) -> Driver:
-    return driver(core, "nwcs:sptf")
+def d() -> Driver:
+    return driver("nwcs:sptf")
 
 
 def read_on(d: Driver, thinks_ms: list[float], *, owner: int = 1, at: int = 0, gap: int = 0) -> int:
@@ -58,28 +56,21 @@ def held_ms(d: Driver, sector: int, *, owner: int = 1, other: int = FAR) -> floa
 # Benefit against cost.
 
 
-def test_a_quick_sequential_reader_is_waited_for(d: Driver) -> None:
-    """Benefit 10 - 0 ms, cost 1 ms."""
-    assert held_ms(d, read_on(d, [1] * 30)) > 0
-
-
-def test_one_that_thinks_for_longer_than_the_benefit_is_not(d: Driver) -> None:
-    assert held_ms(d, read_on(d, [11] * 30)) == 0
-
-
-def test_one_that_thinks_for_less_is(d: Driver) -> None:
-    assert held_ms(d, read_on(d, [9] * 30)) > 0
-
-
-def test_one_that_positions_as_far_as_the_other_is_is_not(d: Driver) -> None:
-    """Random reads: the expected positioning takes all of the benefit."""
-    assert held_ms(d, read_on(d, [1] * 30, gap=5000)) == 0
-
-
-@pytest.mark.parametrize(("think_ms", "held"), [(6, True), (8, False)])
-def test_the_expected_positioning_counts(d: Driver, think_ms: float, held: bool) -> None:
-    """Gaps of 300 sectors cost 3 ms: the benefit is 10 - 3 ms."""
-    assert (held_ms(d, read_on(d, [think_ms] * 30, gap=300)) > 0) is held
+@pytest.mark.parametrize(
+    ("think_ms", "gap", "held"),
+    [
+        (1, 0, True),  # benefit 10 - 0 ms, cost 1 ms
+        (9, 0, True),
+        (11, 0, False),  # it thinks for longer than the benefit
+        (1, 5000, False),  # at random: the expected positioning takes all of the benefit
+        (6, 300, True),  # gaps of 300 sectors cost 3 ms: the benefit is 10 - 3 ms
+        (8, 300, False),
+    ],
+)
+def test_the_benefit_is_what_positioning_saves(
+    d: Driver, think_ms: float, gap: int, held: bool
+) -> None:
+    assert (held_ms(d, read_on(d, [think_ms] * 30, gap=gap)) > 0) is held
 
 
 def test_a_near_request_is_not_worth_a_wait(d: Driver) -> None:
@@ -102,15 +93,15 @@ def test_nothing_is_known_of_a_newcomer(d: Driver) -> None:
 # How long.
 
 
-def test_the_wait_is_the_95th_percentile(d: Driver) -> None:
-    """One in 25 think times is 8 ms, all others 1 ms: the percentile is 1 ms's."""
-    thinks = ([1.0] * 24 + [8.0]) * 4
-    assert held_ms(d, read_on(d, thinks)) == pytest.approx(1.024, abs=0.001)
-
-
-def test_one_in_ten_is_within_the_percentile(d: Driver) -> None:
-    thinks = ([1.0] * 9 + [8.0]) * 10
-    assert held_ms(d, read_on(d, thinks)) == pytest.approx(8.192, abs=0.001)
+@pytest.mark.parametrize(
+    ("thinks", "held"),
+    [
+        (([1.0] * 24 + [8.0]) * 4, 1.024),  # one in 25 is not within the percentile
+        (([1.0] * 9 + [8.0]) * 10, 8.192),  # one in ten is
+    ],
+)
+def test_the_wait_is_the_95th_percentile(d: Driver, thinks: list[float], held: float) -> None:
+    assert held_ms(d, read_on(d, thinks)) == pytest.approx(held, abs=0.001)
 
 
 @pytest.mark.parametrize("think_ms", [0.0005, 0.001, 0.0014, 0.0016, 0.1, 1.4, 1.6, 5, 7])
@@ -124,10 +115,10 @@ def test_old_think_times_fade(d: Driver) -> None:
     assert held_ms(d, read_on(d, [1.0] * 2000, at=at)) == pytest.approx(1.024, abs=0.001)
 
 
-def test_wait_limit_bounds_it(core: Core) -> None:
-    d = driver(core, "nwcs:sptf", wait_limit=5 * MS)
+def test_wait_limit_bounds_it() -> None:
+    d = driver("nwcs:sptf", wait_limit=5 * MS)
     assert held_ms(d, read_on(d, ([1.0] * 9 + [8.0]) * 10)) == 5
-    d = driver(core, "nwcs:sptf", wait_limit=0)
+    d = driver("nwcs:sptf", wait_limit=0)
     assert held_ms(d, read_on(d, [1.0] * 30)) == 0
 
 
@@ -163,8 +154,8 @@ def test_one_that_has_exited_is_not_waited_for(d: Driver) -> None:
     assert d.dispatch().sector == FAR
 
 
-def test_an_expired_request_goes_at_once(core: Core) -> None:
-    d = driver(core, "nwcs:sptf", age_limit=10 * MS)
+def test_an_expired_request_goes_at_once() -> None:
+    d = driver("nwcs:sptf", age_limit=10 * MS)
     at = read_on(d, [1] * 30)
     old = d.send(3, FAR)
     for _ in range(4):
@@ -180,9 +171,9 @@ def test_an_expired_request_goes_at_once(core: Core) -> None:
     d.dispatch(old)
 
 
-def test_unknown_owners_are_one(core: Core) -> None:
+def test_unknown_owners_are_one() -> None:
     """All requests seem to be of the owner last served: there is nobody to wait for."""
-    d = driver(core, "nwcs:sptf")
+    d = driver("nwcs:sptf")
     at = read_on(d, [1] * 30, owner=0)
     rq = d.send(0, at)
     d.dispatch(rq)
@@ -199,8 +190,8 @@ def test_the_disk_s_queue_is_not_filled_past_one_that_is_about_to_think(d: Drive
     assert d.choose() == ("wait", None)
 
 
-def test_over_a_policy_that_does_not_go_by_position_it_gives_up(core: Core) -> None:
-    d = driver(core, "nwcs:noop")
+def test_over_a_policy_that_does_not_go_by_position_it_gives_up() -> None:
+    d = driver("nwcs:noop")
     at = read_on(d, [1] * 30)
     held = []
     for n in range(20):
@@ -219,9 +210,9 @@ def test_over_a_policy_that_does_not_go_by_position_it_gives_up(core: Core) -> N
     assert d.count("hits") == 0
 
 
-def test_over_deadline_the_request_waited_for_goes(core: Core) -> None:
+def test_over_deadline_the_request_waited_for_goes() -> None:
     """Alone it would begin a new batch with the oldest."""
-    d = driver(core, "nwcs:deadline")
+    d = driver("nwcs:deadline")
     at = read_on(d, [1] * 30)
     assert held_ms(d, at)
     d.later(1)
@@ -229,8 +220,8 @@ def test_over_deadline_the_request_waited_for_goes(core: Core) -> None:
     assert d.count("hits") == 1
 
 
-def test_over_deadline_others_go_when_they_expire(core: Core) -> None:
-    d = driver(core, "nwcs:deadline", read_expire=100 * MS)
+def test_over_deadline_others_go_when_they_expire() -> None:
+    d = driver("nwcs:deadline", read_expire=100 * MS)
     at = read_on(d, [1] * 30)
     old = d.send(2, FAR)
     began = d.now
@@ -277,8 +268,8 @@ def readers(d: Driver, think_ms: dict[int, float], number: int) -> Counter[int]:
     raise AssertionError("waits again and again")
 
 
-def shares(core: Core, spec: str, weights: dict[int, int], think_ms: dict[int, float]) -> Any:
-    d = driver(core, spec)
+def shares(spec: str, weights: dict[int, int], think_ms: dict[int, float]) -> Any:
+    d = driver(spec)
     for owner, weight in weights.items():
         assert d.lib.ss_sched_weigh(d.sched, owner, weight) == 0
     return readers(d, think_ms, 1200)
@@ -297,32 +288,32 @@ def shares(core: Core, spec: str, weights: dict[int, int], think_ms: dict[int, f
     ],
 )
 def test_shares_are_kept_with_one_request_at_a_time(
-    core: Core, inner: str, weights: dict[int, int], think_ms: dict[int, float]
+    inner: str, weights: dict[int, int], think_ms: dict[int, float]
 ) -> None:
     """1:2 within 5 % where the policy alone gives 1:1 (Iyer and Druschel, slide 11)."""
-    count = shares(core, f"nwcs:{inner}", weights, think_ms)
+    count = shares(f"nwcs:{inner}", weights, think_ms)
     for owner, weight in weights.items():
         assert count[owner] / 1200 == pytest.approx(weight / sum(weights.values()), rel=0.05)
 
 
 @pytest.mark.parametrize("inner", ["stride", "wfq"])
-def test_alone_they_are_not(core: Core, inner: str) -> None:
-    count = shares(core, inner, {1: 1, 2: 2}, {1: 0.1, 2: 0.1})
+def test_alone_they_are_not(inner: str) -> None:
+    count = shares(inner, {1: 1, 2: 2}, {1: 0.1, 2: 0.1})
     assert count[2] / count[1] == pytest.approx(1, rel=0.02)
 
 
 @pytest.mark.parametrize("inner", ["stride", "wfq"])
-def test_the_disk_is_held_for_whom_it_is_owed_to(core: Core, inner: str) -> None:
+def test_the_disk_is_held_for_whom_it_is_owed_to(inner: str) -> None:
     """Not for the owner last served: it has had its share."""
-    d = driver(core, f"nwcs:{inner}")
+    d = driver(f"nwcs:{inner}")
     assert d.lib.ss_sched_weigh(d.sched, 2, 4) == 0
     readers(d, {1: 0.1, 2: 3.0}, 100)
     assert d.count("hits") > 50
 
 
 @pytest.mark.parametrize("inner", ["stride", "wfq"])
-def test_one_that_thinks_beyond_the_limit_is_not_held_for(core: Core, inner: str) -> None:
-    d = driver(core, f"nwcs:{inner}")
+def test_one_that_thinks_beyond_the_limit_is_not_held_for(inner: str) -> None:
+    d = driver(f"nwcs:{inner}")
     assert d.lib.ss_sched_weigh(d.sched, 2, 4) == 0
     count = readers(d, {1: 0.1, 2: 60.0}, 400)
     assert count[1] > 350
@@ -356,9 +347,9 @@ def vain_waits(d: Driver, until_ms: float) -> list[float]:
     return times
 
 
-def test_waits_in_vain_are_tried_again_later(core: Core) -> None:
+def test_waits_in_vain_are_tried_again_later() -> None:
     """noop sends the oldest: after eight such waits nwcs pauses, longer each time, up to 32 s."""
-    d = driver(core, "nwcs:noop")
+    d = driver("nwcs:noop")
     read_on(d, [1.0] * 20)
     times = vain_waits(d, 200_000)
     gaps = [round((b - a) / 1000, 1) for a, b in pairwise(times)]

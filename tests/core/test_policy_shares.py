@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from policy_driver import Driver
-
-Core = tuple[Any, Any]
 
 NOSPC, RANGE, NOENT = -28, -34, -2
 
 both = pytest.mark.parametrize("policy", ["stride", "wfq"])
 
 
-def weighted(core: Core, policy: str, weights: dict[int, int]) -> Driver:
-    d = Driver(core, policy)
+@pytest.fixture
+def d(policy: str) -> Driver:
+    return Driver(policy)
+
+
+def weighted(policy: str, weights: dict[int, int]) -> Driver:
+    d = Driver(policy)
     for owner, weight in weights.items():
         assert d.lib.ss_sched_weigh(d.sched, owner, weight) == 0
     return d
@@ -35,59 +37,55 @@ def served(d: Driver, number: int) -> list[int]:
 
 @both
 @pytest.mark.parametrize("weights", [{1: 1, 2: 2}, {1: 1, 2: 3}, {1: 2, 2: 3, 3: 7}])
-def test_the_backlogged_share_by_weight(core: Core, policy: str, weights: dict[int, int]) -> None:
-    d = weighted(core, policy, weights)
+def test_the_backlogged_share_by_weight(policy: str, weights: dict[int, int]) -> None:
+    d = weighted(policy, weights)
     backlog(d, dict.fromkeys(weights, 8), 400)
     count = Counter(served(d, 20 * sum(weights.values())))
     assert all(abs(count[owner] - 20 * weight) <= 1 for owner, weight in weights.items())
 
 
 @both
-def test_all_weigh_1_at_first(core: Core, policy: str) -> None:
-    d = Driver(core, policy)
+def test_all_weigh_1_at_first(d: Driver) -> None:
     backlog(d, {1: 8, 2: 8}, 10)
     assert Counter(served(d, 10)) == {1: 5, 2: 5}
 
 
 @both
-def test_sectors_are_shared_not_requests(core: Core, policy: str) -> None:
+def test_sectors_are_shared_not_requests(d: Driver) -> None:
     """Requests of 8 sectors against ones of 32."""
-    d = Driver(core, policy)
     backlog(d, {1: 8, 2: 32}, 200)
     assert Counter(served(d, 100)) == {1: 80, 2: 20}
 
 
-def test_stride_takes_the_least_pass(core: Core) -> None:
-    d = weighted(core, "stride", {2: 2})
+def test_stride_takes_the_least_pass() -> None:
+    d = weighted("stride", {2: 2})
     backlog(d, {1: 8, 2: 8}, 9)
     # Passes: 0 0, then 8 0, 8 4, 8 8: of equals the one pending for longer.
     assert served(d, 9) == [1, 2, 2, 1, 2, 2, 1, 2, 2]
 
 
-def test_wfq_takes_the_first_that_would_be_finished(core: Core) -> None:
-    d = weighted(core, "wfq", {2: 2})
+def test_wfq_takes_the_first_that_would_be_finished() -> None:
+    d = weighted("wfq", {2: 2})
     backlog(d, {1: 8, 2: 8}, 9)
     # Finish tags: 8 and 4, then 8 and 8, 16 and 8, 16 and 12.
     assert served(d, 9) == [2, 1, 2, 2, 1, 2, 2, 1, 2]
 
 
-def test_wfq_lets_a_short_request_go_first(core: Core) -> None:
-    d = Driver(core, "wfq")
+def test_wfq_lets_a_short_request_go_first() -> None:
+    d = Driver("wfq")
     d.send(1, 0, 128)
     short = d.send(2, 10**8, 8)
     d.dispatch(short)
 
 
 @both
-def test_one_owner_s_requests_go_in_order(core: Core, policy: str) -> None:
-    d = Driver(core, policy)
+def test_one_owner_s_requests_go_in_order(d: Driver) -> None:
     sent = [d.send(1, sector) for sector in (500, 100, 300)]
     assert [d.serve() for _ in sent] == sent
 
 
 @both
-def test_a_share_that_was_not_asked_for_is_not_owed(core: Core, policy: str) -> None:
-    d = Driver(core, policy)
+def test_a_share_that_was_not_asked_for_is_not_owed(d: Driver) -> None:
     backlog(d, {2: 8}, 1)
     d.serve()
     backlog(d, {1: 8}, 100)
@@ -129,17 +127,15 @@ def alternating(d: Driver, number: int) -> Counter[int]:
 
 
 @both
-def test_one_request_at_a_time_gets_equal_shares_whatever_the_weights(
-    core: Core, policy: str
-) -> None:
+def test_one_request_at_a_time_gets_equal_shares_whatever_the_weights(policy: str) -> None:
     """Deceptive idleness (Iyer and Druschel, slide 11): 1:2 is asked for, 1:1 is given."""
-    count = alternating(weighted(core, policy, {1: 1, 2: 2}), 600)
+    count = alternating(weighted(policy, {1: 1, 2: 2}), 600)
     assert count[2] / count[1] == pytest.approx(1, rel=0.05)
 
 
 @both
-def test_a_weighted_owner_keeps_its_place(core: Core, policy: str) -> None:
-    d = weighted(core, policy, {1: 3})
+def test_a_weighted_owner_keeps_its_place(policy: str) -> None:
+    d = weighted(policy, {1: 3})
     for owner in range(1000, 1400):
         d.serve(d.send(owner, owner * 1000))
     backlog(d, {1: 8, 2: 8}, 100)
@@ -147,8 +143,8 @@ def test_a_weighted_owner_keeps_its_place(core: Core, policy: str) -> None:
 
 
 @both
-def test_a_weight_can_be_changed_and_taken_back(core: Core, policy: str) -> None:
-    d = weighted(core, policy, {1: 3})
+def test_a_weight_can_be_changed_and_taken_back(policy: str) -> None:
+    d = weighted(policy, {1: 3})
     for weight in (5, 1, 2, 1):
         assert d.lib.ss_sched_weigh(d.sched, 1, weight) == 0
     backlog(d, {1: 8, 2: 8}, 100)
@@ -156,19 +152,18 @@ def test_a_weight_can_be_changed_and_taken_back(core: Core, policy: str) -> None
 
 
 @both
-def test_no_more_weights_than_places(core: Core, policy: str) -> None:
-    d = weighted(core, policy, dict.fromkeys(range(1, 129), 2))
+def test_no_more_weights_than_places(policy: str) -> None:
+    d = weighted(policy, dict.fromkeys(range(1, 129), 2))
     assert d.lib.ss_sched_weigh(d.sched, 129, 2) == NOSPC
     assert d.lib.ss_sched_weigh(d.sched, 5, 7) == 0
 
 
 @both
 @pytest.mark.parametrize("weight", [0, 1001, 2**40])
-def test_a_weight_out_of_range_is_refused(core: Core, policy: str, weight: int) -> None:
-    d = Driver(core, policy)
+def test_a_weight_out_of_range_is_refused(d: Driver, weight: int) -> None:
     assert d.lib.ss_sched_weigh(d.sched, 1, weight) == RANGE
 
 
-def test_other_policies_have_no_weights(core: Core) -> None:
-    d = Driver(core, "cfq")
+def test_other_policies_have_no_weights() -> None:
+    d = Driver("cfq")
     assert d.lib.ss_sched_weigh(d.sched, 1, 2) == NOENT

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Protocol
 import pytest
 from policy_driver import Driver
 
-Core = tuple[Any, Any]
 Answer = tuple[str, Any]
 
 MS = 1_000_000
@@ -344,7 +343,7 @@ def draw_reader(dice: random.Random) -> Reader:
 class Log:
     """One workload on one disk, the scheduler and the model side by side."""
 
-    def __init__(self, core: Core, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.dice = dice = random.Random(seed)
         self.inner = dice.choice(list(INNERS))
         tunables: dict[str, int] = {}
@@ -354,7 +353,7 @@ class Log:
             tunables["tolerance_factor"] = dice.choice([0, 1, 200])
         if dice.random() < 0.3:
             tunables["stream_time_slice"] = dice.choice([5, 20, 1000]) * MS
-        self.d = d = Driver(core, f"ss:{self.inner}", **tunables)
+        self.d = d = Driver(f"ss:{self.inner}", **tunables)
         table = d.ffi.new("struct ss_curve_point[]", POINTS)
         self.curve = d.ffi.addressof(d.sched, "curve")
         assert d.lib.ss_curve_set(self.curve, table, len(POINTS), SPAN) == 0
@@ -457,14 +456,14 @@ class Log:
         return self
 
 
-def test_every_decision_is_the_papers(core: Core) -> None:
+def test_every_decision_is_the_papers() -> None:
     seed = int(os.environ.get("SS_SEED") or secrets.randbelow(10**9))
     print(f"SS_SEED={seed}")
     compared = chances = 0
     counts = dict.fromkeys(("waits", "hits", "timeouts"), 0)
     for number in range(LOGS):
         try:
-            log = Log(core, seed + number).play()
+            log = Log(seed + number).play()
         except AssertionError as error:
             error.add_note(f"repeat with SS_SEED={seed}; log {number}")
             raise
@@ -481,11 +480,16 @@ def test_every_decision_is_the_papers(core: Core) -> None:
 # ---- the rules, one by one ----
 
 
-def driver(core: Core, inner: str = "deadline", **tunables: int) -> Driver:
-    d = Driver(core, f"ss:{inner}", **tunables)
+def driver(inner: str = "deadline", **tunables: int) -> Driver:
+    d = Driver(f"ss:{inner}", **tunables)
     table = d.ffi.new("struct ss_curve_point[]", POINTS)
     assert d.lib.ss_curve_set(d.ffi.addressof(d.sched, "curve"), table, len(POINTS), SPAN) == 0
     return d
+
+
+@pytest.fixture
+def d() -> Driver:
+    return driver()
 
 
 def establish(d: Driver, members: int = 4) -> tuple[int, Any]:
@@ -506,9 +510,9 @@ def cost_ms(d: Driver, start: int, end: int) -> float:
 
 
 @pytest.mark.parametrize("threshold", [1, 4, 9])
-def test_a_stream_is_waited_for_from_the_threshold_on(core: Core, threshold: int) -> None:
+def test_a_stream_is_waited_for_from_the_threshold_on(threshold: int) -> None:
     for members in range(1, threshold + 2):
-        d = driver(core, stream_threshold=threshold)
+        d = driver(stream_threshold=threshold)
         _, far = establish(d, members)
         if members < threshold:
             assert d.choose() == ("dispatch", far)
@@ -516,8 +520,7 @@ def test_a_stream_is_waited_for_from_the_threshold_on(core: Core, threshold: int
             assert d.choose()[0] == "wait"
 
 
-def test_the_wait_is_as_long_as_what_would_be_done_instead(core: Core) -> None:
-    d = driver(core)
+def test_the_wait_is_as_long_as_what_would_be_done_instead(d: Driver) -> None:
     end, far = establish(d, 4)
     until = d.now + cost_ms(d, end, FAR)
     assert d.choose() == ("wait", pytest.approx(until))
@@ -526,9 +529,8 @@ def test_the_wait_is_as_long_as_what_would_be_done_instead(core: Core) -> None:
 
 
 @pytest.mark.parametrize(("members", "more"), [(5, 1.0), (6, 1.5)])
-def test_the_second_chance(core: Core, members: int, more: float) -> None:
+def test_the_second_chance(d: Driver, members: int, more: float) -> None:
     """From half as many again as the threshold; and a child may come later, and be farther."""
-    d = driver(core)
     end, far = establish(d, members)
     done, cost = d.now, cost_ms(d, end, FAR)
     assert d.choose() == ("wait", pytest.approx(done + more * cost))
@@ -537,9 +539,8 @@ def test_the_second_chance(core: Core, members: int, more: float) -> None:
     assert d.choose() == ("dispatch", child if more > 1 else far)
 
 
-def test_no_second_chance_before_the_timer_has_run_out(core: Core) -> None:
+def test_no_second_chance_before_the_timer_has_run_out(d: Driver) -> None:
     """A request that is too far by the inequality is no child, however long the stream."""
-    d = driver(core)
     end, far = establish(d, 8)
     beyond = d.send(3, FAR + 300_000_000)
     assert cost_ms(d, end, FAR) < cost_ms(d, end, beyond.sector) < 1.5 * cost_ms(d, end, FAR)
@@ -548,16 +549,15 @@ def test_no_second_chance_before_the_timer_has_run_out(core: Core) -> None:
     assert far in d.pending
 
 
-def test_backward_costs_half_as_much_again(core: Core) -> None:
-    d = driver(core)
+def test_backward_costs_half_as_much_again(d: Driver) -> None:
     assert cost_ms(d, FAR, 0) == pytest.approx(1.5 * cost_ms(d, 0, FAR))
     d.tune("backward_cost", 100)
     assert cost_ms(d, FAR, 0) == pytest.approx(cost_ms(d, 0, FAR))
 
 
-def test_after_a_slice_the_others_have_the_disk(core: Core) -> None:
+def test_after_a_slice_the_others_have_the_disk() -> None:
     """The child is passed over even by a policy that would choose it."""
-    d = driver(core, "sptf", stream_time_slice=20 * MS)
+    d = driver("sptf", stream_time_slice=20 * MS)
     end, far = establish(d, 4)
     begun = d.now - 1
     while d.now < begun + 19.5:
@@ -571,8 +571,8 @@ def test_after_a_slice_the_others_have_the_disk(core: Core) -> None:
     assert d.choose() == ("dispatch", child)
 
 
-def test_a_stream_alone_keeps_the_disk_after_its_slice(core: Core) -> None:
-    d = driver(core, stream_time_slice=5 * MS)
+def test_a_stream_alone_keeps_the_disk_after_its_slice() -> None:
+    d = driver(stream_time_slice=5 * MS)
     end, far = establish(d, 4)
     d.remove(far)
     for _ in range(20):
@@ -580,8 +580,8 @@ def test_a_stream_alone_keeps_the_disk_after_its_slice(core: Core) -> None:
         end += 64
 
 
-def test_what_has_expired_interrupts(core: Core) -> None:
-    d = driver(core, stream_time_slice=10_000 * MS)
+def test_what_has_expired_interrupts() -> None:
+    d = driver(stream_time_slice=10_000 * MS)
     end, far = establish(d, 4)
     expires = far.expires_ns / MS
     while d.now < expires - 3:
@@ -592,9 +592,8 @@ def test_what_has_expired_interrupts(core: Core) -> None:
     assert d.at(expires).choose() == ("dispatch", far)
 
 
-def test_times_count_from_completion_also_in_a_full_device(core: Core) -> None:
+def test_times_count_from_completion_also_in_a_full_device(d: Driver) -> None:
     """A child that comes while its parent is in the disk has waited 0."""
-    d = driver(core)
     far = d.send(2, FAR)
     for number in range(4):
         rq = d.send(1, number * 64, 64)
@@ -608,9 +607,9 @@ def test_times_count_from_completion_also_in_a_full_device(core: Core) -> None:
     assert d.choose()[0] == "wait"
 
 
-def test_more_parents_than_there_is_room_for(core: Core) -> None:
+def test_more_parents_than_there_is_room_for() -> None:
     """The queue has a bound; what falls out of it is only forgotten."""
-    d = driver(core, "noop", stream_threshold=1000)
+    d = driver("noop", stream_threshold=1000)
     sent = [d.send(1, number * 10_000_000) for number in range(150)]
     for _ in sent:
         d.dispatch()

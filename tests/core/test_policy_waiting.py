@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_driver import FAR, Driver, Step, play, read_with_another_pending
-
-Core = tuple[Any, Any]
 
 WAIT_MS = {"anticipatory": 6, "cfq": 8}
 NO_WAIT = {"anticipatory": {"antic_expire": 0}, "cfq": {"slice_idle": 0}}
@@ -22,8 +18,8 @@ def policy(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def d(core: Core, policy: str) -> Driver:
-    return Driver(core, policy)
+def d(policy: str) -> Driver:
+    return Driver(policy)
 
 
 @pytest.fixture
@@ -80,8 +76,8 @@ def test_does_not_wait_when_another_comes_late(d: Driver, until: int) -> None:
     assert d.waits() == (0, 0, 0)
 
 
-def test_may_be_told_never_to_wait(core: Core, policy: str) -> None:
-    d = Driver(core, policy, **NO_WAIT[policy])
+def test_may_be_told_never_to_wait(policy: str) -> None:
+    d = Driver(policy, **NO_WAIT[policy])
     d.dispatch(read_with_another_pending(d))
 
 
@@ -136,7 +132,7 @@ STEP = st.builds(
     service_us=st.sampled_from([50, 1000, 8000]),
 )
 def test_every_request_is_served_once_and_the_same_way(
-    core: Core, policy: str, steps: list[Step], depth: int, service_us: int
+    policy: str, steps: list[Step], depth: int, service_us: int
 ) -> None:
-    first = play(core, policy, steps, depth, service_us)
-    assert play(core, policy, steps, depth, service_us) == first
+    first = play(policy, steps, depth, service_us)
+    assert play(policy, steps, depth, service_us) == first

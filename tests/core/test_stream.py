@@ -23,11 +23,11 @@ from job_text import job_text
 from policy_driver import FAR, Driver
 from test_invariants import PLAIN, POINTS, STREAMS, Host, Step, steps, tunables
 
+from streamsched._core import ffi, lib
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.work.jobfile import load_jobs, parse_jobs
 
-Core = tuple[Any, Any]
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "stream:deadline"
 
@@ -35,12 +35,17 @@ MOST_LINES, MOST_CONSTANTS, MOST_FUNCTION, MOST_BYTES = 2512, 26, 55, 216 << 10
 NR_STREAMS = 1024  # then the rest, write-back, 64 senders
 
 
-def driver(core: Core) -> Driver:
+def driver() -> Driver:
     """On a disk where a step costs 5 ms, a far one 20 ms."""
-    d = Driver(core, SPEC)
-    table = core[0].new("struct ss_curve_point[]", POINTS)
-    assert core[1].ss_curve_set(core[0].addressof(d.sched, "curve"), table, len(POINTS), 2**31) == 0
+    d = Driver(SPEC)
+    table = ffi.new("struct ss_curve_point[]", POINTS)
+    assert lib.ss_curve_set(ffi.addressof(d.sched, "curve"), table, len(POINTS), 2**31) == 0
     return d
+
+
+@pytest.fixture
+def d() -> Driver:
+    return driver()
 
 
 class Reader:
@@ -86,9 +91,8 @@ def turns_of(log: list[tuple[float, int]]) -> list[tuple[int, float]]:
     return found
 
 
-def test_readers_take_turns_of_a_slice(core: Core) -> None:
+def test_readers_take_turns_of_a_slice(d: Driver) -> None:
     """Four: each waits for three others' slices, and that is the target."""
-    d = driver(core)
     readers = [Reader(d, n * FAR) for n in range(4)]
     settled = turns_of(run(d, readers, 8000))[-12:]
     assert [who for who, _ in settled] == 3 * [who for who, _ in settled[:4]]
@@ -96,15 +100,13 @@ def test_readers_take_turns_of_a_slice(core: Core) -> None:
     assert all(140 <= ms <= 170 for _, ms in settled), settled
 
 
-def test_two_readers_have_the_target_each(core: Core) -> None:
-    d = driver(core)
+def test_two_readers_have_the_target_each(d: Driver) -> None:
     settled = turns_of(run(d, [Reader(d, n * FAR) for n in range(2)], 8000))[-6:]
     assert all(440 <= ms <= 500 for _, ms in settled), settled
 
 
-def test_who_is_late_for_once_keeps_its_turn(core: Core) -> None:
+def test_who_is_late_for_once_keeps_its_turn(d: Driver) -> None:
     """Readers think for 0.01 ms; a wait of a hundredth of a switch costs nothing all the same."""
-    d = driver(core)
     readers = [Reader(d, n * FAR) for n in range(4)]
     run(d, readers, 4000)
     waits = []
@@ -123,9 +125,8 @@ def test_who_is_late_for_once_keeps_its_turn(core: Core) -> None:
 
 
 @pytest.mark.parametrize("until_ms", [3000, 5000, 9000, 12000])
-def test_flushes_without_end_hold_nobody_beyond_the_target(core: Core, until_ms: int) -> None:
+def test_flushes_without_end_hold_nobody_beyond_the_target(d: Driver, until_ms: int) -> None:
     """Readers in places of their own are waited for; then one flush or another is under way."""
-    d = driver(core)
     dice = random.Random(1)
 
     def ask(place: int) -> Any:
@@ -158,8 +159,7 @@ def test_flushes_without_end_hold_nobody_beyond_the_target(core: Core, until_ms:
             d.complete(d.dispatch())
 
 
-def test_a_lone_reader_has_no_slice(core: Core) -> None:
-    d = driver(core)
+def test_a_lone_reader_has_no_slice(d: Driver) -> None:
     log = run(d, [Reader(d, 0)], 3000)
     assert turns_of(log) == [] and d.count("waits") == 0
 
@@ -187,20 +187,19 @@ def test_readers_at_random_in_places_of_their_own_have_slices() -> None:
 
 
 @pytest.mark.parametrize(("part", "joins"), [(0.45, True), (0.55, False)])
-def test_what_goes_on_is_near(core: Core, part: float, joins: bool) -> None:
+def test_what_goes_on_is_near(d: Driver, part: float, joins: bool) -> None:
     """A stream's next request costs at most half of a random one."""
-    d = driver(core)
     reader = Reader(d, 0)
     for _ in range(10):
         d.serve(reader.rq)
         reader.next()
     d.serve(reader.rq)
-    curve = core[0].addressof(d.sched, "curve")
+    curve = ffi.addressof(d.sched, "curve")
     cost_ns = part * curve.mean_random_ns
     near, far = 0, 2**31
     while far - near > 1:
         middle = (near + far) // 2
-        if core[1].ss_curve_look_up(curve, middle) < cost_ns:
+        if lib.ss_curve_look_up(curve, middle) < cost_ns:
             near = middle
         else:
             far = middle
@@ -210,24 +209,22 @@ def test_what_goes_on_is_near(core: Core, part: float, joins: bool) -> None:
 
 @pytest.mark.parametrize(("places", "joins"), [(0.9, True), (1.1, False)])
 def test_while_one_is_pending_what_goes_on_is_at_its_place(
-    core: Core, places: float, joins: bool
+    d: Driver, places: float, joins: bool
 ) -> None:
     """Others that read in one direction send the rest."""
-    d = driver(core)
     reader = Reader(d, 0)
     for _ in range(10):
         d.serve(reader.rq)
         reader.next()
-    curve = core[0].addressof(d.sched, "curve")
+    curve = ffi.addressof(d.sched, "curve")
     place_sectors = 2000 * curve.mean_random_ns // curve.transfer_ps
     rq = d.send(0, reader.at + int(places * place_sectors), 128)
-    assert core[1].ss_curve_look_up(curve, 2 * place_sectors) < curve.mean_random_ns / 2
+    assert lib.ss_curve_look_up(curve, 2 * place_sectors) < curve.mean_random_ns / 2
     assert (d.lib.ss_sched_index_of(d.sched, rq) < NR_STREAMS) == joins
 
 
-def test_a_light_request_interrupts_and_the_turn_goes_on(core: Core) -> None:
+def test_a_light_request_interrupts_and_the_turn_goes_on(d: Driver) -> None:
     """Whoever reads now and then does not wait for a slice; the interrupted turn is not lost."""
-    d = driver(core)
     readers = [Reader(d, n * FAR) for n in range(2)]
     run(d, readers, 4000)
     asked = d.now
@@ -242,9 +239,8 @@ def test_a_light_request_interrupts_and_the_turn_goes_on(core: Core) -> None:
     assert order[0] == light and d.now - asked < 25
 
 
-def test_who_uses_more_than_his_part_does_not_interrupt(core: Core) -> None:
+def test_who_uses_more_than_his_part_does_not_interrupt(d: Driver) -> None:
     """One far request each 50 ms beside two readers would be half of the disk: it has a third."""
-    d = driver(core)
     readers = [Reader(d, n * FAR) for n in range(2)]
     run(d, readers, 4000)
     began, served, due, light = d.now, 0, d.now, None
@@ -266,9 +262,8 @@ def test_who_uses_more_than_his_part_does_not_interrupt(core: Core) -> None:
     assert 20 <= served <= 50
 
 
-def test_write_back_has_its_turn_and_no_more(core: Core) -> None:
+def test_write_back_has_its_turn_and_no_more(d: Driver) -> None:
     """Beside a reader: neither waits for all of the other."""
-    d = driver(core)
     reader = Reader(d, 0)
     for n in range(500):
         d.send(0, 2 * FAR + n * 1000, write=True)
@@ -290,9 +285,8 @@ def test_write_back_has_its_turn_and_no_more(core: Core) -> None:
     assert 200 <= written <= 400 and 200 <= read <= 400
 
 
-def test_waiting_in_vain_is_learned(core: Core) -> None:
+def test_waiting_in_vain_is_learned(d: Driver) -> None:
     """Two whose next request always comes 40 ms late are soon waited for no longer."""
-    d = driver(core)
     due = [0.0, 0.0]
     at = [0, FAR]
     pending: list[Any] = [None, None]
@@ -330,14 +324,13 @@ class Bounded(Host):
 @given(todo=steps(*PLAIN), depth=st.sampled_from([1, 2, 8]))
 @settings(max_examples=60)
 def test_the_disk_idles_no_longer_than_a_switch_is_worth(
-    core: Core, spec: str, todo: list[Step], depth: int
+    spec: str, todo: list[Step], depth: int
 ) -> None:
-    Bounded(core, spec, depth, POINTS).play(todo)
+    Bounded(spec, depth, POINTS).play(todo)
 
 
-def test_write_back_that_an_fsync_waits_for_goes_first(core: Core) -> None:
+def test_write_back_that_an_fsync_waits_for_goes_first(d: Driver) -> None:
     """Linux merges an fsync() write onto pending write-back: the whole is sync then, and light."""
-    d = driver(core)
     writes = [d.send(0, at * 2048, write=True) for at in range(100)]
     for _ in range(3):
         d.wait().serve(ms=5)
@@ -349,9 +342,8 @@ def test_write_back_that_an_fsync_waits_for_goes_first(core: Core) -> None:
     assert d.wait().serve(ms=5).sector and d.reason == d.lib.SS_WHY_BACK
 
 
-def test_a_command_that_does_not_come_back_holds_nobody(core: Core) -> None:
+def test_a_command_that_does_not_come_back_holds_nobody(d: Driver) -> None:
     """For longer than the target: then what others have pending goes beside it."""
-    d = driver(core)
     lost = d.send(0, 0)
     d.dispatch(lost)
     others = [d.send(0, FAR + at * FAR // 4) for at in range(3)]
@@ -502,14 +494,14 @@ def test_the_inner_policy_does_not_keep_what_costs_somebody_his_part() -> None:
     assert min(shares) * len(shares) > 0.6, shares
 
 
-def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
+def longest_without_turns_ms(inner_ms: float, part: float) -> float:
     """How long two readers were without turns at most, in 5 s.
 
     Both think for 4.5 ms. In a turn a request takes 0.5 ms, so there is one every 5 ms. Without
     turns a request takes @inner_ms. Then the first reader's have @part of their usual length, and
     the other's are longer by as much.
     """
-    d = driver(core)
+    d = driver()
     at = [0, FAR]
     rqs = [d.send(0, sector, 128) for sector in at]
     due: list[tuple[int, int]] = []  # in ns, which reader
@@ -544,28 +536,23 @@ def longest_without_turns_ms(core: Core, inner_ms: float, part: float) -> float:
 
 # The trial itself takes 375 ms; what is kept longer was won.
 @pytest.mark.parametrize(("gain", "keeps"), [(1.09, False), (1.16, True)])
-def test_the_inner_policy_keeps_what_it_serves_clearly_more(
-    core: Core, gain: float, keeps: bool
-) -> None:
+def test_the_inner_policy_keeps_what_it_serves_clearly_more(gain: float, keeps: bool) -> None:
     """Less than an eighth more may be chance."""
-    assert (longest_without_turns_ms(core, 5 / gain, 1.0) > 600) == keeps
+    assert (longest_without_turns_ms(5 / gain, 1.0) > 600) == keeps
 
 
 @pytest.mark.parametrize(("lost", "keeps"), [(0.15, True), (0.3, False)])
-def test_the_inner_policy_keeps_nothing_that_somebody_pays_for(
-    core: Core, lost: float, keeps: bool
-) -> None:
+def test_the_inner_policy_keeps_nothing_that_somebody_pays_for(lost: float, keeps: bool) -> None:
     """It serves a fifth more. A quarter less to one reader is too much.
 
     The windows that are compared are not whole turns, so neither side is near the quarter.
     """
-    assert (longest_without_turns_ms(core, 5 / 1.2, (1 - lost) / 1.2) > 600) == keeps
+    assert (longest_without_turns_ms(5 / 1.2, (1 - lost) / 1.2) > 600) == keeps
 
 
 @pytest.mark.parametrize("established_ms", range(1000, 2600, 200))
-def test_a_stream_of_a_trial_keeps_its_queue(core: Core, established_ms: int) -> None:
+def test_a_stream_of_a_trial_keeps_its_queue(d: Driver, established_ms: int) -> None:
     """However often it loses its turns and gets them again while its requests are pending."""
-    d = driver(core)
     dice = random.Random(7)
     chance = [d.send(0, dice.randrange(2**30)) for _ in range(4)]
     while d.now < established_ms:
@@ -601,8 +588,7 @@ def parties_of(d: Driver) -> dict[int, Any]:
     return found
 
 
-def test_what_parties_have_sent_is_all_there_is(core: Core) -> None:
-    d = driver(core)
+def test_what_parties_have_sent_is_all_there_is(d: Driver) -> None:
     readers = [Reader(d, n * FAR) for n in range(3)]
     d.send(0, 9_000_000, write=True)
     # What chosen() is told of each is what the party then has.
@@ -643,7 +629,7 @@ def sources() -> list[Path]:
     return [path for path in found if path.stem != "check"]
 
 
-def test_it_is_small(core: Core) -> None:
+def test_it_is_small() -> None:
     code = 0
     constants = []
     for path in sources():
@@ -656,7 +642,6 @@ def test_it_is_small(core: Core) -> None:
                 start = number
             assert line != "}" or number - start - 1 <= MOST_FUNCTION, f"{path.name}:{start}"
     assert code <= MOST_LINES and len(constants) <= MOST_CONSTANTS, (code, constants)
-    ffi, lib = core
     ops = next(
         lib.ss_policies[i]
         for i in range(lib.ss_nr_policies)

@@ -11,7 +11,6 @@ from policy_driver import FAR, Driver
 from test_stream import Reader, driver, parties_of
 from test_stream_promise import FRAGMENTS, shares
 
-Core = tuple[Any, Any]
 PIECE, SHORT = 16, 5  # requests
 SCAN, STRANGER = 5 * FAR, 4 * FAR
 OWNER, OTHER = 7, 8
@@ -37,8 +36,8 @@ class Pieces(Reader):
 class Scene:
     """A reader of pieces beside a scan: going on takes 1 ms, going elsewhere 15."""
 
-    def __init__(self, core: Core, owner: int = 0, piece: int = PIECE) -> None:
-        self.d = driver(core)
+    def __init__(self, owner: int = 0, piece: int = PIECE) -> None:
+        self.d = driver()
         self.scan, self.pieces = Reader(self.d, SCAN), Pieces(self.d, owner, piece)
         self.head = 0
         self.took = {self.scan: 0.0, self.pieces: 0.0}
@@ -87,15 +86,15 @@ class Scene:
 
 
 @pytest.mark.parametrize("piece", [PIECE, SHORT])
-def test_it_keeps_its_turn_from_piece_to_piece(core: Core, piece: int) -> None:
+def test_it_keeps_its_turn_from_piece_to_piece(piece: int) -> None:
     """Each was a stream of its own, and after it came the turn of the scan."""
-    scene = Scene(core, piece=piece)
+    scene = Scene(piece=piece)
     scene.until(15_000)
     assert min(scene.took.values()) >= 0.4 * sum(scene.took.values()), scene.took
 
 
-def test_it_is_one_stream(core: Core) -> None:
-    scene = Scene(core)
+def test_it_is_one_stream() -> None:
+    scene = Scene()
     scene.until(5_000)
     before = {number for number, info in parties_of(scene.d).items() if info.established}
     sent = scene.pieces.sent
@@ -105,9 +104,9 @@ def test_it_is_one_stream(core: Core) -> None:
     assert len(after - before) <= 2
 
 
-def test_who_is_back_at_its_place_goes_on_in_its_stream(core: Core) -> None:
+def test_who_is_back_at_its_place_goes_on_in_its_stream() -> None:
     """A stranger was believed to be it: once, and not again before it has gone on elsewhere."""
-    scene = Scene(core)
+    scene = Scene()
     scene.until(5_000)
     party, pending = scene.comes_between()
     assert pending == 1
@@ -116,8 +115,8 @@ def test_who_is_back_at_its_place_goes_on_in_its_stream(core: Core) -> None:
     assert scene.comes_between(at=PIECE - 2) == (party, 0)
 
 
-def test_nobody_is_believed_who_is_known_to_be_another(core: Core) -> None:
-    scene = Scene(core, OWNER)
+def test_nobody_is_believed_who_is_known_to_be_another() -> None:
+    scene = Scene(OWNER)
     scene.until(5_000)
     assert scene.comes_between(OTHER)[1] == 0
     assert scene.comes_between(OWNER)[1] == 1

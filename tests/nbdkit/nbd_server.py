@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from said import ran
 
 from streamsched.base.errors import StreamschedError
 from streamsched.hosts.nbdhost import find_plugin
@@ -59,6 +60,18 @@ def missing() -> str | None:
 LONG_FORM = os.environ.get("STREAMSCHED_TESTS") == "all"
 
 needs_plugin = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+@contextlib.contextmanager
+def loop_device(file: object, *options: str) -> Iterator[str]:
+    """A loop device over @file; where none can be had, the test is skipped."""
+    made = ran("losetup", "--find", "--show", *options, file)
+    if made.returncode:
+        pytest.skip(f"no loop device: {made.stderr.strip()}")
+    try:
+        yield made.stdout.strip()
+    finally:
+        detach(made.stdout.strip())
 
 
 def detach(device: str) -> None:
@@ -139,6 +152,12 @@ class Server:
         if self.has_ended():
             raise AssertionError(f"nbdkit ended: {self.text()}")
         return self
+
+    @contextlib.contextmanager
+    def serving(self, nr: int = 1) -> Iterator[tuple[Any, ...]]:
+        """Started, and with @nr connections: the server, and their handles."""
+        with self, connected(self, nr) as handles:
+            yield self, *handles
 
     def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
@@ -246,18 +265,48 @@ def refused(*parameters: str, wrapper: tuple[str, ...] = ()) -> str:
     # With --unix - it would leave a folder behind for each time that it refuses.
     with tempfile.TemporaryDirectory() as folder:
         serve = ["nbdkit", "--unix", f"{folder}/socket", find_plugin(), *parameters]
-        done = subprocess.run(
-            [*wrapper, *serve, "--run", "echo served"],
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = ran(*wrapper, *serve, "--run", "echo served", stdin=subprocess.DEVNULL)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "served" not in done.stdout
     lines = [line for line in done.stderr.splitlines() if line.startswith("nbdkit: error:")]
     assert len(lines) == 1, done.stderr
     return lines[0].removeprefix("nbdkit: error: ")
+
+
+class Answers(dict[int, int]):
+    """The errors, or 0, of requests under way, by a number that the test gives each of them."""
+
+    def of(self, number: int) -> Callable[[Any], int]:
+        """What libnbd is to call when that one is answered."""
+
+        def done(error: Any) -> int:
+            self[number] = int(getattr(error, "value", error))
+            return 1
+
+        return done
+
+    def wait(self, handle: Any, nr: int) -> None:
+        while len(self) < nr:
+            assert handle.poll(10000) == 1
+
+
+@contextlib.contextmanager
+def mounted(*arguments: object) -> Iterator[None]:
+    """mount(8) with these arguments, the last of them where; without the right to, skipped."""
+    if ran("mount", *arguments).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(arguments[-1])], check=True)
+
+
+def shim(folder: Path, source: str) -> str:
+    """The variable by which functions of this C text stand in for those of libc in a program."""
+    (folder / "shim.c").write_text(source)
+    command = ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    return f"LD_PRELOAD={folder / 'shim.so'}"
 
 
 def image(path: Path, size: int, fill: bytes | None = None) -> Path:

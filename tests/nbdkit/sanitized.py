@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from said import ran
 
 # The library, what meson calls it, and its settings.
 SANITIZERS = {
@@ -67,9 +68,7 @@ def found(said: str) -> bool:
 
 def _call(root: Path, *command: str | Path, stdin: str | None = None) -> None:
     env = {**os.environ, "PATH": f"{root / '.venv/bin'}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        command, cwd=root, env=env, input=stdin, capture_output=True, text=True, check=False
-    )
+    done = ran(*command, cwd=root, env=env, input=stdin)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nbd_server import Server, connected, image, needs_plugin, refused
+from nbd_server import Server, image, needs_plugin, refused
 
 pytestmark = needs_plugin
 
@@ -48,10 +48,7 @@ def test_readers_of_a_stripe_set(tmp_path: Path, coordinate: str) -> None:
     stop = threading.Event()
     wrong: list[int] = []
 
-    with (
-        Server(tmp_path, *stripes(tmp_path), *own) as server,
-        connected(server, READERS) as handles,
-    ):
+    with Server(tmp_path, *stripes(tmp_path), *own).serving(READERS) as (server, *handles):
 
         def read(which: int) -> None:
             chunks = PART // CHUNK

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from nbd_server import Server, connected, image, needs_plugin, wait_until
+from said import ran
 
 pytestmark = needs_plugin
 
@@ -118,10 +119,5 @@ def test_systemd_starts_it_again() -> None:
     assert int(unit["Unit"]["StartLimitBurst"]) > 5
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is missing: install the Debian package systemd")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *folder.glob("streamsched-nbd.*")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("systemd-analyze", "verify", "--man=no", *folder.glob("streamsched-nbd.*"))
     assert done.returncode == 0 and "streamsched-nbd" not in done.stderr, done.stderr

@@ -11,14 +11,13 @@ import errno
 import os
 import random
 import struct
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import LONG_FORM, Server, connected, image, nbd, needs_plugin, wait_until
+from nbd_server import LONG_FORM, Server, connected, image, nbd, needs_plugin, shim, wait_until
 
 pytestmark = needs_plugin
 
@@ -200,12 +199,8 @@ ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags
 
 def forgetful(folder: Path, *variables: str) -> tuple[str, ...]:
     """What nbdkit is started by so that its fdatasync() is the one above."""
-    (folder / "shim.c").write_text(FORGETFUL)
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=folder, check=True
-    )
     files = [f"{name.upper()}={folder / name}" for name in ("begun", "go_on", "calls")]
-    return ("env", f"LD_PRELOAD={folder / 'shim.so'}", *files, *variables)
+    return ("env", shim(folder, FORGETFUL), *files, *variables)
 
 
 def test_a_flush_that_comes_during_another_is_one_of_its_own(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,8 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import PATIENCE_S, Server, connected, image, nbd, needs_plugin, refused, wait_until
+from nbd_server import (
+    PATIENCE_S,
+    Answers,
+    Server,
+    connected,
+    image,
+    mounted,
+    nbd,
+    needs_plugin,
+    refused,
+    shim,
+    wait_until,
+)
 from prometheus_client.parser import text_string_to_metric_families
+from said import ran
 
 pytestmark = needs_plugin
 
@@ -28,132 +41,101 @@ NBD_EIO, NBD_ENOSPC = 5, 28
 
 # ---- bad parameters ----
 
-ONE = "{0}"
+# Parameters, as in a shell, and what is said.
 REFUSED = {
-    "missing": (["{0}x"], "{0}x: No such file or directory"),
-    "unequal": (["{0}", "{big}"], "{0} has 1048576 bytes and {big} has 2097152; truncate=yes"),
-    "twice": (["{0}", "{0}"], "{0}: given twice"),
-    "by another name": (["{0}", "{link}"], "holds bytes of {0}, which would be written over"),
-    "a folder": (["{folder}"], "neither a regular file nor a block device"),
-    "a pipe": (["{pipe}"], "neither a regular file nor a block device"),
-    "a pipe to read": (["{pipe}", "readonly=yes"], "neither a regular file nor a block device"),
-    "too long": (["/" + "x" * 300], "File name too long"),
-    "no name": (["file="], "file=: a file's name is missing"),
-    "a device of characters": (["/dev/null"], "neither a regular file nor a block device"),
-    "odd size": (["{odd}"], "1000 bytes are not a multiple of 512; truncate=yes"),
-    "nothing": ([], "no file is given"),
-    "chunk": (["{0}", "{1}", "chunk=65k"], "chunk=65k: must be a power of two from 4k to 1G"),
-    "chunk of one": (["{0}", "chunk=64k"], "chunk: only with several files"),
-    "policy": (["{0}", "policy=steam:deadline"], 'no "steam"; did you mean "stream"?'),
-    "inner policy": (["{0}", "policy=stream:dedline"], 'did you mean "deadline"?'),
-    "no policy's name": (["{0}", "policy=:"], 'there is no ""; nbdkit streamsched --dump-plugin'),
-    "far from all policies": (["{0}", "policy=fairness"], "--dump-plugin lists the policies"),
-    "policy too long": (
-        ["{0}", "policy=" + "stream:" * 40 + "deadline"],
-        "...: must be names of policies with colons between, at most 64 characters",
+    "{0}x": "{0}x: No such file or directory",
+    "{0} {big}": "{0} has 1048576 bytes and {big} has 2097152; truncate=yes",
+    "{0} {0}": "{0}: given twice",
+    "{0} {link}": "holds bytes of {0}, which would be written over",
+    "{folder}": "neither a regular file nor a block device",
+    "{pipe}": "neither a regular file nor a block device",
+    "{pipe} readonly=yes": "neither a regular file nor a block device",
+    "/" + "x" * 300: "File name too long",
+    "file=": "file=: a file's name is missing",
+    "/dev/null": "neither a regular file nor a block device",
+    "{odd}": "1000 bytes are not a multiple of 512; truncate=yes",
+    "": "no file is given",
+    "{0} {1} chunk=65k": "chunk=65k: must be a power of two from 4k to 1G",
+    "{0} chunk=64k": "chunk: only with several files",
+    "{0} policy=steam:deadline": 'no "steam"; did you mean "stream"?',
+    "{0} policy=stream:dedline": 'did you mean "deadline"?',
+    "{0} policy=:": 'there is no ""; nbdkit streamsched --dump-plugin',
+    "{0} policy=fairness": "--dump-plugin lists the policies",
+    "{0} policy=" + "stream:" * 40 + "deadline": (
+        "...: must be names of policies with colons between, at most 64 characters"
     ),
-    "policy twice": (
-        ["{0}", "policy=noop", "policy=cfq"],
-        "policy=cfq: policy= is given twice; give it once",
+    "{0} policy=noop policy=cfq": "policy=cfq: policy= is given twice; give it once",
+    "{0} stats=- stats={folder}/new": "stats={folder}/new: stats= is given twice; give it once",
+    "{0} wait_target=100ms wait_target=100ms": (
+        "wait_target=100ms: wait_target= is given twice; give it once"
     ),
-    "output twice": (
-        ["{0}", "stats=-", "stats={folder}/new"],
-        "stats={folder}/new: stats= is given twice; give it once",
+    "{0} metrics-interval=5": "metrics-interval=5: only with metrics=FILE",
+    "{0} policy=stream": "name the inner policy after a colon",
+    "{0} stream_treshold=4": 'did you mean "stream_threshold"?',
+    "{0} queue_depth=4": 'did you mean "queue-depth"?',
+    "{0} stream_threshold=0": "stream_threshold=0: must be within 1 to 1000",
+    "{0} wait_target=500": "wait_target=500: has no unit; write a time such as 500ms",
+    "{0} stream_time_slice=100ms": (
+        "stream_time_slice is gone: slices follow from wait_target, which is to be set instead"
     ),
-    "tunable twice": (
-        ["{0}", "wait_target=100ms", "wait_target=100ms"],
-        "wait_target=100ms: wait_target= is given twice; give it once",
+    "{0} answer_time=auto": "answer_time is gone: how long the head waits is learned",
+    "{0} tolerance_factor=50": "tolerance_factor=50: has no unit; write a percentage such as 50%",
+    "{0} policy=cfq back_seek_max=16384": (
+        "back_seek_max=16384: has no unit; write a length such as 16384sectors"
     ),
-    "interval of no metrics": (
-        ["{0}", "metrics-interval=5"],
-        "metrics-interval=5: only with metrics=FILE",
+    "{0} quantum=4": "a tunable of cfq, which policy=stream:deadline",
+    "emulate=ssd size=5X": "size=5X: must be a size in bytes",
+    "{0} size=1M": "size: only with emulate=",
+    "emulate=ssd size=0": "size=0: a disk of no bytes cannot be served",
+    "emulate=wd5000aaks size=900T": (
+        "size=900T: is 989560464998400 bytes, but wd5000aaks has 500107862016; leave out size="
     ),
-    "wrapper alone": (["{0}", "policy=stream"], "name the inner policy after a colon"),
-    "tunable": (["{0}", "stream_treshold=4"], 'did you mean "stream_threshold"?'),
-    "parameter": (["{0}", "queue_depth=4"], 'did you mean "queue-depth"?'),
-    "range": (["{0}", "stream_threshold=0"], "stream_threshold=0: must be within 1 to 1000"),
-    "no unit": (
-        ["{0}", "wait_target=500"],
-        "wait_target=500: has no unit; write a time such as 500ms",
-    ),
-    "of former versions": (
-        ["{0}", "stream_time_slice=100ms"],
-        "stream_time_slice is gone: slices follow from wait_target, which is to be set instead",
-    ),
-    "of former versions, of no policy": (
-        ["{0}", "answer_time=auto"],
-        "answer_time is gone: how long the head waits is learned",
-    ),
-    "no percent sign": (
-        ["{0}", "tolerance_factor=50"],
-        "tolerance_factor=50: has no unit; write a percentage such as 50%",
-    ),
-    "no sectors": (
-        ["{0}", "policy=cfq", "back_seek_max=16384"],
-        "back_seek_max=16384: has no unit; write a length such as 16384sectors",
-    ),
-    "of another": (["{0}", "quantum=4"], "a tunable of cfq, which policy=stream:deadline"),
-    "size's unit": (["emulate=ssd", "size=5X"], "size=5X: must be a size in bytes"),
-    "size of a file": (["{0}", "size=1M"], "size: only with emulate="),
-    "no size": (["emulate=ssd", "size=0"], "size=0: a disk of no bytes cannot be served"),
-    "too large": (
-        ["emulate=wd5000aaks", "size=900T"],
-        "size=900T: is 989560464998400 bytes, but wd5000aaks has 500107862016; leave out size=",
-    ),
-    "as on the box": (
-        ["emulate=wd5000aaks", "size=500G"],
+    "emulate=wd5000aaks size=500G": (
         "size=500G: is 536870912000 bytes (powers of 1024), but wd5000aaks has 500107862016;"
-        " write size=500GB (powers of 1000), or leave out size= to have all of it",
+        " write size=500GB (powers of 1000), or leave out size= to have all of it"
     ),
-    "direct and emulated": (["{0}", "emulate=ssd", "direct=yes"], "direct=yes: not with emulate="),
-    "io_uring and emulated": (
-        ["emulate=ssd", "size=1M", "io=uring"],
-        "io=uring: not with emulate=, where each request's own thread copies its bytes",
+    "{0} emulate=ssd direct=yes": "direct=yes: not with emulate=",
+    "emulate=ssd size=1M io=uring": (
+        "io=uring: not with emulate=, where each request's own thread copies its bytes"
     ),
-    "curve of no head": (
-        ["{0}", "curve=0:1000000", "rotational=no"],
-        "curve: the disk has no head to move; leave out curve=, or give rotational=yes",
+    "{0} curve=0:1000000 rotational=no": (
+        "curve: the disk has no head to move; leave out curve=, or give rotational=yes"
     ),
-    "disk, a pipe": (["emulate={pipe}"], "emulate={pipe}: is no regular file"),
-    "disk, a folder": (["emulate={folder}"], "emulate={folder}: is no regular file"),
-    "disk": (["emulate=sdd"], "emulate=sdd: no such disk; there are"),
-    "depth": (["{0}", "queue-depth=0"], "must be a whole number from 1 to 256"),
-    "depth of a disk": (["emulate=wd5000aaks", "queue-depth=33"], "takes 32 commands at once"),
-    "largest request": (["{0}", "max-request=100k"], "must be a power of two from 64k to 4M"),
-    "a word of before": (
-        ["{0}", "direct=auto"],
-        "direct=auto: write direct=detect; auto chooses policies",
+    "emulate={pipe}": "emulate={pipe}: is no regular file",
+    "emulate={folder}": "emulate={folder}: is no regular file",
+    "emulate=sdd": "emulate=sdd: no such disk; there are",
+    "{0} queue-depth=0": "must be a whole number from 1 to 256",
+    "emulate=wd5000aaks queue-depth=33": "takes 32 commands at once",
+    "{0} max-request=100k": "must be a power of two from 64k to 4M",
+    "{0} direct=auto": "direct=auto: write direct=detect; auto chooses policies",
+    "{0} io=auto": "io=auto: write io=detect; auto chooses policies",
+    "{0} direct=maybe": "direct=maybe: must be no, yes or detect",
+    "{0} curve=1,2": "DISTANCE_SECTORS:TIME_NS",
+    "{0} curve=0:-1": "DISTANCE_SECTORS:TIME_NS",
+    "{0} curve=0:18446744073709551616": "DISTANCE_SECTORS:TIME_NS",
+    "{0} 'curve=0:5 8:3'": "times must never fall",
+    "{0} 'curve=0:5 -8:6'": "DISTANCE_SECTORS:TIME_NS",
+    "{0} 'curve=0:5 18446744073709551616:6'": "DISTANCE_SECTORS:TIME_NS",
+    "{0} 'curve=0:0 9:18446744073709551615'": (
+        "point 2: 18446744073709551615 ns is not within 0 to 1000000000 (1 s)"
     ),
-    "another word of before": (
-        ["{0}", "io=auto"],
-        "io=auto: write io=detect; auto chooses policies",
-    ),
-    "a word": (["{0}", "direct=maybe"], "direct=maybe: must be no, yes or detect"),
-    "curve": (["{0}", "curve=1,2"], "DISTANCE_SECTORS:TIME_NS"),
-    "negative curve": (["{0}", "curve=0:-1"], "DISTANCE_SECTORS:TIME_NS"),
-    "curve that wraps": (["{0}", "curve=0:18446744073709551616"], "DISTANCE_SECTORS:TIME_NS"),
-    "falling curve": (["{0}", "curve=0:5 8:3"], "times must never fall"),
-    "curve of minus": (["{0}", "curve=0:5 -8:6"], "DISTANCE_SECTORS:TIME_NS"),
-    "curve of 65 bits": (["{0}", "curve=0:5 18446744073709551616:6"], "DISTANCE_SECTORS:TIME_NS"),
-    "curve without end": (
-        ["{0}", "curve=0:0 9:18446744073709551615"],
-        "point 2: 18446744073709551615 ns is not within 0 to 1000000000 (1 s)",
-    ),
-    "fault": (["{0}", "fault=0:eat:EIO"], "fault=0:eat:EIO: must be MEMBER:"),
-    "fault of none": (["{0}", "fault=1:read:EIO"], "there is no such member"),
-    "fault of none, wrapped": (["{0}", "fault=4294967296:read:EIO"], "must be MEMBER:"),
-    "delay that wraps": (["{0}", "fault=0:read:4294967296ms"], "with N from 0 to 3600000"),
-    "delay too long": (["{0}", "fault=0:read:3600001ms"], "with N from 0 to 3600000"),
-    "negative delay": (["{0}", "fault=0:read:-1ms"], "with N from 0 to 3600000"),
-    "no delay": (["{0}", "fault=0:read:ms"], "with N from 0 to 3600000"),
-    "fault's empty range": (["{0}", "fault=0:read:EIO:5-5"], "BEGIN below END"),
-    "fault's range wraps": (["{0}", "fault=0:read:EIO:0-18446744073709551616"], "BEGIN below END"),
-    "engine": (["{0}", "io=aio"], "io=aio: must be threads, uring or detect"),
+    "{0} fault=0:eat:EIO": "fault=0:eat:EIO: must be MEMBER:",
+    "{0} fault=1:read:EIO": "there is no such member",
+    "{0} fault=4294967296:read:EIO": "must be MEMBER:",
+    "{0} fault=0:read:4294967296ms": "with N from 0 to 3600000",
+    "{0} fault=0:read:3600001ms": "with N from 0 to 3600000",
+    "{0} fault=0:read:-1ms": "with N from 0 to 3600000",
+    "{0} fault=0:read:ms": "with N from 0 to 3600000",
+    "{0} fault=0:read:EIO:5-5": "BEGIN below END",
+    "{0} fault=0:read:EIO:0-18446744073709551616": "BEGIN below END",
+    "{0} io=aio": "io=aio: must be threads, uring or detect",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_bad_parameters_are_refused_with_one_sentence(tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(("parameters", "message"), REFUSED.items())
+def test_bad_parameters_are_refused_with_one_sentence(
+    tmp_path: Path, parameters: str, message: str
+) -> None:
     names = {
         "big": image(tmp_path / "big", 2 * MIB),
         "odd": image(tmp_path / "odd", 1000),
@@ -164,43 +146,30 @@ def test_bad_parameters_are_refused_with_one_sentence(tmp_path: Path, case: str)
     disks = [image(tmp_path / f"disk{i}", MIB) for i in range(2)]
     names["link"].symlink_to(disks[0])
     os.mkfifo(names["pipe"])
-    parameters, message = REFUSED[case]
-    files = [text.format(*disks, **names) for text in parameters]
+    files = [text.format(*disks, **names) for text in shlex.split(parameters)]
     said = refused(*(f"file={text}" if text.startswith("/") else text for text in files))
     assert message.format(*disks, **names) in said
 
 
 def test_what_is_too_much_can_be_left_out(tmp_path: Path) -> None:
     files = [image(tmp_path / f"disk{i}", MIB + i * 1000) for i in range(3)]
-    with (
-        Server(tmp_path, *(f"file={file}" for file in files), "truncate=yes") as server,
-        connected(server) as (handle,),
-    ):
+    server = Server(tmp_path, *(f"file={file}" for file in files), "truncate=yes")
+    with server.serving() as (_, handle):
         assert handle.get_size() == 3 * MIB
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     """As with nbdkit's own file plugin clients can then read; but who runs it is told."""
     disks = [image(tmp_path / f"disk{i}", MIB, b"data") for i in range(2)]
-    mounted = subprocess.run(
-        ["mount", "--bind", "-o", "ro", disks[1], disks[1]], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("a read-only mount cannot be made here")
     files = [f"file={disk}" for disk in disks]
-    try:
+    with mounted("--bind", "-o", "ro", disks[1], disks[1]):
         for options in ((), ("-r",)):
-            with (
-                Server(tmp_path, *files, options=options) as server,
-                connected(server) as (handle,),
-            ):
+            with Server(tmp_path, *files, options=options).serving() as (server, handle):
                 assert handle.is_read_only()
                 assert handle.pread(512, MIB)[:4] == b"data"
                 said = f"{disks[1]}: cannot be written (Read-only file system), so clients can only"
                 assert server.text().count(said) == 1
         said = refused(*files, "readonly=no")
-    finally:
-        subprocess.run(["umount", disks[1]], check=True)
     assert "cannot be written (Read-only file system)" in said and "readonly=yes" in said
 
 
@@ -210,12 +179,7 @@ def test_a_member_in_use_is_refused(tmp_path: Path) -> None:
         assert "in use by another server" in refused(str(disk))
         assert "in use by another server" in refused(str(disk), "readonly=yes")
         # qemu's locks are of the same kind.
-        done = subprocess.run(
-            ["qemu-io", "-f", "raw", "-c", "quit", disk],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran("qemu-io", "-f", "raw", "-c", "quit", disk)
         assert done.returncode == 1 and "lock" in done.stderr
     with (
         Server(tmp_path / "a", str(disk), "readonly=yes"),
@@ -250,10 +214,7 @@ def test_an_error_reaches_only_what_it_hits(
     tmp_path: Path, op: str, fault: str, expected: int
 ) -> None:
     # Bytes 64k to 128k of member 1 are bytes 192k to 256k of the export.
-    with (
-        fault_server(tmp_path, f"1:{op}:{fault}:65536-131072") as server,
-        connected(server, 2) as (one, other),
-    ):
+    with fault_server(tmp_path, f"1:{op}:{fault}:65536-131072").serving(2) as (server, one, other):
         data = bytes(65536)
         hit, near = 192 << 10, 128 << 10
 
@@ -305,17 +266,11 @@ ssize_t pwritev64v2(int fd, const struct iovec *iov, int nr, off_t at, int flags
 
 @pytest.mark.parametrize("direct", ["yes", "no"])
 def test_what_is_moved_in_parts_is_moved_whole(tmp_path: Path, direct: str) -> None:
-    (tmp_path / "shim.c").write_text(SHORT)
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"], cwd=tmp_path, check=True
-    )
     disk = image(tmp_path / "disk", 1 << 20)
     data = random.Random(1).randbytes(64 << 10)
-    shim = ("env", f"LD_PRELOAD={tmp_path / 'shim.so'}")
-    with (
-        Server(tmp_path, str(disk), f"direct={direct}", "io=threads", wrapper=shim) as server,
-        connected(server) as (handle,),
-    ):
+    wrapper = ("env", shim(tmp_path, SHORT))
+    server = Server(tmp_path, str(disk), f"direct={direct}", "io=threads", wrapper=wrapper)
+    with server.serving() as (_, handle):
         handle.pwrite(data, 128 << 10)
         handle.flush()
         assert handle.pread(len(data), 128 << 10) == data
@@ -325,38 +280,22 @@ def test_what_is_moved_in_parts_is_moved_whole(tmp_path: Path, direct: str) -> N
 def test_an_error_of_one_does_not_reach_those_joined_with_it(tmp_path: Path) -> None:
     """Many requests side by side, joined while the disk is busy; one sector is bad."""
     bad = 40 * 4096
-    with (
-        # The first read takes its time, so that the others gather behind it.
-        Server(
-            tmp_path,
-            str(image(tmp_path / "disk", 4 * MIB, b"data")),
-            "queue-depth=1",
-            f"fault=0:read:EIO:{bad}-{bad + 512}",
-            f"fault=0:read:1500ms:{2 * MIB}-{3 * MIB}",
-            f"metrics={tmp_path / 'metrics'}",
-            "stats=-",
-            options=("--threads=128",),
-        ) as server,
-        connected(server) as (handle,),
+    # The first read takes its time, so that the others gather behind it.
+    faults = (f"fault=0:read:EIO:{bad}-{bad + 512}", f"fault=0:read:1500ms:{2 * MIB}-{3 * MIB}")
+    own = ("queue-depth=1", *faults, f"metrics={tmp_path / 'metrics'}", "stats=-")
+    disk = image(tmp_path / "disk", 4 * MIB, b"data")
+    with Server(tmp_path, str(disk), *own, options=("--threads=128",)).serving() as (
+        server,
+        handle,
     ):
-        results: dict[int, int] = {}
-        buffers = {}
-
-        def note(offset: int) -> Any:
-            def done(error: Any) -> int:
-                results[offset] = error.value if hasattr(error, "value") else int(error)
-                return 1
-
-            return done
-
+        results, buffers = Answers(), {}
         slow = nbd.Buffer(4096)
-        handle.aio_pread(slow, 2 * MIB, note(2 * MIB))
+        handle.aio_pread(slow, 2 * MIB, results.of(2 * MIB))
         wait_until(lambda: server.dispatched(tmp_path / "metrics"), "the disk is busy")
         for i in range(100):
             buffers[i] = nbd.Buffer(4096)
-            handle.aio_pread(buffers[i], i * 4096, note(i * 4096))
-        while len(results) < 101:
-            assert handle.poll(10000) == 1
+            handle.aio_pread(buffers[i], i * 4096, results.of(i * 4096))
+        results.wait(handle, 101)
         assert {offset for offset, error in results.items() if error} == {bad}
         assert results[bad] == errno.EIO
     merges = re.findall(r"merges (\d+)", server.text())
@@ -365,10 +304,7 @@ def test_an_error_of_one_does_not_reach_those_joined_with_it(tmp_path: Path) -> 
 
 def test_a_slow_member_delays_no_other(tmp_path: Path) -> None:
     """Requests to a place that takes 5 s; others go on, and all are answered."""
-    with (
-        fault_server(tmp_path, "0:read:5000ms:0-65536") as server,
-        connected(server, 2) as (slow, quick),
-    ):
+    with fault_server(tmp_path, "0:read:5000ms:0-65536").serving(2) as (_, slow, quick):
         order: list[str] = []
 
         def wait() -> None:
@@ -393,10 +329,7 @@ def test_a_slow_member_delays_no_other(tmp_path: Path) -> None:
 
 def test_a_member_that_disappears_fails_its_requests_only(tmp_path: Path) -> None:
     files = [image(tmp_path / f"disk{i}", 4 * MIB, b"data") for i in range(2)]
-    with (
-        Server(tmp_path, *(f"file={file}" for file in files)) as server,
-        connected(server) as (handle,),
-    ):
+    with Server(tmp_path, *(f"file={file}" for file in files)).serving() as (server, handle):
         os.truncate(files[1], 0)
         assert handle.pread(65536, 0)[:4] == b"data"
         assert error_of(handle.pread, 65536, 65536) == NBD_EIO
@@ -435,18 +368,12 @@ def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str, direct: str
         status(8192, MIB - 4096)
         assert told == [4096, 0]
         # Many at once, so that the disk thread sends some.
-        answers: list[int] = []
+        answers = Answers()
         buffer = nbd.Buffer.from_bytearray(bytearray(b"y" * 4096))
-
-        def answered(error: Any) -> int:
-            answers.append(int(getattr(error, "value", error)))
-            return 1
-
         for place in range(8):
-            handle.aio_pwrite(buffer, 2 * MIB + place * MIB // 8, answered)
-        while len(answers) < 8:
-            assert handle.poll(10000) == 1
-        assert answers == [NBD_EIO] * 8
+            handle.aio_pwrite(buffer, 2 * MIB + place * MIB // 8, answers.of(place))
+        answers.wait(handle, 8)
+        assert answers == dict.fromkeys(range(8), NBD_EIO)
         assert disk.stat().st_size == MIB
         assert handle.pread(4096, 0)[:4] == b"data"
         handle.pwrite(b"z" * 4096, 0)
@@ -457,27 +384,17 @@ def test_a_member_that_was_cut_off_stays_so(tmp_path: Path, io: str, direct: str
 def test_a_full_file_system_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", folder], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("a file system cannot be mounted here")
-    try:
+    with mounted("-t", "tmpfs", "-o", "size=2m", "none", folder):
         disk = image(folder / "disk", 8 * MIB)
-        with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+        with Server(tmp_path, str(disk)).serving() as (_, handle):
             handle.pwrite(b"x" * MIB, 0)
             assert error_of(handle.pwrite, b"x" * 2 * MIB, 4 * MIB) == NBD_ENOSPC
             assert handle.pread(MIB, 0) == b"x" * MIB
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 def test_a_flush_that_failed_once_fails_for_all(tmp_path: Path) -> None:
     """The kernel tells of lost data once; every later flush must know of it, too."""
-    with (
-        fault_server(tmp_path, "1:flush:EIO:1-2") as server,
-        connected(server, 2) as handles,
-    ):
+    with fault_server(tmp_path, "1:flush:EIO:1-2").serving(2) as (_, *handles):
         handles[0].flush()
         for handle in handles:
             handle.pwrite(b"x" * 512, 0)
@@ -505,10 +422,8 @@ WITHOUT_URING = ("/usr/bin/python3", "-c", FORBID)
 
 def test_without_io_uring_threads_do_it(tmp_path: Path) -> None:
     files = [f"file={image(tmp_path / f'disk{i}', 4 * MIB)}" for i in range(3)]
-    with (
-        Server(tmp_path, *files, "queue-depth=2", wrapper=WITHOUT_URING) as server,
-        connected(server, 2) as handles,
-    ):
+    server = Server(tmp_path, *files, "queue-depth=2", wrapper=WITHOUT_URING)
+    with server.serving(2) as (_, *handles):
         said = "io_uring cannot be used here (Operation not permitted), so threads move the bytes"
         assert server.text().count(said) == 1
         data = os.urandom(3 * MIB)
@@ -524,22 +439,12 @@ def test_without_io_uring_threads_do_it(tmp_path: Path) -> None:
 
 
 def test_shutdown_answers_what_has_begun(tmp_path: Path) -> None:
-    with (
-        fault_server(tmp_path, "0:any:2000ms", nr=1, metrics=tmp_path / "metrics") as server,
-        connected(server) as (handle,),
-    ):
-        results: dict[int, int] = {}
+    late = fault_server(tmp_path, "0:any:2000ms", nr=1, metrics=tmp_path / "metrics")
+    with late.serving() as (server, handle):
+        results = Answers()
         buffer = nbd.Buffer.from_bytearray(bytearray(b"late" * 128))
-
-        def note(place: int) -> Any:
-            def done(error: Any) -> int:
-                results[place] = int(getattr(error, "value", error))
-                return 1
-
-            return done
-
         for place in range(8):
-            handle.aio_pwrite(buffer, place * 4096, note(place))
+            handle.aio_pwrite(buffer, place * 4096, results.of(place))
 
         def taken() -> bool:
             handle.poll(0)  # what was not sent yet goes
@@ -620,10 +525,9 @@ def test_metrics_are_replaced_as_a_whole(tmp_path: Path) -> None:
     """Whoever reads them at any time reads all of one version."""
     metrics = tmp_path / "metrics.prom"
     disk = image(tmp_path / "disk", MIB)
-    with (
-        Server(tmp_path, str(disk), f"metrics={metrics}", f"stats={tmp_path / 'stats'}") as server,
-        connected(server) as (handle,),
-    ):
+    with Server(
+        tmp_path, str(disk), f"metrics={metrics}", f"stats={tmp_path / 'stats'}"
+    ).serving() as (server, handle):
         all_types = check_metrics(metrics.read_text())
         assert {"streamsched_flushes", "streamsched_wait_seconds"} <= all_types.keys()
         versions: set[int] = set()
@@ -645,10 +549,8 @@ def test_the_log_replays(tmp_path: Path) -> None:
     from streamsched.work import tracefile
 
     log = tmp_path / "log"
-    with (
-        Server(tmp_path, str(image(tmp_path / "disk", 4 * MIB)), f"log={log}") as server,
-        connected(server) as (handle,),
-    ):
+    disk = image(tmp_path / "disk", 4 * MIB)
+    with Server(tmp_path, str(disk), f"log={log}").serving() as (_, handle):
         handle.pread(8192, 4096)
         handle.pwrite(b"x" * 512, 0, nbd.CMD_FLAG_FUA)
     header, *lines = log.read_text().splitlines()
@@ -661,11 +563,6 @@ def test_the_log_replays(tmp_path: Path) -> None:
         )
     ]
     assert tracefile.open_trace(str(log), None).format == "blkparse"
-    done = subprocess.run(
-        [Path(sys.executable).parent / "streamsched", "replay", log, "--output", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(Path(sys.executable).parent / "streamsched", "replay", log, "--output", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["disk_requests"] == 2

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from nbd_server import LONG_FORM, Server, image, needs_plugin
 from rig_driver import need_rig
+from said import ran
 
 from streamsched.hosts import rig
 from streamsched.hosts.nbdhost import find_plugin
@@ -184,9 +185,7 @@ def stock_kernel() -> Path:
 
 
 def run(*command: object, folder: Path) -> str:
-    done = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = ran(*command, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

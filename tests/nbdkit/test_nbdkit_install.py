@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from nbd_server import needs_plugin
+from said import ran
 
 MESON = Path("/usr/bin/meson")
 
@@ -44,6 +45,6 @@ def test_it_is_installed_for_the_whole_system(root: Path, tmp_path: Path) -> Non
         assert "WARNING" not in done.stdout + done.stderr
     (plugin,) = to.glob("usr/lib/**/nbdkit/plugins/nbdkit-streamsched-plugin.so")
     assert (to / "usr/share/man/man1/nbdkit-streamsched-plugin.1").is_file()
-    told = subprocess.run(["nbdkit", plugin, "--dump-plugin"], capture_output=True, text=True)
+    told = ran("nbdkit", plugin, "--dump-plugin")
     assert told.returncode == 0
     assert re.search(r"^name=streamsched$", told.stdout, re.MULTILINE)

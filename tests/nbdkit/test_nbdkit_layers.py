@@ -8,12 +8,13 @@ import ctypes
 import fcntl
 import os
 import struct
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from nbd_server import Server, connected, detach, image, needs_plugin, refused
+from nbd_server import loop_device as loop
+from said import ran
 
 pytestmark = [
     needs_plugin,
@@ -25,21 +26,10 @@ IN_USE = "in use by another server or program (it holds a lock)"
 
 
 def call(*command: object) -> str:
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False
-    )
+    done = ran(*command)
     if done.returncode:
         pytest.skip(f"not possible here: {done.stderr.strip()}")
     return done.stdout.strip()
-
-
-@contextlib.contextmanager
-def loop(file: object, *options: str) -> Iterator[str]:
-    device = call("losetup", "--find", "--show", *options, file)
-    try:
-        yield device
-    finally:
-        detach(device)
 
 
 def mapped(folder: Path, device: str, below: str) -> tuple[str, ...]:
@@ -143,10 +133,7 @@ def test_partitions(tmp_path: Path, disk: Path) -> None:
         for part in (first, second):
             refused_both_ways(device, part, "readonly=yes")
             refused_both_ways(disk, part, "readonly=yes")
-        with (
-            Server(tmp_path, f"file={first}", f"file={second}") as server,
-            connected(server) as (handle,),
-        ):
+        with Server(tmp_path, f"file={first}", f"file={second}").serving() as (_, handle):
             handle.pwrite(b"x" * MIB, 0)
         with Server(tmp_path / "a", first), Server(tmp_path / "b", second):
             assert IN_USE in refused(str(disk))
@@ -156,10 +143,7 @@ def test_loop_devices_that_share_nothing(disk: Path) -> None:
     """Two halves of one file may be a set; two that overlap may not."""
     half = f"--sizelimit={8 * MIB}"
     with loop(disk, half) as first, loop(disk, f"--offset={8 * MIB}") as second:
-        with (
-            Server(disk.parent, f"file={first}", f"file={second}") as server,
-            connected(server) as (handle,),
-        ):
+        with Server(disk.parent, f"file={first}", f"file={second}").serving() as (_, handle):
             handle.pwrite(b"x" * MIB, 0)
         with Server(disk.parent / "a", first), Server(disk.parent / "b", second):
             pass

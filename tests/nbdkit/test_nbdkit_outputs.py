@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nbd_server import Server, connected, detach, image, needs_plugin, refused, wait_until
+from nbd_server import Server, connected, image, loop_device, needs_plugin, refused, wait_until
+from said import ran
 
 from streamsched.hosts.nbdhost import find_plugin
 from streamsched.sim.diskfile import parse_disk
@@ -36,13 +37,8 @@ def disk(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(disk: Path) -> Iterator[str]:
-    made = subprocess.run(
-        ["losetup", "--find", "--show", disk], capture_output=True, text=True, check=False
-    )
-    if made.returncode:
-        pytest.skip(f"no loop device: {made.stderr.strip()}")
-    yield made.stdout.strip()
-    detach(made.stdout.strip())
+    with loop_device(disk) as device:
+        yield device
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +75,7 @@ def test_a_file_that_is_there_is_refused(tmp_path: Path, disk: Path, kind: str) 
             assert IS_THERE in refused(str(disk), f"{kind}={file}", *force)
         assert file.read_bytes() == content
     # What another server serves, too.
-    with Server(tmp_path / "a", str(disk)) as server, connected(server) as (handle,):
+    with Server(tmp_path / "a", str(disk)).serving() as (_, handle):
         mine = image(tmp_path / "mine", MIB)
         assert IS_THERE in refused(str(mine), f"{kind}={disk}")
         assert handle.pread(512, 0)[:4] == b"data"
@@ -297,12 +293,7 @@ def test_a_log_that_may_not_grow_does_not_end_the_server(tmp_path: Path, disk: P
 def test_where_no_file_may_grow_the_server_says_so(tmp_path: Path, disk: Path, kind: str) -> None:
     """Not a signal's end, nor a file left behind."""
     command = ["nbdkit", "-U", "-", find_plugin(), str(disk), f"{kind}={tmp_path}/new"]
-    done = subprocess.run(
-        ["sh", "-c", 'ulimit -f 0 && exec "$@"', "sh", *command, "--run", "true"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("sh", "-c", 'ulimit -f 0 && exec "$@"', "sh", *command, "--run", "true")
     assert done.returncode >= 0, done
     assert {path.name for path in tmp_path.iterdir()} <= {"disk", "new"}
 

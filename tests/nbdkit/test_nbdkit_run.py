@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 from nbd_server import needs_plugin
+from said import ran
 
 pytestmark = needs_plugin
 
@@ -19,15 +19,10 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
         "[global]\nfilename=${STREAMSCHED_DISK}\nioengine=psync\ndirect=1\n"
         "[reader]\nrw=read\nbs=64k\nsize=12m\nnumjobs=4\noffset_increment=100g\n"
     )
-    done = subprocess.run(
-        [
-            *(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd"),
-            *("--policy", "deadline,stream:deadline", "--set", "wait_target=100ms"),
-            *("--output", "json"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ran(
+        *(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd"),
+        *("--policy", "deadline,stream:deadline", "--set", "wait_target=100ms"),
+        *("--output", "json"),
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -47,7 +42,7 @@ def test_a_tunable_of_former_versions_is_refused_here_too(tmp_path: Path) -> Non
     command = [Path(sys.executable).parent / "streamsched", "run", job]
     command += ["--policy", "stream:deadline", "--set", "stream_time_slice=9ms"]
     for host in ([], ["--on", "nbd"]):
-        done = subprocess.run([*command, *host], capture_output=True, text=True, check=False)
+        done = ran(*command, *host)
         assert done.returncode == 2
         assert done.stderr == (
             "streamsched: --set stream_time_slice: it is gone: "
@@ -63,11 +58,6 @@ def test_run_on_nbd_refuses_what_it_cannot(tmp_path: Path) -> None:
         (["--path", "loop"], "only with --on kernel"),
         (["--policy", "stream:nop"], "did you mean 'noop'?"),
     ):
-        done = subprocess.run(
-            [Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd", *options],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd", *options)
         assert done.returncode == 2
         assert message in done.stderr

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nbd_server import Server, connected, detach, image, nbd, needs_plugin
+from nbd_server import Server, image, loop_device, nbd, needs_plugin
+from said import ran
 
 from streamsched.hosts.nbdhost import find_plugin
 
@@ -37,14 +38,9 @@ def members(folder: Path, nr: int, size: int) -> list[Path]:
 
 
 def run(command: str, **variables: str) -> str:
-    done = subprocess.run(
-        ["bash", "-euc", command],
-        capture_output=True,
-        text=True,
-        # nbdsh takes the python3 of the path.
-        env={**os.environ, "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", **variables},
-        check=False,
-    )
+    # nbdsh takes the python3 of the path.
+    path = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
+    done = ran("bash", "-euc", command, env={**os.environ, **path, **variables})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -55,10 +51,7 @@ def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
     nr, parameters = SETS[name]
     files = [f"file={path}" for path in members(tmp_path, nr, 4 * MIB)]
     rnd = random.Random(name)
-    with (
-        Server(tmp_path, *files, *parameters) as server,
-        connected(server, 2) as handles,
-    ):
+    with Server(tmp_path, *files, *parameters).serving(2) as (_, *handles):
         size = handles[0].get_size()
         assert size == nr * 4 * MIB
         block = handles[0].get_block_size(nbd.SIZE_MINIMUM)
@@ -92,10 +85,8 @@ def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
 
 def test_chunks_lie_as_in_a_raid_0(tmp_path: Path) -> None:
     files = members(tmp_path, 3, MIB)
-    with (
-        Server(tmp_path, *(f"file={path}" for path in files), "chunk=64k") as server,
-        connected(server) as (handle,),
-    ):
+    server = Server(tmp_path, *(f"file={path}" for path in files), "chunk=64k")
+    with server.serving() as (_, handle):
         for chunk in range(48):
             handle.pwrite(bytes([chunk + 1]) * 64 * KIB, chunk * 64 * KIB)
         handle.flush()
@@ -126,10 +117,7 @@ def test_the_export_says_what_it_can(tmp_path: Path) -> None:
 def test_a_read_only_server_does_not_need_a_writable_file(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", MIB, b"abc")
     disk.chmod(0o444)
-    with (
-        Server(tmp_path, str(disk), "readonly=yes") as server,
-        connected(server) as (handle,),
-    ):
+    with Server(tmp_path, str(disk), "readonly=yes").serving() as (_, handle):
         assert handle.pread(512, 0)[:3] == b"abc"
         handle.set_strict_mode(0)
         with pytest.raises(nbd.Error) as refusal:
@@ -139,17 +127,14 @@ def test_a_read_only_server_does_not_need_a_writable_file(tmp_path: Path) -> Non
 
 def test_requests_out_of_blocks_are_refused(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", MIB)
-    with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+    with Server(tmp_path, str(disk)).serving() as (server, handle):
         handle.set_strict_mode(0)
         for length, offset in ((100, 0), (512, 100)):
             with pytest.raises(nbd.Error) as refusal:
                 handle.pread(length, offset)
             assert refusal.value.errnum == 22  # EINVAL
     assert "not in blocks of" in server.text()
-    with (
-        Server(tmp_path, str(disk), options=("--filter=blocksize",)) as server,
-        connected(server) as (handle,),
-    ):
+    with Server(tmp_path, str(disk), options=("--filter=blocksize",)).serving() as (server, handle):
         handle.pwrite(b"across", 510)
         assert handle.pread(6, 510) == b"across"
 
@@ -196,13 +181,10 @@ def test_holes_are_told(tmp_path: Path) -> None:
 def test_fast_zero_is_quick_or_refused(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", 8 * MIB, b"x")
     fast = nbd.CMD_FLAG_FAST_ZERO
-    with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+    with Server(tmp_path, str(disk)).serving() as (_, handle):
         handle.zero(MIB, 0, fast)
         assert handle.pread(MIB, 0) == bytes(MIB)
-    with (
-        Server(tmp_path, str(disk), "emulate=ssd") as server,
-        connected(server) as (handle,),
-    ):
+    with Server(tmp_path, str(disk), "emulate=ssd").serving() as (_, handle):
         handle.zero(MIB, 2 * MIB, fast)
         with pytest.raises(nbd.Error) as refusal:
             handle.zero(MIB, 4 * MIB, fast | nbd.CMD_FLAG_NO_HOLE)
@@ -216,7 +198,7 @@ def test_zeroing_leaves_no_hole_where_it_may_not(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", 2 * MIB, b"x")
     subprocess.run(["sync", disk], check=True)
     before = disk.stat().st_blocks
-    with Server(tmp_path, str(disk)) as server, connected(server) as (handle,):
+    with Server(tmp_path, str(disk)).serving() as (_, handle):
         handle.zero(MIB, 0, nbd.CMD_FLAG_NO_HOLE)
         handle.flush()
         assert handle.pread(MIB, 0) == bytes(MIB)
@@ -228,17 +210,8 @@ def test_zeroing_leaves_no_hole_where_it_may_not(tmp_path: Path) -> None:
 
 def test_a_block_device(tmp_path: Path) -> None:
     disk = image(tmp_path / "disk", 16 * MIB)
-    made = subprocess.run(
-        ["losetup", "--find", "--show", "--direct-io=on", disk],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip(f"no loop device: {made.stderr.strip()}")
-    device = made.stdout.strip()
-    try:
-        with Server(tmp_path, device) as server, connected(server) as (handle,):
+    with loop_device(disk, "--direct-io=on") as device:
+        with Server(tmp_path, device).serving() as (_, handle):
             handle.pwrite(b"on the device" + bytes(499), MIB, nbd.CMD_FLAG_FUA)
             assert handle.pread(512, MIB)[:13] == b"on the device"
             handle.zero(4096, MIB)
@@ -247,8 +220,6 @@ def test_a_block_device(tmp_path: Path) -> None:
             handle.pwrite(b"y" * 4096, 3 * MIB)
             handle.flush()
         assert disk.read_bytes()[3 * MIB : 3 * MIB + 4096] == b"y" * 4096
-    finally:
-        detach(device)
 
 
 # ---- clients ----

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from nbd_server import Server, image, nbd, needs_plugin, wait_until
+from said import ran
 
 from streamsched.hosts.nbdhost import find_plugin
 
@@ -180,12 +181,7 @@ def test_systemd_understands_the_units(root: Path) -> None:
         pytest.skip("systemd-analyze is missing: install the Debian package systemd")
     units = sorted((root / "nbdkit" / "systemd").iterdir())
     assert len(units) == 2
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *units],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran("systemd-analyze", "verify", "--man=no", *units)
     assert done.returncode == 0, done.stderr
     # Of other units on this machine it complains, too.
     assert "streamsched" not in done.stderr, done.stderr

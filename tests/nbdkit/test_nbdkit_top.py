@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nbd_server import Server, connected, image, needs_plugin
+from nbd_server import Server, image, needs_plugin
 
 pytestmark = needs_plugin
 
@@ -20,10 +20,8 @@ def test_connections_are_parties(tmp_path: Path) -> None:
     disks = [image(tmp_path / name, 4 * MIB, b"data") for name in "ab"]
     file = tmp_path / "nbd.prom"
     files = [f"file={disk}" for disk in disks]
-    with (
-        Server(tmp_path, *files, "chunk=64k", f"metrics={file}", "metrics-interval=1") as server,
-        connected(server, 2) as (often, seldom),
-    ):
+    server = Server(tmp_path, *files, "chunk=64k", f"metrics={file}", "metrics-interval=1")
+    with server.serving(2) as (_, often, seldom):
         top = subprocess.Popen(
             [COMMAND, "top", file, "--once", "--output", "json"], stdout=subprocess.PIPE
         )

@@ -51,52 +51,25 @@ def disk_core() -> tuple[Any, Any]:
 
 
 SMALL: dict[str, Any] = {
-    "kind": 0,
-    "capacity_sectors": 2 * (7 * 100 + 5 * 83 + 9 * 61) - 30,
-    "queue_depth": 32,
-    "actuators": 1,
-    "interface_bytes_per_s": 300_000_000,
-    "command_overhead_ns": 50_000,
-    "interface_unit_sectors": 8,
-    "overhead_ns": [50_000] * 8,
-    "flush_ns": 3 * MS,
-    "queue_order": 1,
-    "queue_age_permille": 0,
-    "queue_age_limit_ns": 100_000 * MS,
-    "rotation_ns": 8_333_333,
-    "surfaces": 2,
-    "nr_zones": 3,
-    "zone_cylinders": [7, 5, 9],
-    "zone_sectors_per_track": [100, 83, 61],
-    "track_skew_ns": 1_100_001,
-    "cylinder_skew_ns": 1_700_003,
-    "head_switch_ns": 900_000,
-    "write_settle_ns": 400_000,
-    "physical_sectors": 1,
-    "nr_seek_points": 3,
-    "seek_cylinders": [1, 5, 40],
-    "seek_ns": [1_500_000, 2_500_000, 9_000_000],
-    "segments": 4,
-    "segment_sectors": 64,
-    "readahead_sectors": 32,
-    "segment_keeps_read": 1,
-    "write_cache_sectors": 96,
-    "write_cache_extents": 6,
-    "write_idle_ns": 4 * MS,
-}
+    "kind": 0, "capacity_sectors": 2 * (7 * 100 + 5 * 83 + 9 * 61) - 30, "actuators": 1,
+    "interface_bytes_per_s": 300_000_000, "interface_unit_sectors": 8,
+    "command_overhead_ns": 50_000, "overhead_ns": [50_000] * 8, "flush_ns": 3 * MS,
+    "queue_depth": 32, "queue_order": 1,
+    "queue_age_permille": 0, "queue_age_limit_ns": 100_000 * MS,
+    "rotation_ns": 8_333_333, "surfaces": 2, "physical_sectors": 1,
+    "nr_zones": 3, "zone_cylinders": [7, 5, 9], "zone_sectors_per_track": [100, 83, 61],
+    "track_skew_ns": 1_100_001, "cylinder_skew_ns": 1_700_003,
+    "head_switch_ns": 900_000, "write_settle_ns": 400_000,
+    "nr_seek_points": 3, "seek_cylinders": [1, 5, 40], "seek_ns": [1_500_000, 2_500_000, 9_000_000],
+    "segments": 4, "segment_sectors": 64, "readahead_sectors": 32, "segment_keeps_read": 1,
+    "write_cache_sectors": 96, "write_cache_extents": 6, "write_idle_ns": 4 * MS,
+}  # fmt: skip
 FLAT: dict[str, Any] = {
-    "kind": 1,
-    "capacity_sectors": 100_000,
-    "queue_depth": 32,
-    "interface_bytes_per_s": 600_000_000,
-    "command_overhead_ns": 3_000,
-    "flush_ns": MS,
-    "flat_channels": 4,
-    "flat_read_ns": 60_000,
-    "flat_write_ns": 20_000,
-    "flat_read_bytes_per_s": 500_000_000,
-    "flat_write_bytes_per_s": 400_000_000,
-}
+    "kind": 1, "capacity_sectors": 100_000, "queue_depth": 32, "flush_ns": MS,
+    "interface_bytes_per_s": 600_000_000, "command_overhead_ns": 3_000,
+    "flat_channels": 4, "flat_read_ns": 60_000, "flat_write_ns": 20_000,
+    "flat_read_bytes_per_s": 500_000_000, "flat_write_bytes_per_s": 400_000_000,
+}  # fmt: skip
 # The same without what the drive does on its own.
 BARE = SMALL | {"readahead_sectors": 0, "write_cache_sectors": 0, "segments": 1}
 
@@ -109,10 +82,14 @@ class Drive:
     def __init__(self, params: dict[str, Any], **changes: Any) -> None:
         self.ffi, self.lib = disk_core()
         self.params = self.ffi.new("struct hdd_params *", params | changes)
-        self.hdd = self.ffi.new("struct hdd *")
-        why = self.ffi.new("const char **")
-        assert self.lib.hdd_init(self.hdd, self.params, why) == 0, self.ffi.string(why[0])
         self.inside: dict[int, Any] = {}
+        self.hdd = self.memory()
+        why = self.ffi.new("const char **")
+        assert self.call("init", self.params, why) == 0, self.ffi.string(why[0])
+
+    def memory(self) -> Any:
+        """Of the disk, for those parameters."""
+        return self.ffi.new("struct hdd *")
 
     def call(self, name: str, *arguments: Any) -> Any:
         return getattr(self.lib, self.calls + name)(self.hdd, *arguments)
@@ -175,16 +152,13 @@ class Drive:
     def seek(self, cylinders: int) -> int:
         return int(self.lib.hdd_seek_time_ns(self.hdd, cylinders))
 
+    def passing_ns(self, first: int, end: int) -> int:
+        """From the start of @first to the start of @end under the head, step by step."""
+        angles = [self.map(sector)[2] for sector in range(first, end + 1)]
+        return sum((b - a) % self.params.rotation_ns for a, b in itertools.pairwise(angles))
 
-def passing_ns(drive: Drive, first: int, end: int) -> int:
-    """From the start of @first to the start of @end under the head, step by step."""
-    rotation = drive.params.rotation_ns
-    angles = [drive.map(sector)[2] for sector in range(first, end + 1)]
-    return sum((b - a) % rotation for a, b in itertools.pairwise(angles))
-
-
-def same_track(drive: Drive, a: int, b: int) -> bool:
-    return drive.map(a)[:2] == drive.map(b)[:2]
+    def same_track(self, a: int, b: int) -> bool:
+        return self.map(a)[:2] == self.map(b)[:2]
 
 
 def check_dirty(drive: Drive, params: dict[str, Any]) -> None:

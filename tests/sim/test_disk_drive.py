@@ -17,7 +17,6 @@ from disk_driver import (
     SMALL,
     WRITE,
     Drive,
-    disk_core,
     drive_memory,
 )
 from hypothesis import given, settings
@@ -50,14 +49,9 @@ class Whole(Drive):
 
     calls = "hdd_drive_"
 
-    def __init__(self, params: dict[str, Any], **changes: Any) -> None:
-        self.ffi, self.lib = disk_core()
-        self.params = self.ffi.new("struct hdd_params *", params | changes)
-        self.hdd, self.memory = drive_memory(self.params)
-        why = self.ffi.new("const char **")
-        error = self.call("init", self.params, why)
-        assert error == 0, self.ffi.string(why[0])
-        self.inside: dict[int, Any] = {}
+    def memory(self) -> Any:
+        drive, self.kept = drive_memory(self.params)
+        return drive
 
     def wait(self) -> Any:
         """The next command that is done; there may be something of the drive's own before."""

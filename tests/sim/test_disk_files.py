@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from disk_driver import EINVAL, FLAT, MS, ROOT, SMALL, disk_core, drive_memory
+from said import refusal
 
 from streamsched.base.errors import UsageError
 from streamsched.sim import diskfile
@@ -242,9 +243,7 @@ def test_a_bad_file_is_refused_in_one_sentence(
 ) -> None:
     old, new = change
     assert old in text
-    with pytest.raises(UsageError) as caught:
-        diskfile.parse_disk(text.replace(old, new, 1), "my.toml")
-    message = str(caught.value)
+    message = refusal(diskfile.parse_disk, text.replace(old, new, 1), "my.toml")
     assert message.startswith("my.toml: ")
     assert said in message
     assert "\n" not in message
@@ -270,9 +269,7 @@ def test_the_order_of_medium_and_interface(
 
 def test_what_is_wrong_is_named_with_its_line() -> None:
     def line(text: str) -> int:
-        with pytest.raises(UsageError) as caught:
-            diskfile.parse_disk(text, "my.toml")
-        found = re.search(r" \(line (\d+)\)$", str(caught.value))
+        found = re.search(r" \(line (\d+)\)$", refusal(diskfile.parse_disk, text, "my.toml"))
         return int(found[1]) if found else 0
 
     def at(text: str) -> int:

@@ -7,7 +7,7 @@ import dataclasses
 import random
 
 import pytest
-from disk_driver import BARE, MS, READ, SMALL, WRITE, Drive, passing_ns, same_track
+from disk_driver import BARE, MS, READ, SMALL, WRITE, Drive
 
 from streamsched.sim.diskfile import Disk, load_disk
 
@@ -65,10 +65,10 @@ def test_a_command_elsewhere_ends_reading_ahead(first: int) -> None:
         while passed < SMALL["readahead_sectors"]:
             last = first + 4 + passed
             # A track's last sector ends before the skew to the next begins.
-            skew = passing_ns(drive, last, last + 1) - passing_ns(drive, first, first + 1)
-            begin_ns = passing_ns(drive, first + 4, last)
-            one_ns = passing_ns(drive, first, first + 1) if skew > 2 else 0
-            if begin_ns + (one_ns or passing_ns(drive, last, last + 1)) > since + 2:
+            skew = drive.passing_ns(last, last + 1) - drive.passing_ns(first, first + 1)
+            begin_ns = drive.passing_ns(first + 4, last)
+            one_ns = drive.passing_ns(first, first + 1) if skew > 2 else 0
+            if begin_ns + (one_ns or drive.passing_ns(last, last + 1)) > since + 2:
                 break
             passed += 1
         held = {
@@ -83,10 +83,10 @@ def test_over_a_gap_the_quicker_way_is_taken() -> None:
     drive = Drive(SMALL, readahead_sectors=300, segment_sectors=300)
     cmd = drive.one(READ, 10, 4, 0)
     near = drive.one(READ, 40, 4, cmd.done_ns)
-    assert near.done_ns - cmd.done_ns == passing_ns(drive, 14, 44)
+    assert near.done_ns - cmd.done_ns == drive.passing_ns(14, 44)
     far = drive.one(READ, 44 + 150, 4, near.done_ns)
     assert far.position_ns < SMALL["head_switch_ns"] + SMALL["rotation_ns"]
-    assert passing_ns(drive, 44, 44 + 150) > far.position_ns
+    assert drive.passing_ns(44, 44 + 150) > far.position_ns
 
 
 def test_what_was_read_stays_in_the_least_recently_used_order() -> None:
@@ -132,14 +132,14 @@ def test_what_passes_before_a_read_is_kept_by_some() -> None:
         drive = Drive(SMALL, read_behind=behind, segment_sectors=128)
         for sector in (350, 1250, 2050):
             read = drive.one(READ, sector, 8, 7 * MS)
-            track = next(s for s in range(sector, 0, -1) if not same_track(drive, s - 1, sector))
+            track = next(s for s in range(sector, 0, -1) if not drive.same_track(s - 1, sector))
             first = sector
             while first > track:
                 again = drive.one(READ, first - 1, 1, read.done_ns + 300 * MS)
                 if again.done_ns - again.submit_ns > MS:
                     break
                 first -= 1
-            passed = passing_ns(drive, first, sector)
+            passed = drive.passing_ns(first, sector)
             assert passed <= read.position_ns
             assert first == sector or behind
             kept += sector - first

@@ -18,8 +18,6 @@ from disk_driver import (
     Drive,
     disk_core,
     drive_memory,
-    passing_ns,
-    same_track,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,12 +120,12 @@ def test_a_transfer_begins_when_its_first_sector_is_under_the_head() -> None:
     now = 0
     for _ in range(300):
         sector = draw.randrange(BARE["capacity_sectors"] - 9)
-        if not same_track(drive, sector, sector + 8):
+        if not drive.same_track(sector, sector + 8):
             continue
         now += draw.randrange(30 * MS)
         cmd = drive.one(READ, sector, 8, now)
         now = cmd.done_ns
-        begin = cmd.done_ns - drive.hdd.tail_ns - passing_ns(drive, sector, sector + 8)
+        begin = cmd.done_ns - drive.hdd.tail_ns - drive.passing_ns(sector, sector + 8)
         assert begin % BARE["rotation_ns"] == drive.map(sector)[2]
         assert begin == cmd.start_ns + cmd.position_ns
 
@@ -181,10 +179,10 @@ def test_sequential_reads_take_the_time_of_their_sectors(sizes: list[int], start
         sector += size
         now = cmd.done_ns
         # What takes the bus longer than the medium is not a medium's time.
-        if cmd.done_ns - cmd.start_ns > size * 1707 + 1 and same_track(drive, sector - 1, sector):
+        if cmd.done_ns - cmd.start_ns > size * 1707 + 1 and drive.same_track(sector - 1, sector):
             ends.append((sector, cmd.done_ns))
     for (a, begin), (b, end) in itertools.pairwise(ends):
-        assert end - begin == passing_ns(drive, a, b)
+        assert end - begin == drive.passing_ns(a, b)
 
 
 @pytest.mark.parametrize("zone", [0, 1, 2])

@@ -17,7 +17,6 @@ from disk_driver import (
     Drive,
     check_dirty,
     disk_core,
-    passing_ns,
 )
 
 from streamsched.sim.diskfile import load_disk
@@ -37,7 +36,7 @@ def test_fua_and_a_disabled_cache_wait_for_the_medium() -> None:
         drive = Drive(params)
         cmd = drive.one(WRITE, 1000, 8, 0, fua=fua)
         assert cmd.position_ns > 0
-        begin = cmd.done_ns - drive.hdd.tail_ns - passing_ns(drive, 1000, 1008)
+        begin = cmd.done_ns - drive.hdd.tail_ns - drive.passing_ns(1000, 1008)
         assert begin % SMALL["rotation_ns"] == drive.map(1000)[2]
         assert not drive.dirty()
 

@@ -7,10 +7,10 @@ import itertools
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from said import ran
 
 from streamsched.papers import yardsticks
 from streamsched.work.jobfile import load_jobs
@@ -128,10 +128,7 @@ def test_fio_takes_it_and_goes_there(root: Path, name: str, tmp_path: Path) -> N
     environ = {**os.environ, "STREAMSCHED_DISK": str(disk)}
 
     def fio(*arguments: str) -> None:
-        shown = subprocess.run(
-            [FIO or "", *arguments],
-            capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60,
-        )  # fmt: skip
+        shown = ran(FIO or "", *arguments, cwd=tmp_path, env=environ, timeout=60)
         assert shown.returncode == 0 and "fio:" not in shown.stderr, shown.stdout + shown.stderr
 
     fio("--parse-only", str(root / f"jobs/{name}.fio"))

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -18,7 +17,9 @@ from typing import Any
 
 import policy_driver
 import pytest
+from finished import finished
 from policy_driver import Driver, Step, play
+from said import ran
 from test_golden import GOLDEN, Run, first_difference
 
 import streamsched
@@ -28,10 +29,8 @@ from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.pythonpolicy import PolicyError, Request
 from streamsched.sim.simulate import Run as Result
-from streamsched.sim.simulate import Setup, Simulation
+from streamsched.sim.simulate import Setup
 from streamsched.work.jobfile import load_jobs
-
-Core = tuple[Any, Any]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TWINS = {name: f"{EXAMPLES}/classics.py:{name.title()}" for name in ("noop", "deadline", "cscan")}
@@ -44,8 +43,8 @@ MS = 1_000_000
 class GoldenRun(Run):
     """The golden workload under the twin in Python."""
 
-    def __init__(self, core: Core, name: str, depth: int) -> None:
-        super().__init__(core, name, depth)
+    def __init__(self, name: str, depth: int) -> None:
+        super().__init__(name, depth)
         self.policy = pythonpolicy.begin(TWINS[name])
         self.lib.sim_foreign_begin(self.d.sched, self.policy.foreign, self.ffi.NULL)
 
@@ -58,8 +57,8 @@ def without_expired(log: str) -> str:
 @pytest.mark.golden
 @pytest.mark.parametrize("depth", [1, 4])
 @pytest.mark.parametrize("name", TWINS)
-def test_twins_decide_as_the_golden_logs(core: Core, name: str, depth: int) -> None:
-    run = GoldenRun(core, name, depth)
+def test_twins_decide_as_the_golden_logs(name: str, depth: int) -> None:
+    run = GoldenRun(name, depth)
     log = without_expired(run.play())
     assert run.policy.error is None
     golden = without_expired((GOLDEN / f"{name}-depth{depth}.log").read_text())
@@ -70,8 +69,8 @@ def test_twins_decide_as_the_golden_logs(core: Core, name: str, depth: int) -> N
 class EitherDriver(Driver):
     """Of "python:noop" the twin in Python."""
 
-    def __init__(self, core: Core, spec: str) -> None:
-        super().__init__(core, spec.removeprefix("python:"))
+    def __init__(self, spec: str) -> None:
+        super().__init__(spec.removeprefix("python:"))
         if spec.startswith("python:"):
             self.policy = pythonpolicy.begin(TWINS[spec.removeprefix("python:")])
             self.lib.sim_foreign_begin(self.sched, self.policy.foreign, self.ffi.NULL)
@@ -98,14 +97,12 @@ def random_steps(seed: int) -> list[Step]:
 @pytest.mark.property
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("name", TWINS)
-def test_twins_decide_alike(
-    core: Core, name: str, depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_twins_decide_alike(name: str, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy_driver, "Driver", EitherDriver)
     for seed in range(15):
         steps = random_steps(seed)
-        order, counters = play(core, name, steps, depth, 40_000)
-        ours, our_counters = play(core, f"python:{name}", steps, depth, 40_000)
+        order, counters = play(name, steps, depth, 40_000)
+        ours, our_counters = play(f"python:{name}", steps, depth, 40_000)
         assert ours == order, seed
         counters[4] = 0  # expired
         assert our_counters == counters, seed
@@ -136,12 +133,7 @@ def simulate(job: str, setup: Setup, tmp_path: Path) -> tuple[Result, bytes]:
     path = tmp_path / "job.fio"
     path.write_text(job)
     processes = load_jobs(path, capacity_bytes=setup.capacity_bytes)
-    with Simulation(setup) as simulation:
-        for process in processes:
-            simulation.add(process)
-        simulation.log(0)
-        for _ in simulation.steps():
-            pass
+    with finished(setup, processes, log=0) as simulation:
         return simulation.result(processes), simulation.take_log()
 
 
@@ -472,11 +464,10 @@ def test_workers_may_be_spawned(tmp_path: Path) -> None:
     (tmp_path / "job.fio").write_text(JOB)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("FILE", str(EXAMPLES / "lifo.py")))
-    done = subprocess.run(
-        [sys.executable, script.name],
+    done = ran(
+        sys.executable,
+        script.name,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(EXAMPLES), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
     )
     assert (done.returncode, done.stdout) == (0, "[64, 64, 64]\n"), done.stderr

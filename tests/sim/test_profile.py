@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from profile_data import GRID, POLICIES, small_profile
 from rich.console import Console
+from said import refusal
 
 from streamsched.auto import profile as profiles
 from streamsched.auto import setting as auto
@@ -191,18 +192,20 @@ def test_a_file_is_read_as_it_was_written() -> None:
 def test_of_another_disk_it_is_refused() -> None:
     profile = small_profile()
     profile.check(DISK, 1, "p.json")
-    with pytest.raises(UsageError) as error:
-        profile.check(load_disk("ssd"), 1, "p.json")
-    assert str(error.value) == "p.json: is a profile of wd5000aaks, not of ssd"
-    with pytest.raises(UsageError) as error:
-        profile.check(dataclasses.replace(DISK, rotation_ns=DISK.rotation_ns + 1), 1, "p.json")
-    assert str(error.value) == (
+    assert (
+        refusal(profile.check, load_disk("ssd"), 1, "p.json")
+        == "p.json: is a profile of wd5000aaks, not of ssd"
+    )
+    assert refusal(
+        profile.check, dataclasses.replace(DISK, rotation_ns=DISK.rotation_ns + 1), 1, "p.json"
+    ) == (
         "p.json: is a profile of another description of wd5000aaks; "
         "measure it again with `streamsched profile`"
     )
-    with pytest.raises(UsageError) as error:
-        profile.check(DISK, 32, "p.json")
-    assert str(error.value) == "p.json: was measured with queue depth 1, not 32"
+    assert (
+        refusal(profile.check, DISK, 32, "p.json")
+        == "p.json: was measured with queue depth 1, not 32"
+    )
 
 
 def change(*path: str | int, to: Any) -> Callable[[Any], None]:
@@ -257,10 +260,7 @@ NOOP = ("cells", 0, "under", "noop")
 def test_what_is_wrong_with_a_file_is_one_sentence(damage: Callable[[Any], None], why: str) -> None:
     document = json.loads(profiles.as_text(small_profile()))
     damage(document)
-    with pytest.raises(UsageError) as error:
-        profiles.parse(json.dumps(document), "p.json")
-    assert str(error.value).startswith(f"p.json: {why}")
-    assert "\n" not in str(error.value)
+    assert refusal(profiles.parse, json.dumps(document), "p.json").startswith(f"p.json: {why}")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '"x"', "{}"])

@@ -6,13 +6,13 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from said import ran
 
 from streamsched.sim.requestlog import COLUMNS
 
@@ -41,9 +41,7 @@ pytestmark = pytest.mark.e2e
 
 
 def streamsched(*words: str | Path, fails: bool = False) -> str:
-    done = subprocess.run(
-        [BIN / "streamsched", *words], capture_output=True, text=True, check=False, timeout=120
-    )
+    done = ran(BIN / "streamsched", *words, timeout=120)
     assert bool(done.returncode) == fails, done.stderr
     if fails:
         assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
@@ -57,7 +55,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def ran(job: Path, *words: str | Path) -> dict[str, Any]:
+def simulated(job: Path, *words: str | Path) -> dict[str, Any]:
     text = streamsched(
         "run",
         job,
@@ -81,7 +79,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("array", [[], ["--array", "raid0:2:64k"]])
 def test_a_row_for_each_request(job: Path, tmp_path: Path, array: list[str]) -> None:
     to = tmp_path / "r.csv"
-    document = ran(job, "--requests", to, *array)
+    document = simulated(job, "--requests", to, *array)
     found = rows(to)
     assert list(found[0]) == list(COLUMNS)
     for run in document["runs"]:
@@ -118,7 +116,7 @@ def test_a_row_for_each_request(job: Path, tmp_path: Path, array: list[str]) -> 
 def test_reasons_and_parties(tmp_path: Path, was: str, now: str, more: list[str]) -> None:
     job = tmp_path / "job.fio"
     job.write_text(JOB.replace(was, now))
-    document = ran(job, "--requests", tmp_path / "r.csv", *more)
+    document = simulated(job, "--requests", tmp_path / "r.csv", *more)
     found = rows(tmp_path / "r.csv")
     for run in document["runs"]:
         of = [row for row in found if row["policy"] == run["policy"]]
@@ -161,8 +159,8 @@ def test_each_stream_has_a_number_of_its_own(tmp_path: Path) -> None:
 
 def test_parquet_has_the_same(job: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is missing")
-    ran(job, "--requests", tmp_path / "r.csv")
-    ran(job, "--requests", tmp_path / "r.parquet")
+    simulated(job, "--requests", tmp_path / "r.csv")
+    simulated(job, "--requests", tmp_path / "r.parquet")
     table = parquet.read_table(tmp_path / "r.parquet")
     assert table.column_names == list(COLUMNS)
     assert [{name: str(v) for name, v in row.items()} for row in table.to_pylist()] == rows(
@@ -182,7 +180,7 @@ def test_a_trace(tmp_path: Path) -> None:
 
 
 def test_histograms_count_everything(job: Path, tmp_path: Path) -> None:
-    document = ran(job, "--requests", tmp_path / "r.csv")
+    document = simulated(job, "--requests", tmp_path / "r.csv")
     found = rows(tmp_path / "r.csv")
     for run in document["runs"]:
         of = [row for row in found if row["policy"] == run["policy"]]
@@ -208,7 +206,7 @@ def test_histograms_count_everything(job: Path, tmp_path: Path) -> None:
 
 
 def test_shares(job: Path) -> None:
-    for run, alone in ((run, doc["alone_mb_s"]) for doc in [ran(job)] for run in doc["runs"]):
+    for run, alone in ((run, doc["alone_mb_s"]) for doc in [simulated(job)] for run in doc["runs"]):
         shares = [process["share"] for process in run["jobs"]]
         for number, process in enumerate(run["jobs"]):
             rate = (process["bytes_read"] + process["bytes_written"]) / process["duration_s"] / 1e6

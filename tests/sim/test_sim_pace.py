@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from finished import finished
 from rich.console import Console
 
 from streamsched.sim import simulate, tasks
@@ -33,12 +34,7 @@ def played(text: str, **setup: object) -> tuple[list[Row], Run]:
     """The disk's requests in order of completion, and the result."""
     given = Setup(**{"disk": SSD, "policy": "noop", **setup})  # type: ignore[arg-type]
     processes = parse_jobs(text, capacity_bytes=given.capacity_bytes, environ={})
-    with Simulation(given) as simulation:
-        for process in processes:
-            simulation.add(process)
-        simulation.log(1_000_000)
-        for _ in simulation.steps():
-            pass
+    with finished(given, processes) as simulation:
         return simulation.log_rows(), simulation.result(processes)
 
 

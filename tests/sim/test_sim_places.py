@@ -8,9 +8,10 @@ import math
 from itertools import pairwise
 
 import pytest
+from finished import finished
 
 from streamsched.sim.diskfile import load_disk
-from streamsched.sim.simulate import Setup, Simulation
+from streamsched.sim.simulate import Setup
 from streamsched.work import fio_places
 from streamsched.work.jobfile import parse_jobs
 
@@ -24,12 +25,7 @@ IN_ORDER = "direct=1\nbs=4k\nsize=64k\n"
 def places(text: str) -> list[tuple[int, int, int]]:
     """(block, sectors, job) of each request in the order they were sent."""
     processes = parse_jobs(text, capacity_bytes=SSD.capacity_sectors * 512, environ={})
-    with Simulation(Setup(SSD, "noop", queue_depth=32)) as simulation:
-        for process in processes:
-            simulation.add(process)
-        simulation.log(DRAWS * 4)
-        for _ in simulation.steps():
-            pass
+    with finished(Setup(SSD, "noop", queue_depth=32), processes, DRAWS * 4) as simulation:
         rows = sorted(simulation.log_rows(), key=lambda row: row[0])
         return [(row[3] // 8, row[4], row[5]) for row in rows]
 

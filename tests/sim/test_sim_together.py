@@ -8,6 +8,8 @@ import itertools
 from typing import Any
 
 import pytest
+from finished import finished
+from said import refusal
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.sim import compare
@@ -34,9 +36,7 @@ def test_a_depth_that_a_disk_has_not_is_refused() -> None:
         members = tuple(map(load_disk, disks))
         array = parse_array("raid0:2:64k") if len(disks) > 1 else None
         setup = Setup(members[0], "noop", queue_depth=depth, array=array, disks=members)
-        with pytest.raises(UsageError) as caught:
-            Simulation(setup)
-        assert str(caught.value) == why
+        assert refusal(Simulation, setup) == why
 
 
 def test_a_queue_may_be_as_deep_as_the_drives() -> None:
@@ -87,12 +87,7 @@ def processes(text: str, **changes: Any) -> list[Process]:
 
 
 def played(work: list[Process], policy: str = "noop", **setup: Any) -> Played:
-    with Simulation(Setup(SSD, policy, **setup)) as simulation:
-        for process in work:
-            simulation.add(process)
-        simulation.log(100_000)
-        for _ in simulation.steps():
-            pass
+    with finished(Setup(SSD, policy, **setup), work) as simulation:
         log = {field: simulation.log_column(field) for field in FIELDS}
         return Played(simulation.result(work), log)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from said import ran, refusal
 
 from streamsched.api import Trace, simulate
 from streamsched.base.errors import UsageError
@@ -109,7 +110,7 @@ def test_others_stay_what_they_are(tmp_path: Path) -> None:
 
 def sentence(*arguments: str | Path) -> str:
     """What the command refuses."""
-    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True)
+    done = ran(COMMAND, *arguments)
     assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, done
     return done.stderr.removeprefix("streamsched: ").rstrip("\n")
 
@@ -180,9 +181,8 @@ def test_what_is_bad_is_said_of_its_file(
     files = made(tmp_path / "two", 5)
     bad = damage(files[1].read_bytes())
     files[1].write_bytes(bad)
-    with pytest.raises(UsageError) as found:
-        requests(tmp_path / "two")
-    assert str(found.value).startswith(f"{files[1]}: record ") and says in str(found.value)
+    message = refusal(requests, tmp_path / "two")
+    assert message.startswith(f"{files[1]}: record ") and says in message
     assert len(requests(tmp_path / "two", skip_bad=True)) > 490
     done = subprocess.run(
         [COMMAND, "replay", tmp_path / "two", "--skip-bad", "--policy", "noop", "--output", "json"],
