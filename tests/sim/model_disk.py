@@ -23,9 +23,6 @@ TODAY = datetime.date(2026, 11, 20)
 MS = 1_000_000
 
 
-# ---- the fake device: the library's disk model ----
-
-
 class ModelDisk:
     """A disk in virtual time. With @noise, each read is late by so much in the mean."""
 
@@ -97,9 +94,6 @@ def measured(name: str, **options: Any) -> Mechanics:
     found = measure.Meter(ModelDisk(load_disk(name), **options), commands.FAST).measure()
     assert isinstance(found, Mechanics)
     return found
-
-
-# ---- what is written ----
 
 
 INFO = devices.DeviceInfo(

@@ -44,9 +44,6 @@ def dense_curve(disk: Disk) -> list[tuple[int, float]]:
     return list(zip(points, numeric.never_fall(times), strict=True))
 
 
-# ---- the command, on emulated disks of the real kernel ----
-
-
 DISK = "hdd0"
 MAKE = f"{sys.executable} -B -m streamsched.hosts.hddemu create {DISK}"
 CALIBRATE = f"{BIN}/streamsched calibrate"

@@ -11,7 +11,7 @@ from said import ran, refusal
 
 from streamsched.base.errors import UsageError
 
-A_NOTE_SAYS_WHO_SHARES_A_PLACE = {
+SHARED_PLACES = {
     "[r]\nsize=1m\nnumjobs=4\n": None,
     "[r]\nsize=1m\n[s]\nsize=2m\n": None,
     "[r]\nsize=2m\n[s]\nsize=2m\noffset=1m\n": None,
@@ -25,7 +25,7 @@ A_NOTE_SAYS_WHO_SHARES_A_PLACE = {
 }
 
 
-@pytest.mark.parametrize(("text", "both"), A_NOTE_SAYS_WHO_SHARES_A_PLACE.items())
+@pytest.mark.parametrize(("text", "both"), SHARED_PLACES.items())
 def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     notes: list[str] = []
     jobs(text, notes=notes)
@@ -34,7 +34,7 @@ def test_a_note_says_who_shares_a_place(text: str, both: str | None) -> None:
     )
 
 
-A_NOTE_SAYS_WHAT_IS_OF_NO_EFFECT = {
+OF_NO_EFFECT = {
     "iodepth=8": "iodepth=8 of a is of no effect with ioengine=psync; libaio keeps so many in",
     "iodepth=8\ndirect=1": "iodepth=8 of a is of no effect with ioengine=psync; libaio",
     "iodepth=8\nioengine=libaio": "iodepth=8 of a is of no effect without direct=1",
@@ -45,7 +45,7 @@ A_NOTE_SAYS_WHAT_IS_OF_NO_EFFECT = {
 }
 
 
-@pytest.mark.parametrize(("text", "note"), A_NOTE_SAYS_WHAT_IS_OF_NO_EFFECT.items())
+@pytest.mark.parametrize(("text", "note"), OF_NO_EFFECT.items())
 def test_a_note_says_what_is_of_no_effect(text: str, note: str) -> None:
     notes: list[str] = []
     jobs(f"[a]\nsize=1m\n{text}\n", notes=notes)
@@ -69,7 +69,7 @@ def test_synchronous_writes_are_synced_each(word: str) -> None:
 
 
 SIDE_BY_SIDE = [(0, M), (M, M), (2 * M, M), (3 * M, M)]
-WHERE_FILES_LIE = {
+FILES_LIE = {
     # Each clone has a file of its own, with a directory and without.
     "[r]\nnumjobs=4\nsize=1m\n": SIDE_BY_SIDE,
     "[r]\nnumjobs=4\nsize=1m\ndirectory=/data\n": SIDE_BY_SIDE,
@@ -116,7 +116,7 @@ WHERE_FILES_LIE = {
 }
 
 
-@pytest.mark.parametrize(("text", "found"), WHERE_FILES_LIE.items())
+@pytest.mark.parametrize(("text", "found"), FILES_LIE.items())
 def test_where_files_lie(text: str, found: list[tuple[int, int]]) -> None:
     notes: list[str] = []
     assert places(text, notes=notes) == found
@@ -134,7 +134,7 @@ def test_a_variable_of_the_environment_may_name_the_disk() -> None:
     assert places(text, environ={"A": "/dev/sdx", "B": "/dev/sdx"}) == [(0, M), (0, M)]
 
 
-FILES_THAT_CANNOT_BE = {
+IMPOSSIBLE_FILES = {
     "[r]\nfilename=/dev/sdx\n[s]\nfilename=/dev/sdy\n": (
         "line 4: filename=/dev/sdy: another disk than /dev/sdx of job r, and here is one; "
         "leave the jobs of all disks but one out"
@@ -180,7 +180,7 @@ FILES_THAT_CANNOT_BE = {
 }
 
 
-@pytest.mark.parametrize(("text", "why"), FILES_THAT_CANNOT_BE.items())
+@pytest.mark.parametrize(("text", "why"), IMPOSSIBLE_FILES.items())
 def test_files_that_cannot_be(text: str, why: str) -> None:
     assert refusal(jobs, text) == f"a.fio, {why}"
 
@@ -221,7 +221,7 @@ def test_several_files() -> None:
     assert jobs("[a]\nsize=1m\nnrfiles=4\ndirectory=/data\n")[0].nr_files == 4
 
 
-SEVERAL_FILES_THAT_CANNOT_BE = {
+SEVERAL_IMPOSSIBLE_FILES = {
     "": "line 2: nrfiles=4: fio divides size among them; write size= or filesize=",
     "size=8k": "line 2: nrfiles=4: a file of 2048 bytes holds no block of 4096; write fewer",
     "filesize=16k\nsize=1m": (
@@ -240,7 +240,7 @@ SEVERAL_FILES_THAT_CANNOT_BE = {
 }
 
 
-@pytest.mark.parametrize(("more", "why"), SEVERAL_FILES_THAT_CANNOT_BE.items())
+@pytest.mark.parametrize(("more", "why"), SEVERAL_IMPOSSIBLE_FILES.items())
 def test_several_files_that_cannot_be(more: str, why: str) -> None:
     assert refusal(jobs, f"[a]\nnrfiles=4\n{more}\n") == f"a.fio, {why}"
 

@@ -68,7 +68,7 @@ SECTORS = "is not a multiple of the disk's 512-byte sectors; write one that is"
 DISTRIBUTIONS = "random, zipf, pareto, normal, zoned, zoned_abs"
 PATTERNS = "read, write, randread, randwrite, rw, readwrite, randrw"
 NINES = "9" * 5000  # int() refuses more than 4300 digits
-WRONG_LINE = {
+WRONG_LINES = {
     "size=1q": f'"q" is not a unit; {SIZES}, or a percentage',
     "size=1kq": f'"kq" is not a unit; {SIZES}, or a percentage',
     "size=x": '"x" is not a number; write a number of bytes with k, m, g or t',
@@ -204,14 +204,14 @@ WRONG_LINE = {
 }
 
 
-@pytest.mark.parametrize(("line", "problem"), WRONG_LINE.items())
+@pytest.mark.parametrize(("line", "problem"), WRONG_LINES.items())
 def test_wrong_line(line: str, problem: str) -> None:
     size = [] if line.startswith("size") else ["size=1m"]
     text = line.replace(" =", "=")
     assert refusal(jobs, "\n".join(["[a]", line, *size])) == f"a.fio, line 2: {text}: {problem}"
 
 
-WRONG_SECTION = {
+WRONG_SECTIONS = {
     "": "a.fio: has no job; write a section [NAME] with rw= and size=",
     "[global]\nbs=4k": "a.fio: has no job; write a section [NAME] with rw= and size=",
     "\nbs=4k": (
@@ -264,12 +264,12 @@ WRONG_SECTION = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG_SECTION.items())
+@pytest.mark.parametrize(("text", "message"), WRONG_SECTIONS.items())
 def test_wrong_section(text: str, message: str) -> None:
     assert refusal(jobs, text).startswith(message)
 
 
-PERCENTAGES_NEED_THE_CAPACITY = {
+WITHOUT_CAPACITY = {
     "rw=read": (
         "a.fio, line 1: job a: size: the rest of the disk depends on the disk, and none is "
         "given; write bytes"
@@ -283,7 +283,7 @@ PERCENTAGES_NEED_THE_CAPACITY = {
 }
 
 
-@pytest.mark.parametrize(("lines", "message"), PERCENTAGES_NEED_THE_CAPACITY.items())
+@pytest.mark.parametrize(("lines", "message"), WITHOUT_CAPACITY.items())
 def test_percentages_need_the_capacity(lines: str, message: str) -> None:
     assert refusal(jobs, f"[a]\n{lines}", capacity_bytes=None) == message
 

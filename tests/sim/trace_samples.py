@@ -111,9 +111,6 @@ ALL = [name for name, _ in tracefile.formats()]
 TEXT = [name for name in ALL if name not in ("blktrace", "vscsi", "vscsi2")]
 
 
-# Bad input.
-
-
 def vscsi(lbn: int, time_us: int, *, length: int = 512, cmd: int = 0x28, ver: int = 0x100) -> bytes:
     return struct.pack("<IIIHHQQ", 1, length, 1, cmd, ver, lbn, time_us)
 
