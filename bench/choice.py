@@ -20,12 +20,12 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from streamsched.auto.choose import Selection
-from streamsched.auto.profile import Profile
-from streamsched.auto.setting import obtain
 from streamsched.base.errors import exit_code_of, named
+from streamsched.sim.auto import obtain
+from streamsched.sim.choose import Selection
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO
+from streamsched.sim.profile import Profile
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.sim.workloads import WORKLOADS, job_path
 from streamsched.work.jobfile import load_jobs

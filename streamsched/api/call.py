@@ -12,9 +12,9 @@ from pathlib import Path
 from streamsched.api.place import DEFAULT_POLICIES, Place, setups_of
 from streamsched.api.result import Result
 from streamsched.api.work import Job, job_work, trace_work
-from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError
 from streamsched.base.progress import nr_jobs
+from streamsched.sim import auto
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.tasks import Trace
 

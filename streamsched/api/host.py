@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from streamsched.api.place import DEFAULT_POLICIES, Place, Storage, setups_of, specs_of
 from streamsched.api.result import Result
 from streamsched.api.work import Job, Work, job_work, nr_processes, origin_of, run_each
-from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Target
 from streamsched.hosts import kernelhost, nbdhost
+from streamsched.sim import auto
 from streamsched.sim.compare import Comparison
 from streamsched.sim.policies import AUTO, refuse_python
 from streamsched.sim.simulate import Setup

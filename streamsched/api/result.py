@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from streamsched.auto import setting as auto
 from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.base.files import target
+from streamsched.sim import auto
 from streamsched.sim.compare import Comparison, compare
 from streamsched.sim.fiojson import as_fio_json
 from streamsched.sim.results import (

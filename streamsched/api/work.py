@@ -17,9 +17,9 @@ from rich.console import Console
 from streamsched import __version__
 from streamsched.api.place import Storage
 from streamsched.api.result import Result
-from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError, said, unknown
 from streamsched.base.files import Target, mode_of
+from streamsched.sim import auto
 from streamsched.sim.compare import Compared, Comparison, compare, compare_each
 from streamsched.sim.policies import parse_weights
 from streamsched.sim.results import comparison_dict

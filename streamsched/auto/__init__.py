@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Choose a policy by what a workload looks like."""
+"""The scheduler of a real disk, chosen by what `measure` finds."""

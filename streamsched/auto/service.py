@@ -1,293 +1,222 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`streamsched auto`: the rule of choose.py for a disk of this machine, as a small service.
+"""`streamsched auto`: the scheduler of a rotating disk, chosen by measuring the work it has.
 
-It reads the disk's statistics (/sys/block/DEVICE/stat) and, where it may, the places of its
-requests (the tracepoint block_bio_queue, counted by core/workload.c as in the simulator), and
-changes the scheduler through sysfs. docs/AUTO.md says what of that is an approximation.
+The scheduler in use is compared with each other one, as `streamsched measure` compares them, and
+better.py says whether it stays. kept.py puts back what there was.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable
 
-from streamsched._core import ffi, lib
-from streamsched.auto.choose import Chooser, Selection
-from streamsched.auto.profile import Profile
-from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.base.tracing import TRACING, Instance
-from streamsched.hosts.device import STREAM, SYS, Device, keeping
-from streamsched.sim.chooser import Choice
-from streamsched.sim.diskfile import Disk
-from streamsched.work.blocktrace import LINE
-from streamsched.work.looks import SAMPLE_S, Observation
+from streamsched.auto.better import judge
+from streamsched.auto.kept import Kept
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.base.signals import until_stopped
+from streamsched.base.tracing import TRACING
+from streamsched.hosts.device import Device, device_of, keeping
+from streamsched.hosts.disks import CONFIGFS, disks_of
+from streamsched.hosts.enable import check_disk, kernel_name
+from streamsched.hosts.enable_state import read_state, record_of
+from streamsched.hosts.machine import Machine
+from streamsched.watch.measure import Measurement, Responses, differences, plan
+from streamsched.watch.measure_state import Spec
 
-# The kernel's schedulers that the core has as well. bfq and kyber are not among them: nothing
-# here was measured that would say what they do.
-KERNEL = {"noop": "none", "deadline": "mq-deadline"}
-STREAM_PREFIX = f"{STREAM}:"
-# What stream can be told to wrap (docs/KERNEL.md).
-INNER = ("noop", "deadline", "cscan", "sptf", "linus")
-# A disk and its description may differ by this much: makers round.
-SAME_SIZE = 0.01
-# Columns of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux).
-READS, READS_MERGED, READ_SECTORS, READ_MS, WRITES, WRITES_MERGED, WRITE_SECTORS, WRITE_MS = range(
-    8
-)
+SCHEDULERS = ("none", "mq-deadline", "bfq", "stream")
+MOST_HOURS = 365 * 24
+STEP_S = 1.0
+
+Say = Callable[[str], None]
 
 
-def scheduler_of(policy: str) -> tuple[str, str | None] | None:
-    """The kernel's name of a policy, and stream's inner one; None if the kernel has none such."""
-    if policy.startswith(STREAM_PREFIX):
-        inner = policy.removeprefix(STREAM_PREFIX)
-        return (STREAM, inner) if inner in INNER else None
-    name = KERNEL.get(policy)
-    return (name, None) if name else None
+@dataclasses.dataclass(frozen=True)
+class How:
+    """What the command line says."""
+
+    goal: str = "throughput"
+    among: str | None = None  # names with commas
+    minutes: float = 20
+    hours: float = 24
+    once: bool = False
 
 
-# ---- the device ----
+# ---- which disk, which schedulers ----
 
 
-def check_size(device: Device, disk: Disk) -> None:
-    """Refuse the description of another disk."""
-    sectors = int(device.text(device.folder / "size"))
-    if abs(sectors - disk.capacity_sectors) > SAME_SIZE * disk.capacity_sectors:
-        raise UsageError(
-            f"{device.name}: has {sectors} sectors and {disk.name} has {disk.capacity_sectors}; "
-            "name this disk's own description with --model (`streamsched calibrate` makes one)"
-        )
-
-
-def candidates(device: Device, profile: Profile, wanted: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The profile's policies that this kernel offers, of those @wanted (all, if none is named)."""
-    for policy in wanted:
-        if policy not in profile.policies:
+def disk_of(machine: Machine, given: str) -> Device:
+    """A disk whose scheduler may be chosen; or UsageError."""
+    name = kernel_name(machine, given)
+    check_disk(machine, name, {disk.name: disk for disk in disks_of(machine)})
+    for array in machine.names(CONFIGFS):
+        if machine.text(f"{CONFIGFS}/{array}/attached") != "1":
+            continue
+        if name in machine.names(f"/sys/block/{array}/slaves"):
             raise UsageError(
-                f"--policy {policy}: is not in the profile, which has {', '.join(profile.policies)}"
+                f"{name}: is a member of {array}, which is attached; "
+                f"`streamsched array detach /dev/{array}` first"
             )
-    found, missing = [], []
-    for policy in wanted or profile.policies:
-        scheduler = scheduler_of(policy)
-        if scheduler is None:
-            if wanted:
-                raise UsageError(f"--policy {policy}: the kernel has no such scheduler")
-        elif scheduler[0] in device.offered:
-            found.append(policy)
-        else:
-            missing.append(scheduler[0])
-            if wanted:
-                raise UsageError(
-                    f"{device.name}: the scheduler {scheduler[0]} is not loaded; it offers "
-                    f"{', '.join(device.offered)}"
-                )
-    if len(found) < 2:
+    device = device_of(name, machine.path("/sys"))
+    if not os.access(device.queue / "scheduler", os.W_OK):
+        raise UsageError(f"no permission to change {device.queue / 'scheduler'}; run this as root")
+    return device
+
+
+def _refuse_enabled(machine: Machine, name: str) -> None:
+    """What stays behind must not be taken back by udev."""
+    state = read_state(machine)
+    if state.all or record_of(machine, name, state.disks):
+        undo = "--all" if state.all else name
         raise UsageError(
-            f"{device.name}: offers {', '.join(device.offered)}, of which there is nothing to "
-            f"choose; load {' or '.join(dict.fromkeys(missing)) or 'a scheduler'}"
-        )
-    return tuple(found)
-
-
-# ---- watching ----
-
-
-class Places:
-    """Where the disk's requests are, from a trace instance of our own."""
-
-    def __init__(self, device: Device, span_sectors: int, tracing: Path) -> None:
-        self.workload = ffi.new("struct ss_workload *")
-        lib.ss_workload_init(self.workload, span_sectors)
-        major, minor = device.number
-        self._number = f"{major},{minor}"
-        self._events = Instance(device.name, device.number, ["block_bio_queue"], tracing)
-
-    def close(self) -> None:
-        """Stop tracing."""
-        self._events.close()
-
-    def read(self) -> None:
-        """Take in what has come since the last time."""
-        for line in self._events.lines():
-            self.take(line)
-
-    def take(self, line: str) -> None:
-        """One line of the trace."""
-        found = LINE.search(line)
-        if not found or found["event"] != "block_bio_queue" or found["dev"] != self._number:
-            return
-        sectors, kind = int(found["sectors"]), found["rwbs"]
-        if not sectors or "D" in kind:  # a flush, a discard
-            return
-        write = "W" in kind
-        lib.ss_workload_arrived(
-            self.workload, int(found["sector"]), sectors, write, not write or "S" in kind
+            f"{name}: is enabled, and a rule of udev would give it stream again; "
+            f"`streamsched disable {undo}` first"
         )
 
 
-class Watch:
-    """Observations of a disk, as choose.Chooser wants them."""
-
-    def __init__(self, device: Device, places: Places | None) -> None:
-        self.device = device
-        self.places = places
-
-    def observe(self, now_s: float) -> Observation:
-        """The sums until now."""
-        column = [int(word) for word in self.device.text(self.device.folder / "stat").split()]
-        if len(column) <= WRITE_MS:
-            raise StreamschedError(f"{self.device.folder / 'stat'}: has not the columns of Linux")
-        reads = column[READS] + column[READS_MERGED]
-        done = reads + column[WRITES] + column[WRITES_MERGED]
-        moved = 512 * (column[READ_SECTORS] + column[WRITE_SECTORS])
-        response_s = (column[READ_MS] + column[WRITE_MS]) / 1000
-        if self.places is None:
-            return Observation(now_s, done, moved, reads, None, None, None, done, response_s, moved)
-        self.places.read()
-        seen = self.places.workload.totals
-        return Observation(
-            now_s,
-            seen.requests,
-            seen.sectors * 512,
-            seen.reads,
-            seen.sync,
-            seen.continuing,
-            seen.near,
-            done,
-            response_s,
-            moved,
+def others_of(device: Device, among: str | None) -> tuple[str, ...]:
+    """What may be chosen; UsageError where that is nothing but what is in use."""
+    names = [name.strip() for name in among.split(",")] if among is not None else []
+    for name in names:
+        if name not in SCHEDULERS:
+            raise UsageError(
+                f"--among {among}: {name or 'an empty name'} cannot be chosen; "
+                f"there are: {', '.join(SCHEDULERS)}"
+            )
+        if name not in device.offered:
+            raise UsageError(
+                f"--among {among}: {device.name} has no scheduler {name}; it offers "
+                f"{', '.join(device.offered)} (`modprobe` loads others)"
+            )
+    found = tuple(one for one in SCHEDULERS if one in (names or device.offered))
+    if not set(found) - {device.in_use}:
+        raise UsageError(
+            f"{device.name}: has {device.in_use}, and there is nothing else to choose; it offers "
+            f"{', '.join(device.offered)} (`modprobe` loads others)"
         )
+    return found
 
 
-# ---- the service ----
+# ---- choosing ----
 
 
-class Service:
-    """Chooses for one disk until it is told to stop."""
+class Auto:
+    """Of one disk."""
 
     def __init__(
         self,
+        machine: Machine,
         device: Device,
-        selection: Selection,
-        watch: Watch,
-        *,
-        dry_run: bool,
-        say: Callable[[str], None],
+        how: How,
+        running: Callable[[], bool],
+        say: Say,
+        note: Say,
     ) -> None:
-        self.device, self.watch, self.dry_run, self.say = device, watch, dry_run, say
-        self.before = (device.in_use, device.inner)
-        now = next((p for p in selection.candidates if scheduler_of(p) == self.before), None)
-        self.chooser = Chooser(selection, current=now)
-        self._said = ""
-        if now is None:
-            self._apply(Choice(0.0, self.chooser.current, "what was there is not in the profile"))
-
-    def _apply(self, choice: Choice) -> None:
-        scheduler = scheduler_of(choice.policy)
-        assert scheduler
-        name, inner = scheduler
-        shown = name if inner is None else f"{name} (inner {inner})"
-        before = (
-            f"{self.device.in_use}{f' (inner {self.device.inner})' if self.device.inner else ''}"
-        )
-        if self.dry_run:
-            if self._said != shown:
-                self.say(f"{self.device.name}: would change {before} to {shown}: {choice.why}")
-            self._said = shown
-            return
-        self.device.set_scheduler(name, inner, anew=True)
-        self.say(f"{self.device.name}: {before} -> {shown}: {choice.why}")
-
-    def step(self, now_s: float) -> None:
-        """Look once, and change the scheduler if it is time to."""
-        before = self.chooser.current
-        choice = self.chooser.observe(self.watch.observe(now_s))
-        if choice is None:
-            return
-        self._apply(choice)
-        if self.dry_run:
-            # What is seen goes on to be seen under the scheduler that is really there.
-            self.chooser.current = before
-
-    def finish(self) -> None:
-        """The scheduler that was there before."""
-        if self.dry_run or (self.device.in_use, self.device.inner) == self.before:
-            return
-        self.device.set_scheduler(*self.before)
-        self.say(f"{self.device.name}: stopped, {self.before[0]} again")
-
-
-def open_places(
-    device: Device, disk: Disk, say: Callable[[str], None], sys_: Path = SYS
-) -> Places | None:
-    """The trace of the disk's requests; None, and why, where there can be none."""
-    tracing = sys_ / TRACING
-    try:
-        return Places(device, disk.capacity_sectors, tracing)
-    except OSError as error:
-        say(
-            f"{device.name}: the places of requests are not known ({tracing}: {error.strerror}); "
-            "it is chosen without them"
-        )
-        return None
-
-
-@contextlib.contextmanager
-def until_stopped() -> Iterator[Callable[[], bool]]:
-    """True until a signal asks to stop."""
-    stopped = False
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal stopped
-        stopped = True
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    handlers = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield lambda: not stopped
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def serve(
-    device: Device,
-    disk: Disk,
-    selection: Selection,
-    *,
-    dry_run: bool,
-    sys_: Path = SYS,
-) -> None:
-    """Choose until SIGINT, SIGTERM or SIGHUP; then all is as before."""
-
-    def say(line: str) -> None:
-        print(line, flush=True)
-
-    if not dry_run and not os.access(device.queue / "scheduler", os.W_OK):
-        raise UsageError(
-            f"no permission to change {device.queue / 'scheduler'}; run this as root, "
-            "or with --dry-run"
-        )
-    kept = contextlib.nullcontext() if dry_run else keeping(device, say)
-    places = open_places(device, disk, say, sys_)
-    try:
-        with until_stopped() as running, kept:
-            service = Service(device, selection, Watch(device, places), dry_run=dry_run, say=say)
-            names = ", ".join(selection.candidates)
-            say(f"{device.name}: {service.chooser.current} of {names}, for {selection.goal}")
+        self._device, self._how, self._running = device, how, running
+        self._sys = machine.path("/sys")
+        self._say, self._noted, self._write = say, set[str](), note
+        self._names = others_of(device, how.among)
+        if how.goal == "p99":
             try:
-                began = time.monotonic()
-                while running():
-                    service.step(time.monotonic() - began)
-                    time.sleep(SAMPLE_S)
-            finally:
-                service.finish()
-    finally:
-        if places:
-            places.close()
-        sys.stdout.flush()
+                Responses(device, self._sys / TRACING).close()
+            except OSError as error:
+                raise UsageError(
+                    f"--goal p99: p99 is not known ({self._sys / TRACING}: {error.strerror})"
+                ) from None
+        self.kept = Kept(device, self._sys)
+        self.kept.save()
+        now = self.kept.chosen.scheduler
+        if device.in_use != now:  # another auto was killed while it measured
+            self.kept.choose(self.kept.chosen)
+        others = ", ".join(name for name in self._names if name != now)
+        say(f"{device.name}: {now} is compared with {others}, {how.minutes:g} minutes each")
+
+    def note(self, line: str) -> None:
+        """Once: a disk may be idle for long."""
+        if line not in self._noted:
+            self._write(line)
+        self._noted.add(line)
+
+    def look(self) -> None:
+        """Compare what is in use with all others, and choose what is better."""
+        if self._device.in_use != self.kept.chosen.scheduler:
+            self.kept.adopt()
+            self._say(f"{self._device.name}: {self.kept.chosen} was chosen by hand")
+        for name in self._names:
+            if name != self.kept.chosen.scheduler and name in self._device.offered:
+                self._compare(Spec(name, None))
+
+    def _compare(self, other: Spec) -> None:
+        now, how = self.kept.chosen, self._how
+        work = Measurement(
+            self._device,
+            (now, other),
+            self.note,
+            self._running,
+            self._sys,
+            state=self.kept,
+            progress=self._write if how.once else lambda _line: None,
+        )
+        try:
+            work.check_work()
+            work.run(plan(how.minutes, int.from_bytes(os.urandom(4))))
+        finally:
+            work.close()
+        verdict = judge(differences(work.pairs), how.goal)
+        if verdict.better:
+            self.kept.choose(other)
+        head = f"{other} instead of {now}" if verdict.better else f"{now} stays"
+        self._say(f"{self._device.name}: {head}: {other} {verdict.why}")
+
+    def serve(self) -> None:
+        """Look, and look again, until it is to end."""
+        while self._running():
+            rest_s = 3600 * self._how.hours
+            try:
+                self.look()
+            except Interrupted:
+                return
+            except StreamschedError as error:
+                if not (self._device.folder / "queue").is_dir():
+                    raise
+                self.note(str(error))
+                rest_s = 60 * self._how.minutes
+            until = time.monotonic() + rest_s
+            while self._running() and (left := until - time.monotonic()) > 0:
+                time.sleep(min(left, STEP_S))
+
+
+def choose(machine: Machine, given: str, how: How, say: Say, note: Say) -> None:
+    """Choose until SIGINT, SIGTERM or SIGHUP, and then all is as before; or once, and leave it."""
+    plan(how.minutes, 0)
+    if not 0 < how.hours <= MOST_HOURS:
+        raise UsageError(f"--every {how.hours:g}: must be more than 0 and at most {MOST_HOURS}")
+    device = disk_of(machine, given)
+    if how.once:
+        _refuse_enabled(machine, device.name)
+    with until_stopped() as running, keeping(device, note), contextlib.ExitStack() as end:
+        one = Auto(machine, device, how, running, say, note)
+        end.callback(one.kept.undo, say)
+        if not how.once:
+            one.serve()
+            return
+        one.look()
+        if one.kept.chosen.scheduler == one.kept.scheduler:
+            return
+        end.pop_all()
+        say(
+            f"{device.name}: {one.kept.chosen} stays until the next boot; "
+            f"`streamsched auto --undo {device.name}` puts {one.kept.scheduler} back"
+        )
+
+
+def undo(machine: Machine, given: str, say: Say, note: Say) -> None:
+    """Put back what there was before a choice that was left."""
+    device = disk_of(machine, given)
+    with keeping(device, note):
+        kept = Kept(device, machine.path("/sys"))
+        if not kept.found:
+            raise UsageError(f"{device.name}: has no choice of auto; there is nothing to undo")
+        kept.undo(say)

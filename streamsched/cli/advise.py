@@ -139,7 +139,6 @@ def advise(
 
     Nothing is changed.
     """
-    from streamsched.auto.service import check_size
     from streamsched.hosts.device import device_of
     from streamsched.watch import advise as advising
     from streamsched.watch.forecast import forecast
@@ -178,7 +177,7 @@ def advise(
         _check_heeded(context, ("scheduler", "trace_device", "format_"), "only with --trace")
         there = device_of(device)
         if described:
-            check_size(there, described)
+            advising.check_size(there, described)
         name, capacity = there.name, int(there.text(there.folder / "size"))
         if there.text(there.queue / "rotational") == "0":
             _say_without_seeks(name, there.in_use, "it says that it does not rotate", output, page)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands about disks: calibrate, profile, auto, which serves a real one, and doctor."""
+"""The commands about disks: calibrate, profile and doctor."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +10,6 @@ import typer
 from rich.console import Console
 
 from streamsched.api.place import DEPTH, files_of, specs_of
-from streamsched.auto import setting as auto
-from streamsched.auto.profile import POLICIES as PROFILE_POLICIES
-from streamsched.auto.setting import Goal, Rule
 from streamsched.base.console import trimmed
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Target, check_output, is_stdout, target, write_whole
@@ -21,9 +17,6 @@ from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
     FLAG,
-    ChooseGoalOption,
-    ChooseProfileOption,
-    ChooseRuleOption,
     ForceOption,
     Form,
     FormOption,
@@ -31,8 +24,10 @@ from streamsched.cli.options import (
     path_option,
 )
 from streamsched.cli.work import check_force
+from streamsched.sim import auto
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import AUTO, refuse_python
+from streamsched.sim.profile import POLICIES as PROFILE_POLICIES
 from streamsched.sim.results import widen
 from streamsched.sim.simulate import check_depth
 
@@ -91,90 +86,6 @@ def _check_profile_depth(depth: int, disk: Disk) -> None:
         raise UsageError(f"{DEPTH} {depth}: a profile is of 1 to {auto.MAX_DEPTH} commands at once")
 
 
-def auto_(
-    device: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEVICE",
-            parser=given("DEVICE", "a disk, as sda", str),
-            help="A whole disk of this machine, as sda.",
-        ),
-    ],
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model",
-            metavar="DISK",
-            autocompletion=complete.disks,
-            help="What model it is: a name, or the .toml that `calibrate` has written.",
-        ),
-    ],
-    profile: ChooseProfileOption = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            "--policy",
-            metavar="LIST",
-            autocompletion=complete.policies,
-            help="Only these, as the profile has them: noop is none, deadline mq-deadline; "
-            "without it all that are loaded.",
-        ),
-    ] = None,
-    goal: ChooseGoalOption = Goal.throughput,
-    rule: ChooseRuleOption = Rule.workload,
-    queue_depth: Annotated[
-        int | None,
-        typer.Option(
-            DEPTH,
-            metavar="N",
-            help="Of the profile: refuse one of another depth; without --profile, which to take.",
-            show_default="the profile's, or the disk's, up to 32",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."
-        ),
-    ] = False,
-    parallel: ParallelOption = 0,
-) -> None:
-    """Choose a disk's scheduler as its work changes, until stopped."""
-    from streamsched.auto import service as autoservice
-    from streamsched.auto.choose import Selection
-    from streamsched.hosts import device as hostdevice
-
-    auto.Options(profile, goal, rule).check()
-    refuse_python(policy, "auto")
-    wanted = tuple(specs_of(policy)) if policy is not None else ()
-    found = hostdevice.device_of(device)
-    described = load_disk(model)
-    if queue_depth is not None:
-        _check_profile_depth(queue_depth, described)
-    autoservice.check_size(found, described)
-    most = min(described.queue_depth, auto.MAX_DEPTH)
-    if profile is None:
-        queue_depth = queue_depth or most
-    known = auto.obtain(described, queue_depth, profile, nr_jobs(parallel), Console(stderr=True))
-    takes = found.queue_depth
-    if takes and (min(takes, most) > 1) != (known.queue_depth > 1):
-        better = f"`streamsched profile {DEPTH} {min(takes, most)}`"
-        print(
-            f"streamsched: note: {found.name} takes {takes} at once, and the profile has "
-            f"{known.queue_depth}; measure it with {better}",
-            file=sys.stderr,
-        )
-    selection = Selection(
-        known,
-        # Who sent a request matters to none of the kernel's schedulers that can be chosen.
-        sorted(known.owners())[0],
-        goal.value,
-        rule.value,
-        policies=autoservice.candidates(found, known, wanted),
-    )
-    autoservice.serve(found, described, selection, dry_run=dry_run)
-
-
 def profile_(
     disk: Annotated[
         str,
@@ -215,7 +126,7 @@ def profile_(
     parallel: ParallelOption = 0,
 ) -> None:
     """Measure a simulated disk, for the policy auto to choose by."""
-    from streamsched.auto import profile_measure
+    from streamsched.sim import profile_measure
 
     refuse_python(policy, "profile")
     specs = list(PROFILE_POLICIES) if policy is None else specs_of(policy)

@@ -23,6 +23,7 @@ from typer.completion import get_completion_inspect_parameters
 from streamsched import __version__
 from streamsched.base.errors import StreamschedError, UsageError, printable, said
 from streamsched.cli import advise as cli_advise
+from streamsched.cli import auto as cli_auto
 from streamsched.cli import bound as cli_bound
 from streamsched.cli import disk as cli_disk
 from streamsched.cli import enable as cli_enable
@@ -92,7 +93,7 @@ app.command("measure", rich_help_panel=DISKS)(cli_watch.measure_)
 app.command("top", rich_help_panel=DISKS)(cli_watch.top_)
 app.command("exporter", rich_help_panel=DISKS)(cli_watch.exporter_)
 app.command("weights", rich_help_panel=DISKS)(cli_watch.weights_)
-app.command("auto", rich_help_panel=DISKS)(cli_disk.auto_)
+app.command("auto", rich_help_panel=DISKS)(cli_auto.auto_)
 app.command("calibrate", rich_help_panel=DISKS)(cli_disk.calibrate)
 app.command("run", rich_help_panel=SIMULATE, epilog=cli_run.RUN_MORE)(cli_run.run)
 app.command("replay", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_run.replay)
@@ -152,6 +153,8 @@ def _usage_sentence(error: Exception) -> str:
     new = RENAMED.get(option)
     if context and any(new in param.opts for param in context.command.params):
         return f"{option}: is called {new} now"
+    if context and context.info_name == "auto" and option in cli_auto.GONE:
+        return f"{option}: {cli_auto.GONE[option]}"
     message: str = error.format_message()  # type: ignore[attr-defined]
     message = " ".join(message.replace("Value error, ", "").split()).rstrip(".")
     message = re.sub(r"\. (Did you mean .*\?)$", lambda hint: f" ({_lower(hint[1])})", message)

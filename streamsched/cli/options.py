@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from streamsched.api.place import DEFAULT_DISK, DEFAULT_OWNERS, DEPTH
-from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
 from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
+from streamsched.sim.auto import Goal, Rule
 from streamsched.sim.policies import AUTO
 
 FOLDER = "a folder"
@@ -236,11 +236,6 @@ PROFILE_HELP = (
 )
 GOAL_HELP = "What to choose for: throughput, or p99 of response times."
 RULE_HELP = "What to choose by: the kind of workload, or the average size of requests."
-# Of a command that chooses and does nothing else.
-ChooseProfileOption = Annotated[Path | None, path_option("--profile", "a file", PROFILE_HELP)]
-ChooseGoalOption = Annotated[Goal, typer.Option("--goal", metavar="GOAL", help=GOAL_HELP)]
-ChooseRuleOption = Annotated[Rule, typer.Option("--rule", metavar="RULE", help=RULE_HELP)]
-# Where auto is a policy among others.
 ProfileOption = Annotated[
     Path | None,
     path_option("--profile", "a file", PROFILE_HELP, hidden=True, rich_help_panel=WITH_AUTO),

@@ -63,7 +63,7 @@ def reproduce(
     check_force(force, to)
     document = target(to, force)
     if figures == [AUTO]:
-        from streamsched.auto.check import reproduce_auto
+        from streamsched.papers.selection import reproduce_auto
 
         check_output(document)
         printed = io.StringIO() if document else None

@@ -14,8 +14,6 @@ import typer
 
 from streamsched.api.place import DEFAULT_POLICIES, Place, files_of, setups_of
 from streamsched.api.work import Job, Work, check_seed, job_of, job_work, trace_work
-from streamsched.auto import setting as auto
-from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import StreamschedError, UsageError, given, install, said
 from streamsched.base.files import check_output, is_file, mode_of, target, write_whole
 from streamsched.base.progress import nr_jobs
@@ -48,6 +46,8 @@ from streamsched.cli.options import (
     given_options,
 )
 from streamsched.cli.work import say, trace_files
+from streamsched.sim import auto
+from streamsched.sim.auto import Goal, Rule
 from streamsched.sim.policies import policy_files
 from streamsched.sim.pythonpolicy import PolicyError
 from streamsched.sim.resultfile import is_other_result

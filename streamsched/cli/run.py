@@ -13,8 +13,6 @@ from streamsched.api.host import HOSTS, Asked
 from streamsched.api.place import DEFAULT_POLICIES, Place, setups_of
 from streamsched.api.result import Result
 from streamsched.api.work import Job, job_of, run_each, trace_work
-from streamsched.auto import setting as auto
-from streamsched.auto.setting import Goal, Rule
 from streamsched.base.errors import UsageError, given
 from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
@@ -72,6 +70,8 @@ from streamsched.cli.work import (
     say,
     trace_files,
 )
+from streamsched.sim import auto
+from streamsched.sim.auto import Goal, Rule
 from streamsched.sim.policies import policy_files
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS

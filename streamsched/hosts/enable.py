@@ -57,7 +57,7 @@ UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"
 # ---- which disk it is ----
 
 
-def _kernel_name(machine: Machine, given: str) -> str:
+def kernel_name(machine: Machine, given: str) -> str:
     """The kernel's name of sda, /dev/sda or a link in /dev."""
     path = machine.path(given if given.startswith("/") else f"/dev/{given}")
     name = os.path.relpath(os.path.realpath(path), os.path.realpath(machine.path("/dev")))
@@ -85,7 +85,7 @@ def _is_of_all(machine: Machine, disk: Disk) -> bool:
     return disk.is_for_stream and machine.text(f"/sys/block/{disk.name}/removable") != "1"
 
 
-def _check_disk(machine: Machine, name: str, disks: Mapping[str, Disk]) -> Disk:
+def check_disk(machine: Machine, name: str, disks: Mapping[str, Disk]) -> Disk:
     """The disk @name; UsageError with the reason if stream is not for it."""
     folder = f"/sys/class/block/{name}"
     if name.startswith(".") or not machine.exists(folder):
@@ -166,12 +166,12 @@ class _Choice:
         self.notes: list[str] = []
 
     def add_named(self, given: str) -> None:
-        name = _kernel_name(self.machine, given)
+        name = kernel_name(self.machine, given)
         if name in self.arrays:
             if self.arrays[name] not in self.chosen:
                 self.add_array(self.arrays[name], name)
             return
-        disk = _check_disk(self.machine, name, self.known)
+        disk = check_disk(self.machine, name, self.known)
         if self.state.all:
             raise UsageError(f"{name}: is enabled already, with all rotating disks (--all)")
         if one := record_of(self.machine, name, self.state.disks):
@@ -210,7 +210,7 @@ class _Choice:
             )
         for member in array.members:
             try:
-                disk = _check_disk(self.machine, member, self.known)
+                disk = check_disk(self.machine, member, self.known)
             except UsageError as error:
                 raise UsageError(f"{name}: its member {error}") from None
             if not record_of(self.machine, member, self.state.disks):
@@ -542,7 +542,7 @@ def _enable(
 
 def _record_of(machine: Machine, state: State, given: str) -> OneDisk | OneArray:
     """That of the disk or array; UsageError if it cannot be undone by itself."""
-    name = _kernel_name(machine, given)
+    name = kernel_name(machine, given)
     records: tuple[OneDisk | OneArray, ...] = (*state.disks, *state.arrays)
     found = record_of(machine, name, records)
     if not machine.exists(f"/sys/block/{name}"):

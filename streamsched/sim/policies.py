@@ -17,7 +17,7 @@ from streamsched.work.fio_options import MAX_WEIGHT
 from streamsched.work.process import Process
 
 WORK_CONSERVING, USES_OWNER, WRAPPER, WEIGHS_REQUESTS = 1, 2, 4, 16
-# Not of the core: chooses one of them (streamsched/auto/choose.py).
+# Not of the core: chooses one of them (streamsched/sim/choose.py).
 AUTO = "auto"
 AUTO_HELP = "the policy of which a profile of the disk promises most, as the workload changes"
 

@@ -42,6 +42,8 @@ MORE, FAIRER, HARDLY, SOONER = 1.05, 2.0, 0.95, 0.75
 COLD_SECTORS, COLD_LEAST, COLD_MS = 2048, 10, 1.0
 # A model that is so far off forecasts nothing.
 WRONG_MODEL = 0.5
+# A disk and its description may differ by this much: makers round.
+SAME_SIZE = 0.01
 # Of struct trace_request: where no completion is known, and SS_SYNC.
 NO_TIME, SYNC = (1 << 64) - 1, 1
 FORMAT, VERSION = "streamsched-advice", 1
@@ -347,6 +349,16 @@ def page(name: str, answer: Iterable[str]) -> str:
         "<style>:root{color-scheme:light dark}body{max-width:90ch;margin:2em auto;padding:0 1em}"
         f"pre{{overflow-x:auto}}</style>\n<h1>{title}</h1>\n<pre>{text}</pre>\n</html>\n"
     )
+
+
+def check_size(device: Device, disk: Disk) -> None:
+    """Refuse the description of another disk."""
+    sectors = int(device.text(device.folder / "size"))
+    if abs(sectors - disk.capacity_sectors) > SAME_SIZE * disk.capacity_sectors:
+        raise UsageError(
+            f"{device.name}: has {sectors} sectors and {disk.name} has {disk.capacity_sectors}; "
+            "name this disk's own description with --model (`streamsched calibrate` makes one)"
+        )
 
 
 def check_model(found: Advice, *, named: bool) -> None:

@@ -29,8 +29,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
-from streamsched.auto.service import until_stopped
 from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.base.signals import until_stopped
 from streamsched.hosts.device import STREAM, SYS, device_of
 from streamsched.watch.parties import (
     DIRECTIONS,

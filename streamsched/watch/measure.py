@@ -27,8 +27,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streamsched.auto.service import until_stopped
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
+from streamsched.base.signals import until_stopped
 from streamsched.base.tracing import TRACING, Instance
 from streamsched.hosts.device import SYS, Device, device_of, keeping
 from streamsched.watch.measure_state import Spec, State, specs_of
@@ -128,7 +128,11 @@ def plan(minutes: float, seed: int) -> list[tuple[float, bool]]:
 
 
 class Measurement:
-    """The blocks of one disk."""
+    """The blocks of one disk.
+
+    @state is what is restored at the end, @progress has a line for each block; without them that
+    is what there is, and @say.
+    """
 
     def __init__(
         self,
@@ -137,10 +141,14 @@ class Measurement:
         say: Callable[[str], None],
         running: Callable[[], bool],
         sys_: Path = SYS,
+        *,
+        state: State | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> None:
         self._device, self._specs, self._say, self._running = device, specs, say, running
         self._disk = KernelDisk(device, sys_)
-        self._state = State(device, sys_)
+        self._state = state or State(device, sys_)
+        self._progress = progress or say
         self.pairs: list[tuple[Block, Block]] = []
         try:
             self._responses: Responses | None = Responses(device, sys_ / TRACING)
@@ -201,7 +209,7 @@ class Measurement:
                 f"{self._device.name}: became idle in block {number}; the work must last for all "
                 "of the time"
             )
-        self._say(f"block {number}: {spec}, {seconds:.0f} s: {rate / 1e6:.2f} MB/s")
+        self._progress(f"block {number}: {spec}, {seconds:.0f} s: {rate / 1e6:.2f} MB/s")
         return Block(str(spec), took, rate / 1e6, requests_s, mean_ms, p99_ms)
 
     def run(self, planned: Sequence[tuple[float, bool]]) -> None:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from streamsched.auto.service import INNER
 from streamsched.base.errors import StreamschedError, UsageError
-from streamsched.hosts.device import STREAM, SYS, Device
+from streamsched.hosts.device import INNER, STREAM, SYS, Device
 from streamsched.watch.parties import DEBUGFS
 
 # What the kernel sets anew with each change of the scheduler.
@@ -114,13 +113,16 @@ class State:
                 except StreamschedError as error:
                     say(str(error))
 
+    def complaint(self, error: StreamschedError) -> str:
+        """Why it is not as it was."""
+        gone = not (self._device.folder / "queue").is_dir()
+        return f"{self._device.name}: {'the disk is gone' if gone else f'not as it was: {error}'}"
+
     def restore(self, say: Callable[[str], None]) -> None:
         """As it was; @say has a sentence for what could not be."""
-        name = self._device.name
         try:
             self._device.set_scheduler(self.scheduler, None)
         except StreamschedError as error:
-            gone = not (self._device.folder / "queue").is_dir()
-            say(f"{name}: the disk is gone" if gone else f"{name}: not as it was: {error}")
+            say(self.complaint(error))
             return
         self._put_back(say)

@@ -11,21 +11,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamsched.auto.service import (
-    READ_MS,
-    READ_SECTORS,
-    READS,
-    READS_MERGED,
-    WRITE_MS,
-    WRITE_SECTORS,
-    WRITES,
-    WRITES_MERGED,
-)
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts.device import STREAM, SYS, Device, device_of
 from streamsched.hosts.disks import NO_DISK
 
-FLUSHES = 15  # a column of /sys/block/DISK/stat, from Linux 5.5 on
+# Columns of /sys/block/DISK/stat (Documentation/block/stat.rst of Linux).
+READS, READS_MERGED, READ_SECTORS, READ_MS, WRITES, WRITES_MERGED, WRITE_SECTORS, WRITE_MS = range(
+    8
+)
+FLUSHES = 15  # from Linux 5.5 on
 DEBUGFS = Path("kernel") / "debug"  # below sysfs
 DIRECTIONS = ("read", "write")
 # What top and exporter need of debugfs' `counters`.

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from streamsched.auto.service import until_stopped
 from streamsched.base.errors import Interrupted, StreamschedError
 from streamsched.base.files import is_file, is_folder
+from streamsched.base.signals import until_stopped
 from streamsched.hosts.device import SYS
 from streamsched.watch.observe import KernelSource, Observation, Row, Source
 from streamsched.watch.parties import kernel_disks

@@ -13,8 +13,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from streamsched.auto.service import until_stopped
 from streamsched.base.errors import StreamschedError, UsageError, printable
+from streamsched.base.signals import until_stopped
 from streamsched.hosts.cgroups import USUAL, Cgroup, has_io, hierarchy, inode_of, weighted
 from streamsched.hosts.machine import Machine
 

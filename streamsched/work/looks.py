@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a workload looks like, from sums that a host reads now and then.
-
-The simulator gives them (struct sim_observation), and the kernel: /sys/block/DEVICE/stat, and for
-places the tracepoint block_bio_queue by way of core/workload.c.
-"""
+"""What a workload looks like, from sums that the simulator gives (struct sim_observation)."""
 
 from __future__ import annotations
 
@@ -16,15 +12,15 @@ SAMPLE_S = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Observation:
-    """Sums since some beginning; None where the host cannot know."""
+    """Sums since some beginning."""
 
     now_s: float
     requests: int  # as senders sent them
     sent_bytes: int
     reads: int
-    sync: int | None
-    continuing: int | None
-    near: int | None
+    sync: int
+    continuing: int
+    near: int
     completed: int
     response_s: float  # of those, sum
     done_bytes: int
@@ -37,9 +33,9 @@ class Looks:
     size_bytes: float
     reads: float
     outstanding: float  # sent and not yet done, mean; by Little's law
-    sync: float | None = None
-    continuing: float | None = None
-    near: float | None = None
+    sync: float
+    continuing: float
+    near: float
 
     def distance(self, other: Looks) -> float:
         """How different two workloads are. 1 is much: all of one's requests are in sequence."""
@@ -52,18 +48,15 @@ class Looks:
             (self.continuing, other.continuing, 1.0),
             (self.near, other.near, 0.7),
         ):
-            if mine is not None and theirs is not None:
-                total += (weight * (mine - theirs)) ** 2
+            total += (weight * (mine - theirs)) ** 2
         return math.sqrt(total)
 
     def __str__(self) -> str:
-        parts = [f"requests of {self.size_bytes / 1024:.0f} KiB", f"{100 * self.reads:.0f} % reads"]
-        if self.continuing is not None and self.near is not None:
-            parts += [
-                f"{100 * self.continuing:.0f} % in sequence",
-                f"{100 * self.near:.0f} % near others",
-            ]
-        return ", ".join([*parts, f"{self.outstanding:.1f} at once"])
+        return (
+            f"requests of {self.size_bytes / 1024:.0f} KiB, {100 * self.reads:.0f} % reads, "
+            f"{100 * self.continuing:.0f} % in sequence, {100 * self.near:.0f} % near others, "
+            f"{self.outstanding:.1f} at once"
+        )
 
 
 def _octaves(ratio: float) -> float:
@@ -75,10 +68,6 @@ def _queue(outstanding: float) -> float:
     return math.log2(1 + min(outstanding, 64))
 
 
-def _share(now: int | None, then: int | None, of: int) -> float | None:
-    return None if now is None or then is None else (now - then) / of
-
-
 def between(then: Observation, now: Observation) -> Looks | None:
     """What came and went between two observations; None when nothing did."""
     requests, seconds = now.requests - then.requests, now.now_s - then.now_s
@@ -88,7 +77,7 @@ def between(then: Observation, now: Observation) -> Looks | None:
         size_bytes=(now.sent_bytes - then.sent_bytes) / requests,
         reads=(now.reads - then.reads) / requests,
         outstanding=(now.response_s - then.response_s) / seconds,
-        sync=_share(now.sync, then.sync, requests),
-        continuing=_share(now.continuing, then.continuing, requests),
-        near=_share(now.near, then.near, requests),
+        sync=(now.sync - then.sync) / requests,
+        continuing=(now.continuing - then.continuing) / requests,
+        near=(now.near - then.near) / requests,
     )

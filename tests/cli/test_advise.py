@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from streamsched.base.errors import StreamschedError
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts.device import Device
 from streamsched.sim.diskfile import load_disk
 from streamsched.watch import advise
 from streamsched.watch.forecast import forecast
@@ -184,6 +185,15 @@ def cold_reads(took_ms: float, number: int = 40) -> list[Bio]:
             for n in range(1, 9)
         ]
     return found
+
+
+def test_the_description_must_be_this_disks(tmp_path: Path) -> None:
+    disk = load_disk("wd5000aaks")
+    (tmp_path / "size").write_text(f"{disk.capacity_sectors}\n")
+    device = Device("sda", tmp_path)
+    advise.check_size(device, disk)
+    with pytest.raises(UsageError, match=r"^sda: has 976773168 sectors and exos-x18 has \d+; name"):
+        advise.check_size(device, load_disk("exos-x18"))
 
 
 def test_what_answers_at_once_everywhere_does_not_rotate() -> None:

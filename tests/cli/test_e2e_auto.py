@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`profile`, `--policy auto` and `auto` as a user runs them."""
+"""`profile` and `--policy auto` as a user runs them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from profile_data import small_profile
 from rich.console import Console
 from test_e2e_cli import COMMAND, streamsched, why_refused
 
-from streamsched.auto import check as autocheck
-from streamsched.auto import profile
-from streamsched.auto.check import JOBS, SEQUENCE
 from streamsched.cli import papers
 from streamsched.cli.papers import AUTO_DOCUMENT
+from streamsched.papers import selection as autocheck
+from streamsched.papers.selection import JOBS, SEQUENCE
+from streamsched.sim import profile
 from streamsched.sim.chooser import Choice
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.policies import AUTO
@@ -218,25 +218,6 @@ def test_a_profile_that_cannot_be_kept_is_refused_before_the_work(
     assert why_refused("profile", "ssd") == (
         f"{place}: cannot make it: Not a directory; name a file with --to"
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["nosuch", "--model", "wd5000aaks"], "nosuch: there is no such block device"),
-        (["nosuch", "--model", "wd5000aaks", "--policy", "x"], "unknown policy 'x'"),
-        (
-            ["nosuch", "--model", "wd5000aaks", "--goal", "p99", "--rule", "size"],
-            "--rule size: goes by throughput alone; leave --goal p99 out",
-        ),
-    ],
-)
-def test_services_that_cannot_begin(options: list[str], why: str) -> None:
-    assert why_refused("auto", *options).startswith(why)
-
-
-def test_it_must_be_said_what_disk_it_is() -> None:
-    assert "missing option '--model'" in why_refused("auto", "sda").lower()
 
 
 # ---- the comparison with fixed policies ----

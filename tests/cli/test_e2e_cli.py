@@ -451,7 +451,7 @@ def test_bad_usage(arguments: list[object], why: str) -> None:
         (["rig", "exec", "--out", "", "true"], "--out is empty; name a folder"),
         (["replay", ""], "TRACE is empty; name a block trace"),
         (["calibrate", ""], "DEVICE is empty; name a disk, as /dev/sda"),
-        (["auto", "", "--model", "ssd"], "DEVICE is empty; name a disk, as sda"),
+        (["auto", ""], "DISK is empty; name a disk, as sda"),
         (["array", "attach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
         (["array", "detach", ""], "DEVICE is empty; name an array, as in /dev/md0"),
         (["array", "status", ""], "DEVICE is empty; name an array, as in /dev/md0"),
@@ -1306,7 +1306,6 @@ def test_ctrl_c_while_workers_begin(to: Path, endless: Path) -> None:
     [
         (["run", str(JOB), "--jobs", "2"], "--jobs: is called --parallel now"),
         (["study", "a.toml", "--jobs=2"], "--jobs: is called --parallel now"),
-        (["auto", "sda", "--disk", "ssd"], "--disk: is called --model now"),
         (["advise", "sda", "--disk", "ssd"], "--disk: is called --model now"),
         (["policies"], "policies: is called `streamsched list policies` now"),
         (["tunables", "--output", "json"], "tunables: is called `streamsched list tunables` now"),
@@ -1394,7 +1393,7 @@ def test_help_is_enough_to_go_on(command: str, words: list[str]) -> None:
     ("command", "flags"),
     [
         ("replay", ["--skip-bad", "--wrap"]),
-        ("auto", ["--dry-run"]),
+        ("auto", ["--once", "--undo"]),
         ("calibrate", ["--fast"]),
     ],
 )
@@ -1412,7 +1411,7 @@ def test_what_takes_no_value_is_shown_with_none(command: str, flags: list[str]) 
         (["run", "--policy", "noop,auto"], ["--profile", "--goal", "--rule"], ["--path"]),
         (["replay"], ["--mode"], ["--profile", "--goal", "--rule"]),
         (["report", "--policy=auto"], ["--profile", "--goal", "--rule"], []),
-        (["auto"], ["--profile", "--goal", "--rule"], []),
+        (["auto"], ["--goal"], ["--profile", "--rule"]),
     ],
     ids=str,
 )

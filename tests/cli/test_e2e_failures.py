@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsched.auto import setting as auto
 from streamsched.base.errors import UsageError
 from streamsched.cli import main as cli
+from streamsched.sim import auto
 from streamsched.sim.diskfile import load_disk
 
 COMMAND = Path(sys.executable).parent / "streamsched"

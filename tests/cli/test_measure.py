@@ -10,15 +10,13 @@ import os
 import random
 import shutil
 import signal
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from made_kernel import MadeKernel, after
 from watch_data import MadeDisk, made
 
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
-from streamsched.hosts.device import Device, device_of
+from streamsched.hosts.device import device_of
 from streamsched.watch import measure
 from streamsched.watch.measure_state import State, specs_of
 from streamsched.watch.measure_stats import LEAST_PAIRS, compare
@@ -78,74 +76,7 @@ def test_blocks_of_random_length_and_order() -> None:
 # ---- the kernel that is made up: what is written happens ----
 
 
-class Kernel:
-    """A disk that does 80 requests of 64 KiB a second under stream, 60 under all others."""
-
-    def __init__(self, made: MadeDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made = made
-        self.now = 100.0
-        self.rates = {"stream": 80.0}
-        self.usual = 60.0
-        self.log: list[str] = []
-        self.each: Callable[[], None] = lambda: None
-        made.scheduler = "none [mq-deadline] stream"
-        made.flush()
-        made.write("queue/wbt_lat_usec", 75000)
-        self.begin("mq-deadline")
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(time, "sleep", self.sleep)
-        monkeypatch.setattr(Device, "write", self.write)
-
-    @property
-    def scheduler(self) -> str:
-        return device_of("sda", self.made.root).in_use
-
-    def begin(self, scheduler: str) -> None:
-        """With its defaults."""
-        shutil.rmtree(self.made.folder / "queue" / "iosched", ignore_errors=True)
-        names = ["none", "mq-deadline", "stream"]
-        self.made.scheduler = " ".join(f"[{one}]" if one == scheduler else one for one in names)
-        self.made.write("queue/scheduler", self.made.scheduler)
-        self.made.write("queue/nr_requests", 64)
-        settings = {
-            "none": {},
-            "mq-deadline": {"read_expire": "500", "fifo_batch": "16"},
-            "stream": {
-                "inner": "noop [deadline] cscan sptf linus",
-                "wait_target": "500ms",
-                "service_curve": "0:0 2048:4600000",
-                "cgroup_weights": "",
-            },
-        }
-        for name, value in settings[scheduler].items():
-            self.made.write(f"queue/iosched/{name}", value)
-
-    def write(self, path: Path, value: str) -> None:
-        """As Device.write(), which monkeypatch has replaced; @path is the first argument."""
-        self.log.append(f"{path.name}={value}")
-        if path.name == "scheduler":
-            self.begin(value)
-        elif path.name == "inner":
-            path.write_text(
-                path.read_text().replace("[", "").replace("]", "").replace(value, f"[{value}]")
-            )
-        elif path.name == "cgroup_weights":
-            path.write_text(path.read_text().lstrip() + f"{value}\n")
-        else:
-            path.write_text(f"{value}\n")
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.each()
-        try:
-            number = round(self.rates.get(self.scheduler, self.usual) * seconds)
-        except StreamschedError:
-            return
-        self.made.stat[0] += number
-        self.made.stat[2] += 128 * number
-        self.made.stat[3] += 12 * number
-        self.made.write("stat", " ".join(map(str, self.made.stat)))
-
+class Kernel(MadeKernel):
     def measure(self, between: str = "mq-deadline,stream", minutes: float = 4) -> measure.Result:
         return measure.measure("sda", between, minutes, 3, sys_=self.made.root)
 
@@ -253,19 +184,6 @@ def test_a_curve_that_was_written_is_written_again(kernel: Kernel, made: MadeDis
 
 
 # ---- how it may end ----
-
-
-def after(kernel: Kernel, seconds: float, what: Callable[[], object]) -> None:
-    """Let something happen once, then."""
-    done: list[bool] = []
-    began = kernel.now
-
-    def each() -> None:
-        if kernel.now - began > seconds and not done:
-            done.append(True)
-            what()
-
-    kernel.each = each
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -26,10 +26,10 @@ import pytest
 import typer
 from profile_data import small_profile
 
-from streamsched.auto.profile import as_text
 from streamsched.cli.main import app
 from streamsched.sim import requestlog
 from streamsched.sim.policies import all_policies
+from streamsched.sim.profile import as_text
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent

@@ -7,9 +7,9 @@ import functools
 
 from rich.console import Console
 
-from streamsched.auto.profile import Profile
-from streamsched.auto.profile_measure import Part, measure
 from streamsched.sim.diskfile import load_disk
+from streamsched.sim.profile import Profile
+from streamsched.sim.profile_measure import Part, measure
 
 POLICIES = ("noop", "cscan", "deadline", "stream:deadline", "stream:linus")
 GRID = [

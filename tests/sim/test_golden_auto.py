@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What auto chooses on one fixed workload, when, and why, byte for byte.
 
-Its rule is not of the core (streamsched/auto/choose.py), so it has a log of its own: of each rule
+Its rule is not of the core (streamsched/sim/choose.py), so it has a log of its own: of each rule
 and goal a line with the time in seconds, the policy and the reason. A change of the rule, of what
 workloads look like, or of a policy in the profile changes it: UPDATE_GOLDEN=1 pytest
 tests/sim/test_golden_auto.py writes it anew, and the difference is part of the change.
@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from profile_data import small_profile
 
-from streamsched.auto.choose import Selection
-from streamsched.auto.profile import OWNERS
+from streamsched.sim.choose import Selection
 from streamsched.sim.diskfile import load_disk
+from streamsched.sim.profile import OWNERS
 from streamsched.sim.simulate import Setup, run_jobs
 from streamsched.work.jobfile import parse_jobs
 

@@ -16,10 +16,13 @@ from profile_data import GRID, POLICIES, small_profile
 from rich.console import Console
 from said import refusal
 
-from streamsched.auto import profile as profiles
-from streamsched.auto import setting as auto
-from streamsched.auto.choose import Selection, relative_merits
-from streamsched.auto.profile_measure import (
+from streamsched.base.errors import UsageError
+from streamsched.sim import auto
+from streamsched.sim import profile as profiles
+from streamsched.sim.choose import Selection, relative_merits
+from streamsched.sim.diskfile import load_disk
+from streamsched.sim.policies import USES_OWNER, check_spec
+from streamsched.sim.profile_measure import (
     AGED_S,
     RUN_S,
     SIZES_KIB,
@@ -31,9 +34,6 @@ from streamsched.auto.profile_measure import (
     processes_of,
     table,
 )
-from streamsched.base.errors import UsageError
-from streamsched.sim.diskfile import load_disk
-from streamsched.sim.policies import USES_OWNER, check_spec
 from streamsched.sim.simulate import Setup, run_jobs
 
 DISK = load_disk("wd5000aaks")
@@ -292,7 +292,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return small_profile()
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("streamsched.auto.profile_measure.measure", small)
+    monkeypatch.setattr("streamsched.sim.profile_measure.measure", small)
     return measured
 
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from workloads import disk_of, workload
 
-from streamsched.auto.choose import Selection
-from streamsched.auto.profile_measure import measure
+from streamsched.sim.choose import Selection
+from streamsched.sim.profile_measure import measure
 from streamsched.sim.simulate import Setup, run_jobs
 
 DISK = "wd5000aaks"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from streamsched.auto import profile as profiles
-from streamsched.auto.choose import Selection
-from streamsched.auto.profile import Profile
 from streamsched.base import cache
 from streamsched.base.errors import UsageError
 from streamsched.base.files import Target, is_file, write_whole
+from streamsched.sim import profile as profiles
+from streamsched.sim.choose import Selection
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import AUTO
+from streamsched.sim.profile import Profile
 from streamsched.sim.simulate import Setup
 
 MAX_DEPTH = 32  # commands in a disk at once
@@ -97,7 +97,7 @@ def obtain(
 
     Without a @queue_depth that of the profile in @path counts, or else the most there is.
     """
-    from streamsched.auto.profile_measure import measure
+    from streamsched.sim.profile_measure import measure
 
     if path is not None:
         profile, _ = profiles.read(path)

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from streamsched.auto.choose import Selection
-from streamsched.auto.profile import OWNERS, Profile
-from streamsched.auto.setting import obtain
 from streamsched.base.errors import Interrupted
+from streamsched.sim.auto import obtain
+from streamsched.sim.choose import Selection
 from streamsched.sim.chooser import Choice
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.experiment import PAPER_DISK
 from streamsched.sim.policies import AUTO
+from streamsched.sim.profile import OWNERS, Profile
 from streamsched.sim.results import plain_table, widen
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.tasks import Task, run_tasks

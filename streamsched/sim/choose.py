@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which scheduler is right for what arrives: the one rule of the simulator's `auto` and of the
-service for the kernel.
+"""Which scheduler is right for what arrives: the rule of the policy `auto`.
 
-It sees sums (looks.Observation) a few times a second and says when to change, and why. It knows
-neither clock nor host. docs/ARCHITECTURE.md, "Choosing a scheduler", says how it decides.
+It sees sums (looks.Observation) a few times a second and says when to change, and why.
+docs/AUTO.md says how it decides.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import dataclasses
 import math
 from collections import deque
 
-from streamsched.auto.profile import Known, Outcome, Profile
 from streamsched.sim.chooser import Choice
 from streamsched.sim.policies import WORK_CONSERVING, check_spec
+from streamsched.sim.profile import Known, Outcome, Profile
 from streamsched.work.looks import SAMPLE_S, Looks, Observation, between
 
 GOALS = ("throughput", "p99")
@@ -64,7 +63,6 @@ class Selection:
     goal: str = "throughput"
     rule: str = "workload"
     longest_wait_ms: float = 5000.0
-    policies: tuple[str, ...] = ()  # of the profile's; empty: all
 
     def begin(self) -> Chooser:
         """For one run of one disk."""
@@ -75,13 +73,9 @@ class Selection:
         """Candidates that wait for what they expect: they go by what has been."""
         return frozenset(
             spec
-            for spec in self.candidates
+            for spec in self.profile.policies
             if not all(policy.flags & WORK_CONSERVING for policy in check_spec(spec))
         )
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        return self.policies or self.profile.policies
 
 
 def _merit(one: Outcome, goal: str) -> float:
@@ -113,7 +107,7 @@ def _cell_merits(selection: Selection, cell: Known) -> dict[str, float]:
     """Of one workload with its owners as they were."""
     bounded = {
         spec: _merit(cell.under[spec], selection.goal)
-        for spec in selection.candidates
+        for spec in selection.profile.policies
         if cell.under[spec].longest_wait_ms <= selection.longest_wait_ms
     }
     best = max(bounded.values(), default=0.0)
@@ -121,14 +115,14 @@ def _cell_merits(selection: Selection, cell: Known) -> dict[str, float]:
         spec: bounded[spec] / best
         if best and spec in bounded
         else UNBOUNDED * min(1.0, _merit(cell.under[spec], selection.goal) / (best or 1.0))
-        for spec in selection.candidates
+        for spec in selection.profile.policies
     }
 
 
 class Chooser:
     """Gives what to begin with, and a Choice whenever it is time for another one."""
 
-    def __init__(self, selection: Selection, *, current: str | None = None) -> None:
+    def __init__(self, selection: Selection) -> None:
         self.selection = selection
         self._merits = relative_merits(selection)
         self._known = [
@@ -137,8 +131,8 @@ class Chooser:
             if cell.owners == selection.owners
         ]
         self._learning = selection.learning
-        self._mean = {spec: self._on_the_whole(spec) for spec in selection.candidates}
-        self.current = current or self._safest()
+        self._mean = {spec: self._on_the_whole(spec) for spec in selection.profile.policies}
+        self.current = self._safest()
         self._window: deque[Observation] = deque()
         self._lost: dict[str, float] = {}  # by not being with that one; in seconds
         self._last: float | None = None  # when the last window ended
@@ -165,7 +159,7 @@ class Chooser:
         if self.selection.rule == "size":
             return self._best_by_size(max(self.selection.profile.sizes_bytes))
 
-        return max(self.selection.candidates, key=lambda spec: self._mean[spec])
+        return max(self.selection.profile.policies, key=lambda spec: self._mean[spec])
 
     def _on_the_whole(self, spec: str) -> float:
         """The geometric mean of its merits."""
@@ -187,7 +181,7 @@ class Chooser:
             part = min(max(part, 0.0), 1.0)
         return {
             spec: profile.curves[spec][low] * (1 - part) + profile.curves[spec][high] * part
-            for spec in self.selection.candidates
+            for spec in self.selection.profile.policies
         }
 
     def _best_by_size(self, size_bytes: float) -> str:
@@ -214,7 +208,7 @@ class Chooser:
         return {
             spec: sum(weight * self._merits[index][spec] for weight, index in near)
             + rest * self._mean[spec]
-            for spec in self.selection.candidates
+            for spec in self.selection.profile.policies
         }
 
     def forecast(self, looks: Looks) -> dict[str, float]:
@@ -316,7 +310,7 @@ class Chooser:
         self._stale = False
         done = self._done(looks, now)
         # Nobody waits for what only has to be written, and no policy for more of it.
-        waited_for = looks.sync is None or looks.sync >= 0.5
+        waited_for = looks.sync >= 0.5
         if self.current not in self._learning or not waited_for or done >= FAILING:
             return None
         why = f"{looks}: {self.current} does {100 * done:.0f} % of what it could, and begins anew"

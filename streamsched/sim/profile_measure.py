@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from streamsched.auto.profile import OWNERS, POLICIES, Known, Outcome, Profile, fingerprint
 from streamsched.base.errors import Interrupted
 from streamsched.base.units import format_bytes
 from streamsched.sim.diskfile import Disk
 from streamsched.sim.policies import USES_OWNER, check_spec
+from streamsched.sim.profile import OWNERS, POLICIES, Known, Outcome, Profile, fingerprint
 from streamsched.sim.results import plain_table
 from streamsched.sim.simulate import Run, Setup
 from streamsched.sim.tasks import Task, run_tasks
