@@ -3,7 +3,12 @@
  * For a disk of several parts that work at the same time, as an array's members
  * do (core/array/). Streams that keep all parts busy take turns; all others are
  * the rest, write-back too, and nobody waits for the reader just served: in the
- * rest's turn each part has its own order.
+ * rest's turn each part has its own order, into which whatever reaches it has
+ * been put already.
+ *
+ * n senders at p parts are served as fast as (n + p - 1) / p at one (a balanced
+ * closed network: Lazowska et al., Quantitative System Performance, 1984,
+ * chapter 5).
  */
 #ifndef SS_PARTS_H
 #define SS_PARTS_H

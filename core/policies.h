@@ -5,19 +5,18 @@
 
 #include "policy.h"
 
-extern const struct ss_policy_ops ss_noop_ops; /* policy/noop.c */
-extern const struct ss_policy_ops ss_deadline_ops; /* policy/deadline.c */
-extern const struct ss_policy_ops ss_cscan_ops; /* policy/cscan.c */
-extern const struct ss_policy_ops ss_sptf_ops; /* policy/sptf.c */
-extern const struct ss_policy_ops ss_linus_ops; /* policy/linus.c */
-extern const struct ss_policy_ops ss_stride_ops; /* policy/stride.c */
-extern const struct ss_policy_ops ss_wfq_ops; /* policy/wfq.c */
-extern const struct ss_policy_ops
-	ss_anticipatory_ops; /* policy/anticipatory.c */
-extern const struct ss_policy_ops ss_cooperative_ops; /* policy/cooperative.c */
-extern const struct ss_policy_ops ss_cfq_ops; /* policy/cfq.c */
-extern const struct ss_policy_ops ss_nwcs_ops; /* policy/nwcs.c */
-extern const struct ss_policy_ops ss_ss_ops; /* policy/ss.c */
-extern const struct ss_policy_ops ss_stream_ops; /* stream/stream.c */
+extern const struct ss_policy_ops ss_noop_ops; /* noop.c */
+extern const struct ss_policy_ops ss_deadline_ops; /* deadline.c */
+extern const struct ss_policy_ops ss_cscan_ops; /* cscan.c */
+extern const struct ss_policy_ops ss_sptf_ops; /* sptf.c */
+extern const struct ss_policy_ops ss_linus_ops; /* linus.c */
+extern const struct ss_policy_ops ss_stride_ops; /* stride.c */
+extern const struct ss_policy_ops ss_wfq_ops; /* wfq.c */
+extern const struct ss_policy_ops ss_anticipatory_ops; /* anticipatory.c */
+extern const struct ss_policy_ops ss_cooperative_ops; /* cooperative.c */
+extern const struct ss_policy_ops ss_cfq_ops; /* cfq.c */
+extern const struct ss_policy_ops ss_nwcs_ops; /* nwcs.c */
+extern const struct ss_policy_ops ss_ss_ops; /* ss.c */
+extern const struct ss_policy_ops ss_stream_ops; /* stream.c */
 
 #endif

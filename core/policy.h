@@ -38,9 +38,14 @@ enum ss_why {
 	SS_WHY_INNER, /* the inner policy has everything */
 	SS_WHY_PAUSE, /* waits for who has nothing pending in its turn */
 	SS_WHY_DRAIN, /* waits for what others have in the drive */
+#ifndef SS_MAINLINE
 	SS_WHY_ARRAY, /* the array's turn; the last one */
 };
 #define SS_WHYS 10 /* so many there are */
+#else
+	SS_WHYS, /* so many there are */
+};
+#endif
 
 /* Small enough to be returned in two registers. */
 struct ss_decision {
@@ -134,11 +139,11 @@ struct ss_policy_ops {
 	void (*removed)(struct ss_policy *policy, struct ss_request *rq,
 			u64 now_ns);
 	/* The pending request that must go at once because of its age. */
-	struct ss_request *(*expired)(const struct ss_policy *policy,
+	struct ss_request *(*overdue)(const struct ss_policy *policy,
 				      u64 now_ns);
 	/*
 	 * When the next request expires that has not yet, or SS_FOREVER. With
-	 * expired; it may name one that will not have to go then after all.
+	 * overdue; it may name one that will not have to go then after all.
 	 */
 	u64 (*next_expiry)(const struct ss_policy *policy);
 	/*

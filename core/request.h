@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The request as the scheduling core sees it.
+ * The request as the scheduler sees it.
  *
  * A host embeds struct ss_request in its own request. The fields of the first
  * part are the host's: set before the request is handed to
  * ss_sched_arrived(), changed only through the calls of sched.h. The rest is
- * the core's and means nothing to a host.
+ * the scheduler's and means nothing to a host.
  */
 #ifndef SS_REQUEST_H
 #define SS_REQUEST_H
@@ -21,11 +21,12 @@
 
 /* Somebody waits for it: every read, a direct or fsync'ed write. */
 #define SS_SYNC 0x01
-/* File system metadata; CFQ lets it preempt data. */
+/* File system metadata. */
 #define SS_META 0x02
+#ifndef SS_MAINLINE
 /* Nobody wants its data: it is to bring the head there (core/array/array.h). */
 #define SS_PLACING 0x04
-
+#endif
 /* Metadata that nobody needs soon, read ahead: nobody waits for it. */
 #define SS_AHEAD 0x08
 /*
@@ -46,14 +47,13 @@ struct ss_request {
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
 	u32 weight; /* of its sender, in percent of the usual; 0: usual */
 
-	/* Set by the core; a host may read them. */
+	/* Set by the scheduler; a host may read them. */
 	u64 arrival_ns;
 	u64 dispatch_ns;
 	u64 from_sector; /* where the head was when it was dispatched */
 
-	/* The core's own, below. */
+	/* The scheduler's own, below. */
 	u32 host_merges; /* requests that this one has absorbed */
-	u32 stream_size; /* ss: its place in its stream, from 1 */
 	void *party; /* stream: its queue is this one's; NULL: the inner's */
 	struct hlist_node start_hash; /* merge index: by first sector */
 	struct hlist_node end_hash; /* merge index: by the sector behind it */
@@ -63,13 +63,16 @@ struct ss_request {
 	struct list_head fifo_node; /* the policy's order by age */
 	struct list_head age_node; /* stream: all pending, oldest first */
 	u64 expires_ns; /* when the policy calls it expired, or U64_MAX */
-	void *stream; /* the stream, group or owner it is of */
+	void *stream; /* the stream it is of (or group, or owner) */
 	void *sender; /* stream: who sent it, while the rest has it, or NULL */
+
+#ifndef SS_MAINLINE
 	void *queue; /* the policy's queue it stands in */
 	u32 budget; /* linus: what others may still cost it */
-
+	u32 stream_size; /* ss: its place in its stream, from 1 */
 	struct list_head array_node; /* array: pending, and in no turn */
 	void *array_request; /* array: what it is there, or NULL */
+#endif
 };
 
 static inline u64 ss_request_end(const struct ss_request *rq)
@@ -117,10 +120,14 @@ static inline void ss_older_at(struct list_head *head, struct ss_request *rq,
  * is older than what is there.
  */
 #define ss_add_by_age(head, rq, node)                                          \
-	do {                                                                   \
-		list_add_tail(&(rq)->node, head);                              \
-		ss_older(head, rq, node);                                      \
-	} while (0)
+	ss_add_by_age_at(head, rq, offsetof(struct ss_request, node))
+
+static inline void ss_add_by_age_at(struct list_head *head,
+				    struct ss_request *rq, size_t node_at)
+{
+	list_add_tail((struct list_head *)((char *)rq + node_at), head);
+	ss_older_at(head, rq, node_at);
+}
 
 static inline bool ss_request_is_sync(const struct ss_request *rq)
 {

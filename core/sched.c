@@ -117,8 +117,9 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 		policy->value = sched->value[i];
 		policy->state = &sched->state[used / sizeof(u64)];
 		used += (ops[i]->state_bytes + 7) & ~7U;
-		BUG_ON(used > SS_STATE_BYTES);
-		BUG_ON(ops[i]->nr_tunables > SS_MAX_TUNABLES);
+		if (WARN_ON_ONCE(used > SS_STATE_BYTES ||
+				 ops[i]->nr_tunables > SS_MAX_TUNABLES))
+			return refuse_spec(spec, "too large", why, why_bytes);
 		for (tunable = 0; tunable < ops[i]->nr_tunables; tunable++)
 			policy->value[tunable] =
 				ops[i]->tunables[tunable].initial;
@@ -131,8 +132,8 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		  u64 now_ns, char *why, size_t why_bytes)
 {
+	const struct ss_policy_ops *ops = sched->policy[0].ops;
 	bool found = false;
-	const char *by;
 	u32 i, t;
 
 	for (i = 0; i < sched->nr_policies; i++) {
@@ -165,9 +166,13 @@ int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		return 0;
 	why[0] = 0;
 	ss_say(why, why_bytes, name);
-	by = ss_policy_replaced(sched->policy[0].ops, name);
-	ss_say(why, why_bytes, by ? " is gone: " : " is no setting of ");
-	ss_say(why, why_bytes, by ? by : sched->policy[0].ops->name);
+	if (ss_policy_replaced(ops, name)) {
+		ss_say(why, why_bytes, " is gone: ");
+		ss_say(why, why_bytes, ss_policy_replaced(ops, name));
+		return -ENOENT;
+	}
+	ss_say(why, why_bytes, " is no setting of ");
+	ss_say(why, why_bytes, ops->name);
 	return -ENOENT;
 }
 
@@ -203,11 +208,9 @@ const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
 /* Every event begins here: time passes, and may have passed in idleness. */
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {
-	const struct ss_policy *policy = &sched->policy[0];
-
 	WARN_ON_ONCE(now_ns < sched->now_ns);
-	if (policy->ops->check)
-		policy->ops->check(policy);
+	if (sched->policy[0].ops->check)
+		sched->policy[0].ops->check(&sched->policy[0]);
 	sched->now_ns = now_ns;
 }
 
@@ -279,14 +282,16 @@ void ss_sched_taken_over(struct ss_sched *sched, struct ss_request *rq,
 struct ss_decision ss_sched_choose(const struct ss_sched *sched, u64 now_ns)
 {
 	const struct ss_policy *policy = &sched->policy[0];
-	struct ss_decision decision;
 
 	if (!sched->nr_pending)
 		return ss_nothing();
-	if (sched->coordinator &&
-	    sched->coordinator->ops->choose(sched->coordinator, now_ns,
-					    &decision))
-		return ss_because(decision, SS_WHY_ARRAY);
+	if (sched->coordinator) {
+		struct ss_decision decision;
+
+		if (sched->coordinator->ops->choose(sched->coordinator, now_ns,
+						    &decision))
+			return ss_because(decision, SS_WHY_ARRAY);
+	}
 	return policy->ops->choose(policy, now_ns, NULL);
 }
 
@@ -500,16 +505,23 @@ static bool same_flags(u8 a, u8 b)
 }
 
 /* May @part become a part of pending @rq? */
-static bool mergeable(const struct ss_sched *sched, const struct ss_request *rq,
+static bool mergeable(const struct ss_request *rq,
 		      const struct ss_request *part, u32 max_sectors)
+{
+	return rq->direction == part->direction &&
+	       same_flags(rq->flags, part->flags) &&
+	       (u64)rq->nr_sectors + part->nr_sectors <= max_sectors;
+}
+
+/* Does the policy mind it? */
+static bool merge_minded(const struct ss_sched *sched,
+			 const struct ss_request *rq,
+			 const struct ss_request *part)
 {
 	const struct ss_policy *policy = &sched->policy[0];
 
-	return rq->direction == part->direction &&
-	       same_flags(rq->flags, part->flags) &&
-	       (u64)rq->nr_sectors + part->nr_sectors <= max_sectors &&
-	       (!policy->ops->may_merge ||
-		policy->ops->may_merge(policy, rq, part));
+	return policy->ops->may_merge &&
+	       !policy->ops->may_merge(policy, rq, part);
 }
 
 enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
@@ -521,7 +533,8 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 	hlist_for_each_entry(at, &sched->end_hash[hash_of(rq->sector)],
 			     end_hash)
 		if (ss_request_end(at) == rq->sector &&
-		    mergeable(sched, at, rq, max_sectors)) {
+		    mergeable(at, rq, max_sectors) &&
+		    !merge_minded(sched, at, rq)) {
 			*into = at;
 			return SS_MERGE_BACK;
 		}
@@ -529,7 +542,8 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 			     &sched->start_hash[hash_of(ss_request_end(rq))],
 			     start_hash)
 		if (at->sector == ss_request_end(rq) &&
-		    mergeable(sched, at, rq, max_sectors)) {
+		    mergeable(at, rq, max_sectors) &&
+		    !merge_minded(sched, at, rq)) {
 			*into = at;
 			return SS_MERGE_FRONT;
 		}
@@ -561,7 +575,7 @@ struct ss_request *ss_sched_find_same(const struct ss_sched *sched,
 			     start_hash)
 		if (at->sector == rq->sector &&
 		    at->nr_sectors == rq->nr_sectors &&
-		    mergeable(sched, at, rq, U32_MAX))
+		    mergeable(at, rq, U32_MAX) && !merge_minded(sched, at, rq))
 			return at;
 	return NULL;
 }
@@ -640,7 +654,8 @@ struct ss_request *ss_sched_find_join(struct ss_sched *sched,
 			     &sched->start_hash[hash_of(ss_request_end(rq))],
 			     start_hash)
 		if (at != rq && at->sector == ss_request_end(rq) &&
-		    mergeable(sched, rq, at, max_sectors))
+		    mergeable(rq, at, max_sectors) &&
+		    !merge_minded(sched, rq, at))
 			return at;
 	return NULL;
 }

@@ -21,7 +21,6 @@
 #define SS_HASH_BITS 8
 #define SS_RECENT 32 /* more than a drive reads ahead of at once */
 #define SS_RECENT_PARTS 256
-#define SS_MAX_WEIGHT 1000 /* of an owner's share */
 
 /* Counters that every policy reports; all since the scheduler began. */
 struct ss_counters {
@@ -34,7 +33,7 @@ struct ss_counters {
 	u64 waits; /* the head was held idle with requests pending */
 	u64 hits; /* a wait that ended with the request waited for */
 	u64 timeouts; /* a wait that ended by time */
-	u64 second_chances; /* waits prolonged for a long stream */
+	u64 second_chances; /* ss: waits prolonged for a long stream */
 	u64 slices_ended;
 	u64 expired; /* dispatches because of age */
 	u64 idle_ns; /* disk idle with requests pending */
@@ -102,16 +101,6 @@ int ss_sched_init(struct ss_sched *sched, const char *spec, u64 span_sectors,
 int ss_sched_tune(struct ss_sched *sched, const char *name, u64 value,
 		  u64 now_ns, char *why, size_t why_bytes);
 
-/*
- * Give @owner's requests the share of @weight (1 to SS_MAX_WEIGHT) owners of
- * weight 1, which all are at first. -ENOENT when no policy of the spec has
- * weights, -ERANGE for another weight, -ENOSPC for too many owners.
- */
-int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight);
-
-/* The value of a tunable of this name, of any policy; NULL: there is none. */
-const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name);
-
 void ss_sched_arrived(struct ss_sched *sched, struct ss_request *rq,
 		      u64 now_ns);
 /*
@@ -140,6 +129,49 @@ void ss_sched_removed(struct ss_sched *sched, struct ss_request *rq,
  * under way. A host that does not see them says nothing.
  */
 void ss_sched_flushes(struct ss_sched *sched, bool begins, u64 now_ns);
+
+/*
+ * The pending request of this direction that begins at @sector and came with
+ * these flags, or NULL: for a merge at its front. Whether its owner may be
+ * another the host must know.
+ */
+struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
+				       u8 direction, u8 flags);
+
+/*
+ * @rq, which touches pending @into, became part of it. A host that also merges
+ * what somebody waits for with what nobody does says so by @rq's flags: he
+ * waits for the whole.
+ */
+void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
+		     const struct ss_request *rq, u64 now_ns);
+
+/*
+ * After a back or front merge: the pending request that now touches @rq and
+ * could be joined with it, or NULL. To join them the host calls
+ * ss_sched_joined(), after which @next is no longer pending and @rq is as old
+ * as the older of them. (What ss_sched_merged() takes in is always younger.)
+ */
+struct ss_request *ss_sched_find_join(struct ss_sched *sched,
+				      const struct ss_request *rq,
+				      u32 max_sectors);
+void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
+		     struct ss_request *next, u64 now_ns);
+
+#ifndef SS_MAINLINE
+/* ---- of no use to the block layer by itself ---- */
+
+#define SS_MAX_WEIGHT 1000 /* of an owner's share */
+
+/*
+ * Give @owner's requests the share of @weight (1 to SS_MAX_WEIGHT) owners of
+ * weight 1, which all are at first. -ENOENT when no policy of the spec has
+ * weights, -ERANGE for another weight, -ENOSPC for too many owners.
+ */
+int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight);
+
+/* The value of a tunable of this name, of any policy; NULL: there is none. */
+const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name);
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
 
 /*
@@ -162,14 +194,6 @@ enum ss_merge ss_sched_find_merge(struct ss_sched *sched,
 				  struct ss_request **into);
 
 /*
- * FRONT alone, for a host that has looked for BACK itself: the pending request
- * of this direction that begins at @sector and came with these flags, or NULL.
- * Whether its owner may be another the host must know.
- */
-struct ss_request *ss_sched_find_front(const struct ss_sched *sched, u64 sector,
-				       u8 direction, u8 flags);
-
-/*
  * The pending request for the same sectors as @rq, not yet arrived, with which
  * @rq need not be sent, or NULL. For a host whose requests share their memory,
  * so that one transfer does for both; the policy must ask for it.
@@ -180,26 +204,7 @@ struct ss_request *ss_sched_find_same(const struct ss_sched *sched,
 /* @rq, found by ss_sched_find_same(), is served together with pending @into. */
 void ss_sched_shared(struct ss_sched *sched, const struct ss_request *into,
 		     u64 now_ns);
-
-/*
- * @rq, found by ss_sched_find_merge(), became part of pending @into. A host
- * that also merges what somebody waits for with what nobody does says so by
- * @rq's flags: he waits for the whole.
- */
-void ss_sched_merged(struct ss_sched *sched, struct ss_request *into,
-		     const struct ss_request *rq, u64 now_ns);
-
-/*
- * After a back or front merge: the pending request that now touches @rq and
- * could be joined with it, or NULL. To join them the host calls
- * ss_sched_joined(), after which @next is no longer pending and @rq is as old
- * as the older of them. (What ss_sched_merged() takes in is always younger.)
- */
-struct ss_request *ss_sched_find_join(struct ss_sched *sched,
-				      const struct ss_request *rq,
-				      u32 max_sectors);
-void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
-		     struct ss_request *next, u64 now_ns);
+#endif
 
 /*
  * For policies: a pending request that ends where @sector begins, or NULL.
@@ -244,8 +249,8 @@ static inline u64 ss_sched_cost_ns(const struct ss_sched *sched,
 }
 
 /*
- * For policies and coordinators: what positioning to @rq, dispatched, should
- * take by the distance alone, without what makes backward ones dearer.
+ * For policies: what positioning to @rq, dispatched, should take by the
+ * distance alone, without what makes backward ones dearer.
  */
 static inline u64 ss_sched_positioning_ns(const struct ss_sched *sched,
 					  const struct ss_request *rq)

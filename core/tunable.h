@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One row per tunable. Command line, sysfs, plugin parameters and the
- * documentation's table are all made from these rows.
+ * One row per tunable. What sets it, shows it and describes it is made from
+ * its row: files in sysfs, and wherever else it has a name.
  */
 #ifndef SS_TUNABLE_H
 #define SS_TUNABLE_H

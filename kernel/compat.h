@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The block layer as the newest kernel has it, on every kernel from 6.1 on:
- * the only file here that asks for a version. What distributions' headers
- * leave out comes from private.h, made for the kernel that is built for.
+ * The block layer as the newest kernel has it, and under its names, on every
+ * kernel from 6.1 on: the only file here that asks for a version. What
+ * distributions' headers leave out comes from private.h, made for the kernel
+ * that is built for.
+ *
+ * The series for mainline Linux is made without this file: HAVE_... is true
+ * there, COMPAT_WRAP_...() nothing and COMPAT_...(x) x.
  */
 #ifndef STREAMSCHED_COMPAT_H
 #define STREAMSCHED_COMPAT_H
@@ -10,17 +14,22 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/hrtimer.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 
 /* 6.13 */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-#define compat_hrtimer_setup(timer, handler, clock, mode)                      \
+#define hrtimer_setup(timer, handler, clock, mode)                             \
 	do {                                                                   \
 		hrtimer_init(timer, clock, mode);                              \
 		(timer)->function = handler;                                   \
 	} while (0)
-#else
-#define compat_hrtimer_setup hrtimer_setup
+#endif
+
+/* 7.0 */
+#ifndef kmalloc_obj
+#define kmalloc_obj(obj, gfp) kmalloc(sizeof(obj), gfp)
+#define kvmalloc_obj(obj) kvmalloc(sizeof(obj), GFP_KERNEL)
 #endif
 
 /* ---- for the scheduler ---- */
@@ -35,21 +44,19 @@ struct blk_mq_alloc_data;
 #ifndef HAVE_BLK_INSERT_T
 typedef unsigned int blk_insert_t;
 #define BLK_MQ_INSERT_AT_HEAD 1
-#define COMPAT_WRAP_INSERT                                                     \
-	static void compat_insert_requests(struct blk_mq_hw_ctx *hctx,         \
-					   struct list_head *list,             \
-					   bool at_head)                       \
+#define COMPAT_WRAP_INSERT(insert)                                             \
+	static void compat_##insert(struct blk_mq_hw_ctx *hctx,                \
+				    struct list_head *list, bool at_head)      \
 	{                                                                      \
-		iosched_insert_requests(hctx, list,                            \
-					at_head ? BLK_MQ_INSERT_AT_HEAD : 0);  \
+		insert(hctx, list, at_head ? BLK_MQ_INSERT_AT_HEAD : 0);       \
 	}
-#define COMPAT_INSERT_REQUESTS compat_insert_requests
+#define COMPAT_INSERT(insert) compat_##insert
 #else
 #ifndef BLK_MQ_INSERT_AT_HEAD
 #define BLK_MQ_INSERT_AT_HEAD ((__force blk_insert_t)0x01)
 #endif
-#define COMPAT_WRAP_INSERT
-#define COMPAT_INSERT_REQUESTS iosched_insert_requests
+#define COMPAT_WRAP_INSERT(insert)
+#define COMPAT_INSERT(insert) insert
 #endif
 
 /* 6.17: the block layer allocates the elevator_queue. */
@@ -77,85 +84,42 @@ static inline int compat_init_with(
 	{                                                                      \
 		return compat_init_with(q, type, init);                        \
 	}
-#define COMPAT_INIT_SCHED(init) compat_##init
+#define COMPAT_INIT(init) compat_##init
 #else
 #define COMPAT_WRAP_INIT(init)
-#define COMPAT_INIT_SCHED(init) init
+#define COMPAT_INIT(init) init
 #endif
 
 /* 6.18: depth_updated is told of the queue, not of each hardware queue. */
-#define COMPAT_WRAP_DEPTH                                                      \
-	static void __maybe_unused compat_depth_updated(                       \
+#define COMPAT_WRAP_DEPTH(updated)                                             \
+	static void __maybe_unused compat_##updated(                           \
 		struct blk_mq_hw_ctx *hctx)                                    \
 	{                                                                      \
-		iosched_depth_updated(hctx->queue);                            \
+		updated(hctx->queue);                                          \
 	}
-#define COMPAT_DEPTH_UPDATED                                                   \
+#define COMPAT_DEPTH(updated)                                                  \
 	_Generic(((struct elevator_mq_ops *)NULL)->depth_updated,              \
-		void (*)(struct blk_mq_hw_ctx *): compat_depth_updated,        \
-		void (*)(struct request_queue *): iosched_depth_updated)
+		void (*)(struct blk_mq_hw_ctx *): compat_##updated,            \
+		void (*)(struct request_queue *): updated)
 
 /* The table of sysfs files became const. */
-#define COMPAT_ELEVATOR_ATTRS(attrs)                                           \
+#define COMPAT_ATTRS(attrs)                                                    \
 	((typeof_member(struct elevator_type, elevator_attrs))(attrs))
 
-static inline bool compat_rotational(struct request_queue *q)
-{
-#ifdef blk_queue_nonrot
-	return !blk_queue_nonrot(q);
-#else
-	return blk_queue_rot(q);
+/* 6.18 */
+#if defined(blk_queue_nonrot) && !defined(blk_queue_rot)
+#define blk_queue_rot(q) (!blk_queue_nonrot(q))
 #endif
-}
 
 /*
  * 6.15: a queue's scheduler changes under a lock of its own, and from 6.16 on
  * its files in debugfs go only after it. Whoever reads one must not wait for
- * the lock: in between, who held it waited for those who read.
+ * the lock: in between, who held it waited for those who read. And who sets a
+ * scheduler does not hold the lock of the disk's ranges any more.
  */
-static inline bool compat_elevator_trylock(struct request_queue *q)
-{
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
-	return true;
-#else
-	return mutex_trylock(&q->elevator_lock);
-#endif
-}
-
-static inline void compat_elevator_unlock(struct request_queue *q)
-{
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	mutex_unlock(&q->elevator_lock);
+#define HAVE_ELEVATOR_LOCK
 #endif
-}
-
-/*
- * Has the disk two actuators, the first of which serves all sectors before
- * *@second_sector? 6.15: who sets a scheduler does not hold the ranges' lock
- * any more, and must not wait for it. Where they change at that moment, as when
- * a drive gets other firmware, it is a disk with one.
- */
-static inline bool compat_two_ranges(struct request_queue *q,
-				     u64 *second_sector)
-{
-	const struct blk_independent_access_range *range;
-	struct gendisk *disk = q->disk;
-	bool two = false;
-
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	if (!mutex_trylock(&q->sysfs_lock))
-		return false;
-#endif
-	if (disk && disk->ia_ranges && disk->ia_ranges->nr_ia_ranges == 2) {
-		range = disk->ia_ranges->ia_range;
-		*second_sector = range[1].sector;
-		two = !range[0].sector && range[1].sector;
-	}
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	mutex_unlock(&q->sysfs_lock);
-#endif
-	return two;
-}
 
 /* Whether another request or bio may be joined to @rq. */
 static inline bool compat_rq_mergeable(const struct request *rq)
@@ -170,6 +134,7 @@ static inline bool compat_rq_mergeable(const struct request *rq)
 		return false;
 	}
 }
+#define rq_mergeable compat_rq_mergeable
 
 /*
  * How many tags a request with a shallow depth may take used to be said for
@@ -189,54 +154,13 @@ static inline u32 compat_shallow_depth(struct blk_mq_hw_ctx *hctx, u32 depth)
 		return depth;
 	return max_t(u32, (u64)word * depth / sb->depth, 1);
 }
+/* It is kept beside the depth: limit_depth may not know the hctx. */
+#define COMPAT_SHALLOW(depth) depth##_shallow
 
-/* How many of the scheduler's tags there are to take. */
-static inline u32 compat_sched_depth(struct blk_mq_hw_ctx *hctx)
-{
-	return hctx->sched_tags->bitmap_tags.sb.depth;
-}
-
-/*
- * Take no tag of @nr or more, as when nr_requests becomes less; false: none
- * could be.
- */
-static inline bool compat_limit_tags(struct blk_mq_hw_ctx *hctx, u32 nr)
-{
-	u32 depth = nr - hctx->sched_tags->nr_reserved_tags;
-
-	if (compat_sched_depth(hctx) <= depth)
-		return false;
-	sbitmap_queue_resize(&hctx->sched_tags->bitmap_tags, depth);
-	return true;
-}
-
-/*
- * 7.0: queue/async_depth, how many of the tags asynchronous requests may take.
- * A scheduler sets what is usual for it; the kernel keeps the proportion when
- * nr_requests changes.
- */
-static inline void compat_set_async_depth(struct request_queue *q, u32 usual)
-{
+/* 7.0: queue/async_depth */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-	q->async_depth = usual;
+#define HAVE_ASYNC_DEPTH
 #endif
-}
-
-static inline u32 compat_async_depth(struct request_queue *q, u32 usual)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-	usual = q->async_depth;
-#endif
-	return usual;
-}
-
-/* Tell the tags the least shallow depth that there will be. */
-static inline void compat_min_shallow_depth(struct blk_mq_hw_ctx *hctx,
-					    u32 shallow)
-{
-	sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-					shallow);
-}
 
 #endif
 

@@ -3,9 +3,9 @@
 
     python tools/upstream.py [--quick]     LINUX=DIR names another kernel source
 
-The patches are made from core/ and kernel/ as kernel/upstream/series.toml says, against the
-newest kernel source that the rig knows, and checked, one line for each check. --quick leaves out
-all that compiles. Exit code 1 when a check has failed.
+The patches are made from core/ and kernel/ (upstream_source.py), against the newest kernel source
+that the rig knows, and checked, one line for each check. --quick leaves out all that compiles. Exit
+code 1 when a check has failed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import upstream_check
-import upstream_edit
+import upstream_source
 import upstream_tree
-from upstream_edit import FOLDER
+from upstream_source import FOLDER, Series
 from upstream_tree import ROOT, Tree, call
 
 from streamsched.base.errors import StreamschedError, UsageError
@@ -61,20 +62,16 @@ def template(name: str) -> str:
 def makefile(names: list[str]) -> str:
     """FOLDER's, with these files in it."""
     objects = [name.replace(".c", ".o") for name in sorted(names) if name.endswith(".c")]
-    always = [name for name in objects if name != "debugfs.o"]
-    rows, row = [], "stream-iosched-y :="
-    for name in always:
-        if len(row) + len(name) > 68:
-            rows.append(row + " \\")
-            row = "\t"
-        row += ("" if row.endswith("\t") else " ") + name
-    rows.append(row)
+    wrapped = textwrap.wrap(" ".join(name for name in objects if name != "debugfs.o"), 66)
+    rows = [
+        "# SPDX-License-Identifier: GPL-2.0-only\n",
+        "obj-$(CONFIG_MQ_IOSCHED_STREAM) += stream-iosched.o",
+        "stream-iosched-y := " + " \\\n\t".join(wrapped),
+    ]
     if "debugfs.o" in objects:
-        rows += ["stream-iosched-$(CONFIG_BLK_DEBUG_FS) += debugfs.o", ""]
-        rows += ["# For trace.h, which includes itself.", "CFLAGS_main.o := -I$(src)"]
-    head = ["# SPDX-License-Identifier: GPL-2.0-only", ""]
-    built = "obj-$(CONFIG_MQ_IOSCHED_STREAM) += stream-iosched.o"
-    return "\n".join([*head, built, *rows]) + "\n"
+        rows += ["stream-iosched-$(CONFIG_BLK_DEBUG_FS) += debugfs.o\n"]
+        rows += ["# For trace.h, which includes itself.", "CFLAGS_trace.o := -I$(src)"]
+    return "\n".join(rows) + "\n"
 
 
 def put_before(path: Path, where: str, text: str) -> None:
@@ -113,24 +110,20 @@ def add_maintainers(path: Path, who: dict[str, str]) -> None:
     path.write_text(text[: after.start()] + entry + text[after.start() :])
 
 
-def write_files(table: upstream_edit.Table, number: int, tree: Path, who: dict[str, str]) -> None:
+def write_files(series: Series, number: int, tree: Path, who: dict[str, str]) -> None:
     """The kernel's files as they are after the patch of this number."""
-    name = table.patches[number].name
-    texts = upstream_edit.generate(table, number)
+    name, texts = series.patch[number].name, upstream_source.generate(series, number)
     folder = tree / FOLDER
     folder.mkdir(exist_ok=True)
     for file, text in texts.items():
         (folder / file).write_text(text)
-    upstream_edit.format_files(Path(sys.executable).parent / "clang-format", folder)
-    if name in ("glue", "trace"):
+    upstream_source.format_files(Path(sys.executable).parent / "clang-format", folder)
+    if number >= series.first_built:
         (folder / "Makefile").write_text(makefile(list(texts)))
-    if name == "glue":
+    if number == series.first_built:
+        built = "obj-$(CONFIG_MQ_IOSCHED_STREAM)\t+= stream/\n"
         put_before(tree / "block" / "Kconfig.iosched", "^endmenu", template("Kconfig") + "\n")
-        put_before(
-            tree / "block" / "Makefile",
-            r"^bfq-y\b",
-            "obj-$(CONFIG_MQ_IOSCHED_STREAM)\t+= stream/\n",
-        )
+        put_before(tree / "block" / "Makefile", r"^bfq-y\b", built)
     if name == "docs":
         docs = tree / "Documentation" / "block"
         (docs / "stream-iosched.rst").write_text(
@@ -183,12 +176,12 @@ def cover_letter(version: str) -> str:
 
 def generate(tree: Tree, output: Path) -> list[Path]:
     """Write the patches; those that were there are gone. The cover letter is the first."""
-    table, who = upstream_edit.load(), person()
+    series, who = upstream_source.load(), person()
     with tempfile.TemporaryDirectory(prefix="streamsched-upstream-") as name:
         work = Path(name) / "linux"
         call(["git", "clone", "-q", "--shared", "-b", "base", tree.source, work], ROOT)
-        for number, patch in enumerate(table.patches):
-            write_files(table, number, work, who)
+        for number, patch in enumerate(series.patch):
+            write_files(series, number, work, who)
             call(["git", "add", "-A"], work)
             message = f"{patch.subject}\n\n{patch.body.strip()}\n"
             call(["git", "commit", "-q", "-s", "-m", message], work, who)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from upstream_edit import FOLDER, find_function
+from upstream_source import FOLDER
 from upstream_tree import Tree, call, clean_environment
 
 from streamsched.base.errors import StreamschedError
@@ -34,6 +34,8 @@ NOT_COUNTED = (
     ("MACRO_ARG_REUSE", f"{FOLDER}/iosched.h", "as list_for_each_entry()"),
     ("MACRO_ARG_PRECEDENCE", f"{FOLDER}/iosched.h", "the argument is a name to be declared"),
     ("BIT_MACRO", f"{FOLDER}/sched.c", "a number of sectors is no flag"),
+    ("MULTIPLE_ASSIGNMENTS", f"{FOLDER}/areas.c", "an end and a link to it are the same"),
+    ("LONG_LINE_STRING", f"{FOLDER}/stream.c", "what a tunable is, in one sentence"),
     ("OPEN_ENDED_LINE", f"{FOLDER}/trace.h", "as all headers of trace events"),
     ("PARENTHESIS_ALIGNMENT", f"{FOLDER}/trace.h", "as all headers of trace events"),
 )
@@ -122,26 +124,6 @@ def checkpatch(tree: Tree, patch: Path) -> str:
         raise FoundError("\n".join(found))
     rest = "; ".join(f"{count} {what}" for what, count in ignored.items())
     return "0 errors, 0 warnings, 0 checks" + (f" (not counted: {rest})" if rest else "")
-
-
-def called(folder: Path) -> str:
-    """Each function of the series is used somewhere besides where it is said."""
-    texts = [path.read_text() for path in sorted(folder.glob("*.[ch]"))]
-    code = [re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL) for text in texts]
-    names = {
-        name
-        for text in code
-        for name in re.findall(r"^[a-z][\w \t*]*?\b(\w+)\([^;{}]*?\)\s*[;{]", text, re.MULTILINE)
-    }
-    dead = []
-    for name in sorted(names):
-        said = sum(len(find_function(text, name)) for text in code)
-        uses = sum(len(re.findall(rf"\b{name}\b", text)) for text in code)
-        if said and uses <= said:
-            dead.append(f"{name}() has no caller: drop it in kernel/upstream/series.toml")
-    if dead:
-        raise FoundError("\n".join(dead))
-    return f"{len(names)} functions"
 
 
 def of_old_sparse(line: str) -> bool:
@@ -349,7 +331,6 @@ def check(tree: Tree, patches: Sequence[Path], quick: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="streamsched-upstream-") as name:
         copy = Path(name) / "linux"
         report.run("the series applies", lambda: applies(tree, series, copy))
-        report.run("no dead code", lambda: called(copy / FOLDER))
     for patch in series:
         report.run(f"checkpatch {patch.name[:4]}", partial(checkpatch, tree, patch))
     if not quick and not report.failed:

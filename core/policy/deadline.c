@@ -2,21 +2,16 @@
 /*
  * deadline: an ascending elevator in batches, with expiry times.
  *
- * Linux 2.6.31 block/deadline-iosched.c; today's mq-deadline decides alike
- * within one priority class. Requests of one direction are served ascending,
- * up to fifo_batch of them. Then comes a new batch: of reads if there are
- * any, unless writes have been passed over writes_starved times. It starts at
- * the oldest request when that has expired, when nothing lies ahead, or when
- * the direction changes; else it goes on where the last one ended.
+ * As Linux 2.6.31 had it; today's mq-deadline decides alike within one priority
+ * class. Requests of one direction are served ascending, up to fifo_batch of
+ * them. Then comes a new batch: of reads if there are any, unless writes have
+ * been passed over writes_starved times. It starts at the oldest request when
+ * that has expired, when nothing lies ahead, or when the direction changes;
+ * else it goes on where the last one ended.
  *
- * Linux 2.6.9 (drivers/block/deadline-iosched.c) knew batches of contiguous
- * requests only: at a gap it asks again whose turn it is. Where 2.6.31 begins
- * with the oldest request it begins with the lowest, unless one has expired.
- * batch_over_gaps=0 is that.
- *
- * Under the stream framework other requests than the chosen ones are sent.
- * They count in the current batch, so that a stream's slice is to waiting
- * writes what a read batch is, and the elevator goes on from where they are.
+ * The wrapper around it may send other requests than the chosen ones. They
+ * count in the current batch, so that a stream's slice is to waiting writes
+ * what a read batch is, and the elevator goes on from where they are.
  */
 #include "../policies.h"
 #include "../sched.h"
@@ -113,38 +108,43 @@ static void deadline_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_sorted_add(&dl->sorted[dir], rq);
 }
 
-/* May a batch that is not full go on with @rq? */
-static bool deadline_goes_on(const struct ss_policy *policy,
-			     const struct ss_request *rq)
+/*
+ * Linux 2.6.9 (drivers/block/deadline-iosched.c) knew batches of contiguous
+ * requests only: at a gap it asks again whose turn it is. Where 2.6.31 begins
+ * with the oldest request it begins with the lowest, unless one has expired.
+ * batch_over_gaps=0 is that.
+ */
+static bool deadline_minds_gaps(const struct ss_policy *policy)
 {
-	const struct deadline_state *dl = policy->state;
-
-	return policy->value[DEADLINE_BATCH_OVER_GAPS] ||
-	       rq->sector == dl->last_end_sector;
+	return !policy->value[DEADLINE_BATCH_OVER_GAPS];
 }
 
-/* May the current batch go on with @rq? */
-static inline bool deadline_fits(const struct ss_policy *policy,
-				 const struct ss_request *rq)
+/* Is there one before @rq that ends the batch? */
+static bool deadline_gap(const struct ss_policy *policy,
+			 const struct ss_request *rq)
 {
 	const struct deadline_state *dl = policy->state;
 
-	return dl->batched < policy->value[DEADLINE_FIFO_BATCH] &&
-	       deadline_goes_on(policy, rq);
+	return deadline_minds_gaps(policy) && rq->sector != dl->last_end_sector;
 }
 
-/* Where a batch begins that has nothing to go on with. */
-static struct ss_request *deadline_begin(const struct ss_policy *policy,
-					 struct ss_request *oldest,
-					 const struct ss_request *skip)
+/* Where a batch of 2.6.9 begins that has nothing to go on with. */
+static struct ss_request *deadline_lowest(const struct ss_policy *policy,
+					  u32 direction,
+					  const struct ss_request *skip)
 {
 	const struct deadline_state *dl = policy->state;
-	struct ss_request *lowest;
+	struct ss_request *lowest = ss_sorted_first(&dl->sorted[direction]);
 
-	if (policy->value[DEADLINE_BATCH_OVER_GAPS])
-		return oldest;
-	lowest = ss_sorted_first(&dl->sorted[oldest->direction]);
 	return lowest == skip ? ss_sorted_next(lowest) : lowest;
+}
+
+/* May the current batch go on? */
+static inline bool deadline_goes_on(const struct ss_policy *policy)
+{
+	const struct deadline_state *dl = policy->state;
+
+	return dl->batched < policy->value[DEADLINE_FIFO_BATCH];
 }
 
 /* The batch does not go on with its next request: what then? */
@@ -158,7 +158,8 @@ static noinline struct ss_decision deadline_choose_other(
 
 	if (next && next == skip) {
 		next = ss_sorted_next(next);
-		if (next && deadline_fits(policy, next))
+		if (next && deadline_goes_on(policy) &&
+		    !deadline_gap(policy, next))
 			return ss_dispatch(next);
 	}
 	oldest[SS_READ] = ss_first_but(&dl->fifo[SS_READ], skip);
@@ -171,9 +172,11 @@ static noinline struct ss_decision deadline_choose_other(
 		dir = SS_WRITE;
 	if (now_ns >= oldest[dir]->expires_ns)
 		return ss_dispatch(oldest[dir]);
-	if (!next || next->direction != dir)
-		return ss_dispatch(deadline_begin(policy, oldest[dir], skip));
-	return ss_dispatch(next);
+	if (next && next->direction == dir)
+		return ss_dispatch(next);
+	if (deadline_minds_gaps(policy))
+		return ss_dispatch(deadline_lowest(policy, dir, skip));
+	return ss_dispatch(oldest[dir]);
 }
 
 static struct ss_decision deadline_choose(const struct ss_policy *policy,
@@ -182,7 +185,8 @@ static struct ss_decision deadline_choose(const struct ss_policy *policy,
 {
 	const struct deadline_state *dl = policy->state;
 
-	if (dl->next && dl->next != skip && deadline_fits(policy, dl->next))
+	if (dl->next && dl->next != skip && deadline_goes_on(policy) &&
+	    !deadline_gap(policy, dl->next))
 		return ss_dispatch(dl->next);
 	return deadline_choose_other(policy, now_ns, skip);
 }
@@ -200,18 +204,19 @@ static void deadline_dispatched(struct ss_policy *policy, struct ss_request *rq,
 				u64 now_ns)
 {
 	struct deadline_state *dl = policy->state;
-	u64 most = policy->value[DEADLINE_FIFO_BATCH];
-	bool goes_on, over_gap;
+	bool goes_on;
 
-	goes_on = dl->batched < most && rq->direction == dl->batch_direction &&
-		  deadline_goes_on(policy, rq) &&
+	goes_on = deadline_goes_on(policy) &&
+		  rq->direction == dl->batch_direction &&
+		  !deadline_gap(policy, rq) &&
 		  (rq == dl->next ||
 		   rq != deadline_choose(policy, now_ns, NULL).rq);
 	if (!goes_on) {
+		dl->batched = 0;
 		/* 2.6.9 begins no batch at a gap: it asks each time then. */
-		over_gap = !policy->value[DEADLINE_BATCH_OVER_GAPS] &&
-			   rq == dl->next && now_ns < rq->expires_ns;
-		dl->batched = over_gap ? most : 0;
+		if (deadline_minds_gaps(policy) && rq == dl->next &&
+		    now_ns < rq->expires_ns)
+			dl->batched = policy->value[DEADLINE_FIFO_BATCH];
 		if (rq->direction == SS_WRITE)
 			dl->starved = 0;
 		else if (!list_empty(&dl->fifo[SS_WRITE]))
@@ -302,6 +307,6 @@ const struct ss_policy_ops ss_deadline_ops = {
 	.merged = deadline_merged,
 	.joins = deadline_joins,
 	.removed = deadline_removed,
-	.expired = deadline_expired,
+	.overdue = deadline_expired,
 	.next_expiry = deadline_next_expiry,
 };

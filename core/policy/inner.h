@@ -44,7 +44,7 @@ static inline struct ss_request *ss_inner_expired(
 {
 	const struct ss_policy *inner = policy->inner;
 
-	return inner->ops->expired ? inner->ops->expired(inner, now_ns) : NULL;
+	return inner->ops->overdue ? inner->ops->overdue(inner, now_ns) : NULL;
 }
 
 /* When to ask again because a request may have expired by then. */

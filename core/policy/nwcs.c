@@ -248,7 +248,7 @@ static struct ss_decision nwcs_choose(const struct ss_policy *policy,
 
 	if (own.verdict != SS_DISPATCH)
 		return own;
-	if (inner->ops->expired && inner->ops->expired(inner, now_ns))
+	if (inner->ops->overdue && inner->ops->overdue(inner, now_ns))
 		return own;
 	if (nwcs->came && nwcs->came != skip &&
 	    nwcs_cost_ns(policy, nwcs->came) < nwcs_cost_ns(policy, own.rq))
@@ -344,7 +344,7 @@ static void nwcs_arrived(struct ss_policy *policy, struct ss_request *rq,
 	owner->nr_pending++;
 	policy->inner->ops->arrived(policy->inner, rq, now_ns);
 	if (nwcs->holding && owner == nwcs->last &&
-	    policy->inner->ops->expired && !policy->inner->ops->prefers)
+	    policy->inner->ops->overdue && !policy->inner->ops->prefers)
 		nwcs->came = rq;
 	nwcs_settle(policy, rq, now_ns);
 }
@@ -423,7 +423,7 @@ static struct ss_request *nwcs_expired(const struct ss_policy *policy,
 {
 	const struct ss_policy *inner = policy->inner;
 
-	return inner->ops->expired ? inner->ops->expired(inner, now_ns) : NULL;
+	return inner->ops->overdue ? inner->ops->overdue(inner, now_ns) : NULL;
 }
 
 static void nwcs_owner_gone(struct ss_policy *policy, u64 id, u64 now_ns)
@@ -455,6 +455,6 @@ const struct ss_policy_ops ss_nwcs_ops = {
 	.merged = nwcs_merged,
 	.joins = nwcs_joins,
 	.removed = nwcs_removed,
-	.expired = nwcs_expired,
+	.overdue = nwcs_expired,
 	.owner_gone = nwcs_owner_gone,
 };

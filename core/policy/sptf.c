@@ -148,6 +148,6 @@ const struct ss_policy_ops ss_sptf_ops = {
 	.merged = sptf_merged,
 	.joins = sptf_joins,
 	.removed = sptf_gone,
-	.expired = sptf_expired,
+	.overdue = sptf_expired,
 	.next_expiry = sptf_next_expiry,
 };

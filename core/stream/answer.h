@@ -40,6 +40,7 @@ static inline void ss_answer_waits(struct ss_parties *all, u64 now_ns)
 	if (all->answer.open)
 		all->answer.since_ns = now_ns;
 }
+
 /* The disk goes to another place. */
 void ss_answer_ends(struct ss_policy *policy, u64 now_ns);
 

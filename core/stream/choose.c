@@ -170,7 +170,7 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 	struct ss_decision decision;
 
 	if ((ss_is_flat(policy) || all->trial.inner) &&
-	    all->nr_ready == (all->party[PARTY_REST].nr_pending > 0))
+	    all->nr_ready == !!all->party[PARTY_REST].nr_pending)
 		return ss_because(policy->inner->ops->choose(policy->inner,
 							     now_ns, skip),
 				  SS_WHY_INNER);

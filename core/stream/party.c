@@ -73,20 +73,6 @@ void ss_stream_has_parts(struct ss_policy *policy,
 	all->takes_turns = takes_turns;
 }
 
-/* Is stream @s, whose latest request is @rq, to take turns? */
-static bool party_takes_turns(const struct ss_policy *policy,
-			      const struct ss_stream *s, struct ss_request *rq)
-{
-	struct ss_parties *all = policy->state;
-
-	if (all->takes_turns &&
-	    !all->takes_turns(policy->sched, rq,
-			      1000ULL * s->reader.think.mean_us,
-			      ss_streams_index(&all->streams, s), s->roams))
-		return false;
-	return s->size >= policy->value[STREAM_THRESHOLD];
-}
-
 struct ss_party *ss_party_assign(struct ss_policy *policy,
 				 struct ss_request *rq, bool *established,
 				 u64 now_ns)
@@ -105,7 +91,12 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 	if (!s)
 		return ss_party_rest(all);
 	was = s->established;
-	s->established = party_takes_turns(policy, s, rq);
+	s->established = s->size >= policy->value[STREAM_THRESHOLD];
+	if (all->takes_turns &&
+	    !all->takes_turns(policy->sched, rq,
+			      1000ULL * s->reader.think.mean_us,
+			      ss_streams_index(&all->streams, s), s->roams))
+		s->established = false;
 	ss_streams_used(&all->streams, s);
 	if (!s->established)
 		return ss_party_rest(all);
@@ -127,19 +118,18 @@ struct ss_party *ss_party_assign(struct ss_policy *policy,
 
 /* ---- queues ---- */
 
-/*
- * How many the rest are, with one more, in percent. Parts work at the same
- * time: n senders at p parts are served as fast as (n + p - 1) / p at one (a
- * balanced closed network: Lazowska et al., Quantitative System Performance,
- * 1984, chapter 5).
- */
+/* How many the rest are, with one more, in percent. */
 static u32 party_rest_weight(const struct ss_parties *all)
 {
 	const struct ss_party *rest = &all->party[PARTY_REST];
 	u32 nr = rest->nr_pending + rest->nr_in_flight + 1;
 	u32 percent = ss_nearest_percent(&all->senders.nearest, nr);
 
-	return (percent + USUAL * all->more_parts) / (1 + all->more_parts);
+	/* n senders at p parts are served as fast as (n + p - 1) / p at one. */
+	if (all->more_parts)
+		percent = (percent + USUAL * all->more_parts) /
+			  (1 + all->more_parts);
+	return percent;
 }
 
 /* @party, which @rq comes to, is of its weight. */

@@ -148,8 +148,7 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 /*
  * Turns spare the ways between requests. They may spare nothing where the head
  * waits for most of the time, or where the way to a request takes about as
- * long as a switch all the same, or on a disk of parts that do not all
- * transfer. The inner policy knows no weights.
+ * long as a switch all the same. The inner policy knows no weights.
  */
 static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 {
@@ -158,13 +157,17 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	u64 done = policy->sched->counters.completions - trial->done_before;
 	u64 moving_ns = div_u64(trial_sectors(all, OWN) *
 					policy->sched->curve.transfer_ps,
-				1000 * (1 + all->more_parts));
+				1000);
 
 	if (all->has_weights || !done)
 		return false;
 	/* In a turn parts may be idle that others could use. */
-	if (3 * trial->held_ns > 2 * lasted_ns ||
-	    (all->more_parts && moving_ns < lasted_ns))
+	if (all->more_parts) {
+		moving_ns = div_u64(moving_ns, 1 + all->more_parts);
+		if (moving_ns < lasted_ns)
+			return true;
+	}
+	if (3 * trial->held_ns > 2 * lasted_ns)
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
 	return TRIAL_DEAR * (trial->busy_ns -

@@ -237,7 +237,6 @@ struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
 	struct ss_parties *all = policy->state;
 	u64 far = all->turn.front_sector - rq->sector;
 
-	/* What reaches a member of an array has been put in order there. */
 	if (all->takes_turns || !all->turn.party || !far ||
 	    far > ss_streams_place_sectors(&policy->sched->curve))
 		return NULL;
@@ -345,7 +344,6 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	/* What passed before it was sent is charged, but no service of it. */
 	turn_mean(&service_ns, min_t(u64, took_ns, now_ns - rq->dispatch_ns));
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
-	/* Parts work at the same time. */
 	if (party == ss_party_rest(all) && party->nr_in_flight &&
 	    !all->takes_turns)
 		turn_mean(&all->answer.together_ns, took_ns);

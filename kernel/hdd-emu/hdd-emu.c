@@ -731,8 +731,8 @@ void hdd_emu_disk_init(struct hdd_emu *disk)
 	INIT_LIST_HEAD(&disk->held);
 	INIT_LIST_HEAD(&disk->hung);
 	hdd_emu_store_init(&disk->store);
-	compat_hrtimer_setup(&disk->timer, hdd_emu_timer, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&disk->timer, hdd_emu_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
 }
 
 static int __init hdd_emu_init(void)

@@ -7,8 +7,6 @@
  */
 #include "core-iosched.h"
 
-#ifdef CONFIG_BLK_DEBUG_FS
-
 #include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
@@ -32,14 +30,16 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 		spin_unlock_irqrestore(&sd->lock, irq);
 		seq_printf(
 			m,
-			"%s: pending %u in_flight %u arrivals %llu dispatches %llu completions %llu merges %llu removals %llu seeks %llu waits %llu hits %llu timeouts %llu second_chances %llu slices_ended %llu expired %llu idle_ns %llu\n",
+			"%s: pending %u in_flight %u arrivals %llu dispatches %llu completions %llu merges %llu removals %llu seeks %llu waits %llu hits %llu timeouts %llu",
 			iosched_name_of(sd, class->sched), pending, in_flight,
 			counters.arrivals, counters.dispatches,
 			counters.completions, counters.merges,
 			counters.removals, counters.seeks, counters.waits,
-			counters.hits, counters.timeouts,
-			counters.second_chances, counters.slices_ended,
-			counters.expired, counters.idle_ns);
+			counters.hits, counters.timeouts);
+		seq_printf(m, " second_chances %llu", counters.second_chances);
+		seq_printf(m, " slices_ended %llu expired %llu idle_ns %llu\n",
+			   counters.slices_ended, counters.expired,
+			   counters.idle_ns);
 	}
 	seq_printf(
 		m,
@@ -138,14 +138,18 @@ static int show(struct request_queue *q, struct seq_file *m,
 {
 	int ret = -EBUSY;
 
-	if (!compat_elevator_trylock(q))
+#ifdef HAVE_ELEVATOR_LOCK
+	if (!mutex_trylock(&q->elevator_lock))
 		return ret;
+#endif
 	if (q->elevator &&
 	    q->elevator->type->queue_debugfs_attrs == iosched_debugfs_attrs) {
 		of(q->elevator->elevator_data, m);
 		ret = 0;
 	}
-	compat_elevator_unlock(q);
+#ifdef HAVE_ELEVATOR_LOCK
+	mutex_unlock(&q->elevator_lock);
+#endif
 	return ret;
 }
 
@@ -165,5 +169,3 @@ const struct blk_mq_debugfs_attr iosched_debugfs_attrs[] = {
 	{ "streams", 0400, streams_show },   { "parents", 0400, parents_show },
 	{ "waits", 0400, waits_show },	     {},
 };
-
-#endif

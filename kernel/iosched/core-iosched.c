@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host of core/ in the kernel's block layer: it turns what the block
- * layer does into the core's events and does what the core decides.
+ * The scheduler in the block layer: what the block layer does becomes events
+ * of sched.h, and what the scheduler decides is done.
  *
  * - One lock for a queue, whatever the number of hardware queues: there is
  *   one head. It is taken with interrupts off, completions come in from there;
@@ -12,7 +12,7 @@
  *   the next arrival, completion or the timer.
  * - A disk with two actuators is two disks that share the drive's tags: each
  *   range of sectors has schedulers of its own, which are asked in turn.
- * - Priority classes are strict: one scheduler of core/ for each. A lower class
+ * - Priority classes are strict: one struct ss_sched for each. A lower class
  *   is asked only when the higher ones have nothing pending or in flight and
  *   their next request is not expected soon (busy_until()). prio_aging_expire
  *   bounds how long a request of a lower class is put off. Within a class
@@ -59,7 +59,7 @@ static struct iosched_head *head_of(struct iosched_data *sd, u64 sector)
 									   0];
 }
 
-/* Are both of one scheduler of core/? */
+/* Are both of one struct ss_sched? */
 static bool is_together(const struct iosched_rq *a, const struct iosched_rq *b)
 {
 	return a->head == b->head && a->class == b->class;
@@ -78,7 +78,7 @@ static void leave_lists(struct iosched_data *sd, struct request *rq)
 		q->last_merge = NULL;
 }
 
-/* Those of core/request.h of a read or a write with @opf. */
+/* Those of request.h of a read or a write with @opf. */
 static u8 flags_of(blk_opf_t opf)
 {
 	u8 flags = op_is_sync(opf) ? SS_SYNC : 0;
@@ -107,7 +107,7 @@ static bool is_handed_on(blk_opf_t opf)
 	       !(opf & REQ_META) && current->flags & PF_KTHREAD;
 }
 
-/* All that a read or a write tells of core/request.h. */
+/* All that a read or a write tells of request.h. */
 static u8 flags_with_origin(blk_opf_t opf)
 {
 	return flags_of(opf) | (is_handed_on(opf) ? SS_HANDED_ON : 0);
@@ -223,7 +223,7 @@ static void become_pending(struct iosched_data *sd, struct iosched_rq *slot,
 	if (ss_request_is_awaited(ss))
 		note_think_time(class, now_ns);
 	ss_sched_arrived(class->sched, ss, now_ns);
-	if (compat_rq_mergeable(rq)) {
+	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
 			q->last_merge = rq;
@@ -626,7 +626,7 @@ static int iosched_request_merge(struct request_queue *q, struct request **rq,
 	if (!found)
 		return ELEVATOR_NO_MERGE;
 	into = container_of(found, struct iosched_rq, ss)->rq;
-	if (!compat_rq_mergeable(into) || !elv_bio_merge_ok(into, bio))
+	if (!rq_mergeable(into) || !elv_bio_merge_ok(into, bio))
 		return ELEVATOR_NO_MERGE;
 	*rq = into;
 	return ELEVATOR_FRONT_MERGE;
@@ -785,7 +785,7 @@ const char *iosched_name_of(const struct iosched_data *sd,
 
 /* ---- the queue's life ---- */
 
-/* So many schedulers of core/ there are at most. */
+/* So many struct ss_sched there are at most. */
 #define MAX_SCHEDS (IOSCHED_HEADS * IOSCHED_CLASSES)
 
 static void free_scheds(struct ss_sched **sched)
@@ -839,7 +839,7 @@ int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
 	/* The queue may be frozen: memory must be had without it. */
 	noio = memalloc_noio_save();
 	for (i = 0; i < sd->nr_heads * IOSCHED_CLASSES && !ret; i++) {
-		fresh[i] = kvmalloc(sizeof(*fresh[i]), GFP_KERNEL);
+		fresh[i] = kvmalloc_obj(*fresh[i]);
 		ret = fresh[i] ? ss_sched_init(fresh[i], spec, span_sectors(sd),
 					       why, why_bytes) :
 				 -ENOMEM;
@@ -875,8 +875,8 @@ void iosched_prepare(struct iosched_data *sd, struct request_queue *q)
 	sd->nr_heads = 1;
 	INIT_LIST_HEAD(&sd->apart);
 	sd->timer_ns = SS_FOREVER;
-	compat_hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_ABS);
+	hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
 	sd->prio_aging_ns = IOSCHED_PRIO_AGING_NS;
 	sd->background_weight = IOSCHED_BACKGROUND_WEIGHT;
 }
@@ -935,6 +935,46 @@ static u32 usual_async_depth(u32 depth)
 	return max_t(u32, depth - depth / 4 - depth / 8, 1);
 }
 
+/* How many of the scheduler's tags there are to take. */
+static u32 sched_depth(struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->sched_tags->bitmap_tags.sb.depth;
+}
+
+/*
+ * Take no tag of @nr or more, as when nr_requests becomes less; false: none
+ * could be.
+ */
+static bool limit_tags(struct blk_mq_hw_ctx *hctx, u32 nr)
+{
+	u32 depth = nr - hctx->sched_tags->nr_reserved_tags;
+
+	if (sched_depth(hctx) <= depth)
+		return false;
+	sbitmap_queue_resize(&hctx->sched_tags->bitmap_tags, depth);
+	return true;
+}
+
+/*
+ * queue/async_depth, how many of the tags asynchronous requests may take. A
+ * scheduler sets what is usual for it; the kernel keeps the proportion when
+ * nr_requests changes.
+ */
+static void set_async_depth(struct request_queue *q, u32 usual)
+{
+#ifdef HAVE_ASYNC_DEPTH
+	q->async_depth = usual;
+#endif
+}
+
+static u32 async_depth(struct request_queue *q, u32 usual)
+{
+#ifdef HAVE_ASYNC_DEPTH
+	usual = q->async_depth;
+#endif
+	return usual;
+}
+
 /*
  * The number of requests has changed; none is there now. The queue's own
  * number may not have been told yet, the tags have. This cannot fail: where
@@ -953,25 +993,27 @@ static void iosched_depth_updated(struct request_queue *q)
 
 		if (!hctx->sched_tags || !sh)
 			continue;
-		if (!grow_slots(sh, hctx) &&
-		    compat_limit_tags(hctx, sh->nr_slots))
+		if (!grow_slots(sh, hctx) && limit_tags(hctx, sh->nr_slots))
 			pr_err("%s: %s: nr_requests: out of memory, %u stay in use\n",
 			       q->elevator->type->elevator_name,
 			       q->disk ? q->disk->disk_name : "?",
 			       sh->nr_slots);
-		depth = compat_sched_depth(hctx);
+		depth = sched_depth(hctx);
 		/* The kernel's own proportion is rough for a few requests. */
 		if (depth != sd->depth &&
 		    (!sd->depth ||
 		     sd->async_depth == usual_async_depth(sd->depth)))
-			compat_set_async_depth(q, usual_async_depth(depth));
+			set_async_depth(q, usual_async_depth(depth));
 		sd->depth = depth;
-		sd->async_depth = compat_async_depth(q,
-						     usual_async_depth(depth));
+		sd->async_depth = async_depth(q, usual_async_depth(depth));
 		sd->write_depth = min(sd->async_depth + depth / 8, depth);
-		sd->shallow_write = compat_shallow_depth(hctx, sd->write_depth);
-		sd->shallow_async = compat_shallow_depth(hctx, sd->async_depth);
-		compat_min_shallow_depth(hctx, sd->shallow_async);
+		COMPAT_SHALLOW(sd->write_depth) = compat_shallow_depth(
+			hctx, sd->write_depth);
+		COMPAT_SHALLOW(sd->async_depth) = compat_shallow_depth(
+			hctx, sd->async_depth);
+		sbitmap_queue_min_shallow_depth(
+			&hctx->sched_tags->bitmap_tags,
+			COMPAT_SHALLOW(sd->async_depth));
 	}
 }
 
@@ -1017,19 +1059,19 @@ static void iosched_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (!op_is_write(opf) && awaited)
 		return;
-	/* Not computed here: older kernels ask before they know the hctx. */
-	data->shallow_depth = awaited && !is_handed_on(opf) ?
-				      READ_ONCE(sd->shallow_write) :
-				      READ_ONCE(sd->shallow_async);
+	data->shallow_depth =
+		awaited && !is_handed_on(opf) ?
+			READ_ONCE(COMPAT_SHALLOW(sd->write_depth)) :
+			READ_ONCE(COMPAT_SHALLOW(sd->async_depth));
 }
 
-COMPAT_WRAP_INSERT
-COMPAT_WRAP_DEPTH
+COMPAT_WRAP_INSERT(iosched_insert_requests)
+COMPAT_WRAP_DEPTH(iosched_depth_updated)
 
 const struct elevator_mq_ops iosched_ops = {
 	.init_hctx = iosched_init_hctx,
 	.exit_hctx = iosched_exit_hctx,
-	.depth_updated = COMPAT_DEPTH_UPDATED,
+	.depth_updated = COMPAT_DEPTH(iosched_depth_updated),
 	.limit_depth = iosched_limit_depth,
 	.allow_merge = iosched_allow_merge,
 	.bio_merge = iosched_bio_merge,
@@ -1039,7 +1081,7 @@ const struct elevator_mq_ops iosched_ops = {
 	.former_request = iosched_former_request,
 	.next_request = iosched_next_request,
 	.prepare_request = iosched_prepare_request,
-	.insert_requests = COMPAT_INSERT_REQUESTS,
+	.insert_requests = COMPAT_INSERT(iosched_insert_requests),
 	.dispatch_request = iosched_dispatch_request,
 	.has_work = iosched_has_work,
 	.requeue_request = iosched_requeue_request,

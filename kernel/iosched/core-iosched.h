@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Policies of core/ as blk-mq schedulers: what the modules stream-iosched and
- * historic-iosched share.
+ * A policy of policy.h as a blk-mq scheduler.
  *
- * One struct iosched_data for each request queue that uses such a scheduler,
- * the first part of the module's own. It holds a scheduler of core/ for each
- * I/O priority class of each actuator, and the lock under which all of them are
- * called.
+ * One struct iosched_data for each request queue that uses it, the first part
+ * of the module's own. It holds a struct ss_sched for each I/O priority class
+ * of each actuator, and the lock under which all of them are called.
  */
 #ifndef CORE_IOSCHED_H
 #define CORE_IOSCHED_H
 
-#define COMPAT_SCHEDULER
-#include "compat.h"
-#include "sched.h"
-
 #include <linux/blk-mq.h>
 #include <linux/hrtimer.h>
 #include <linux/spinlock.h>
+
+#ifndef SS_MAINLINE
+#define COMPAT_SCHEDULER
+#include "compat.h"
+#else
+#include "../blk.h"
+#include "../blk-mq.h"
+#include "../blk-mq-debugfs.h"
+#include "../blk-mq-sched.h"
+#include "../elevator.h"
+#endif
+#include "sched.h"
 
 /* The priority classes, in the order in which they are served. */
 enum iosched_class {
@@ -87,7 +93,7 @@ struct iosched_data {
 	u32 (*weight)(const struct iosched_data *sd, const struct request *rq);
 	/* How bios end that only bring the head somewhere; NULL: none do. */
 	bio_end_io_t *placed;
-	/* A scheduler of core/ begins: set it up. Optional; it is locked. */
+	/* A struct ss_sched begins: set it up. Optional; it is locked. */
 	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
 		      u64 now_ns);
 
@@ -103,8 +109,10 @@ struct iosched_data {
 	/* Scheduler tags for writes that somebody waits for, and for others. */
 	u32 depth; /* of which these two may be taken */
 	u32 write_depth, async_depth;
-	u32 shallow_write,
-		shallow_async; /* the same as the tags want it said */
+#ifndef SS_MAINLINE
+	/* The same as older kernels' tags want it said. */
+	u32 write_depth_shallow, async_depth_shallow;
+#endif
 
 	u64 wait_histogram[SS_DIRECTIONS][IOSCHED_WAITS];
 	u64 wait_ns[SS_DIRECTIONS]; /* the sum */
@@ -112,7 +120,7 @@ struct iosched_data {
 	u64 returned; /* requeued by the driver */
 };
 
-/* A sample changes the mean think time by an eighth, as in cfq. */
+/* A sample changes the mean think time by an eighth. */
 #define IOSCHED_THINK_SHIFT 3
 
 #define IOSCHED_PRIO_AGING_NS (10 * SS_SEC)

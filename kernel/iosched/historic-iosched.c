@@ -139,7 +139,7 @@ static struct elevator_type elevator[ARRAY_SIZE(historic)];
 static void fill(struct elevator_type *type, const char *name)
 {
 	type->ops = iosched_ops;
-	type->ops.init_sched = COMPAT_INIT_SCHED(historic_init_sched);
+	type->ops.init_sched = COMPAT_INIT(historic_init_sched);
 	type->ops.exit_sched = historic_exit_sched;
 	type->ops.init_icq = historic_init_icq;
 	type->ops.exit_icq = historic_exit_icq;

@@ -3,69 +3,26 @@
  * stream: a blk-mq I/O scheduler that finds streams of requests by arrival
  * time and position alone, and keeps the head where waiting pays.
  *
- * All deciding is done in core/, shared with the simulator and the network
- * server; core-iosched.c is their host in the block layer. This file makes a
- * module of both, whose senders of requests are not known.
+ * What it does is said in party.h, what policies are in policy.h;
+ * core-iosched.c is between them and the block layer. This file registers the
+ * elevator.
  */
 #include "stream-array.h"
 #include "stream-iosched.h"
 
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
+#include <linux/cgroup.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-
-#define CREATE_TRACE_POINTS
-#include "stream-trace.h"
-
-static void tell(struct ss_sched *sched, enum ss_event event, u64 sector,
-		 u32 size)
-{
-	const struct iosched_data *io = sched->host;
-	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
-
-	switch (event) {
-	case SS_EVENT_ESTABLISHED:
-		trace_stream_established(dev, sector, size);
-		break;
-	case SS_EVENT_HELD:
-		trace_stream_held(dev, sector, size);
-		break;
-	case SS_EVENT_HIT:
-		trace_stream_hit(dev, sector, size);
-		break;
-	case SS_EVENT_TIMEOUT:
-		trace_stream_timed_out(dev, sector, size);
-		break;
-	case SS_EVENT_SLICE_ENDED:
-		trace_stream_slice_ended(dev, sector, size);
-		break;
-	}
-}
-
-static void chosen(struct ss_sched *sched, const struct ss_request *rq,
-		   enum ss_why why)
-{
-	const struct iosched_data *io = sched->host;
-	dev_t dev = io->queue->disk ? disk_devt(io->queue->disk) : 0;
-
-	/* Finding the party takes time: only if somebody reads the event. */
-	if (!trace_stream_choose_enabled())
-		return;
-	trace_stream_choose(dev, rq->sector, rq->nr_sectors,
-			    rq->dispatch_ns - rq->arrival_ns, ss_why_name[why],
-			    iosched_name_of(io, sched),
-			    ss_sched_index_of(sched, rq));
-}
 
 static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 			 u64 now_ns)
 {
 	struct stream_data *sd = container_of(io, struct stream_data, io);
 
-	sched->tell = tell;
-	sched->chosen = chosen;
+	stream_trace(sched);
 	sched->host = io;
 	/* The inner policy alone: positioning is free, nothing to learn. */
 	io->seeks_free = sched->nr_policies == 1;
@@ -76,23 +33,23 @@ static void stream_begin(struct iosched_data *io, struct ss_sched *sched,
 		stream_array_renew(sd);
 }
 
-int stream_restart(struct stream_data *sd, const char *inner, bool plain,
-		   char *why, size_t why_bytes)
+int stream_restart(struct stream_data *sd, bool plain, char *why,
+		   size_t why_bytes)
 {
-	char spec[STREAM_SPEC_BYTES + 8];
-	int ret;
+#ifndef SS_MAINLINE
+	const char *spec = sd->spec + (plain ? strlen("stream:") : 0);
+#else
+	const char *spec = plain ? "deadline" : "stream:deadline";
+#endif
+	int ret = iosched_restart(&sd->io, spec, why, why_bytes);
 
-	snprintf(spec, sizeof(spec), "%s%s", plain ? "" : "stream:", inner);
-	ret = iosched_restart(&sd->io, spec, why, why_bytes);
-	if (ret)
-		return ret;
-	strscpy(sd->inner, inner, sizeof(sd->inner));
-	sd->plain = plain;
-	return 0;
+	if (!ret)
+		sd->plain = plain;
+	return ret;
 }
 
 /* Of owners that are cgroups; processes have smaller numbers. */
-#define CGROUPS (1ULL << 63)
+#define CGROUPS BIT_ULL(63)
 
 /*
  * Who sends @rq: its cgroup, if that is not the root, or the process that runs
@@ -111,13 +68,39 @@ static u64 owner_of(const struct request *rq)
 	return (u64)current->tgid;
 }
 
+/*
+ * Has the disk two actuators, the first of which serves all sectors before
+ * *@second_sector? Who sets a scheduler does not hold the ranges' lock and
+ * must not wait for it. Where they change at that moment, as when a drive gets
+ * other firmware, it is a disk with one.
+ */
+static bool two_ranges(struct request_queue *q, u64 *second_sector)
+{
+	const struct blk_independent_access_range *range;
+	struct gendisk *disk = q->disk;
+	bool two = false;
+
+#ifdef HAVE_ELEVATOR_LOCK
+	if (!mutex_trylock(&q->sysfs_lock))
+		return false;
+#endif
+	if (disk && disk->ia_ranges && disk->ia_ranges->nr_ia_ranges == 2) {
+		range = disk->ia_ranges->ia_range;
+		*second_sector = range[1].sector;
+		two = !range[0].sector && range[1].sector;
+	}
+#ifdef HAVE_ELEVATOR_LOCK
+	mutex_unlock(&q->sysfs_lock);
+#endif
+	return two;
+}
+
 static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct stream_data *sd;
 	char why[160];
 	int ret;
 
-	/* Before 6.9 the block layer refuses it: stream lacks a feature. */
 	if (blk_queue_is_zoned(q)) {
 		pr_err("stream: %s: refused: a zoned disk is written zone by zone, and stream does not know of zones; choose mq-deadline\n",
 		       q->disk ? q->disk->disk_name : "?");
@@ -129,13 +112,12 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
 	sd->io.owner = owner_of;
-	if (compat_two_ranges(q, &sd->io.second_sector))
+	if (two_ranges(q, &sd->io.second_sector))
 		sd->io.nr_heads = 2;
 	stream_weights_begin(sd);
 	stream_settings_default(sd);
 	/* Where positioning is free, waiting for it never pays. */
-	ret = stream_restart(sd, "deadline", !compat_rotational(q), why,
-			     sizeof(why));
+	ret = stream_restart(sd, !blk_queue_rot(q), why, sizeof(why));
 	if (ret) {
 		kvfree(sd);
 		return ret;
@@ -158,7 +140,7 @@ static void stream_exit_sched(struct elevator_queue *eq)
 COMPAT_WRAP_INIT(stream_init_sched)
 
 static struct elevator_type stream_elevator = {
-	.elevator_attrs = COMPAT_ELEVATOR_ATTRS(stream_attrs),
+	.elevator_attrs = COMPAT_ATTRS(stream_attrs),
 #ifdef CONFIG_BLK_DEBUG_FS
 	.queue_debugfs_attrs = iosched_debugfs_attrs,
 #endif
@@ -178,7 +160,7 @@ static int __init stream_init(void)
 	if (ret)
 		return ret;
 	stream_elevator.ops = iosched_ops;
-	stream_elevator.ops.init_sched = COMPAT_INIT_SCHED(stream_init_sched);
+	stream_elevator.ops.init_sched = COMPAT_INIT(stream_init_sched);
 	stream_elevator.ops.exit_sched = stream_exit_sched;
 	ret = elv_register(&stream_elevator);
 	if (ret)

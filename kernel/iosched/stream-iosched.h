@@ -6,14 +6,15 @@
 #include "core-iosched.h"
 
 /* Tunables that one policy or another has; see stream-sysfs.c. */
+#ifndef SS_MAINLINE
 #define STREAM_SETTINGS 24
-#define STREAM_SPEC_BYTES 32
+#define STREAM_SPEC_BYTES 40
+#else
+#define STREAM_SETTINGS 8
+#endif
 
 /* So many cgroups may have a weight of their own. */
 #define STREAM_WEIGHTS 64
-
-struct stream_array;
-struct stream_place;
 
 struct stream_weight {
 	struct cgroup *cgroup; /* held */
@@ -24,11 +25,12 @@ struct stream_data {
 	struct iosched_data io; /* the first: elevator_data points to it */
 
 	/* Settings, under the lock. */
-	char inner[STREAM_SPEC_BYTES]; /* the inner policy's name */
 	bool plain; /* the inner policy alone: positioning is free here */
 	u64 setting[STREAM_SETTINGS];
 	struct stream_weight weight[STREAM_WEIGHTS];
 	u32 nr_weights;
+#ifndef SS_MAINLINE
+	char spec[STREAM_SPEC_BYTES]; /* the policies: stream:INNER */
 
 	/* stream-array.c */
 	struct list_head members_node; /* of all that may be members */
@@ -36,6 +38,7 @@ struct stream_data {
 	u32 array_index;
 	struct work_struct kick; /* iosched_kick() for other members */
 	struct stream_place *place; /* NULL: no head was placed yet */
+#endif
 };
 
 static inline struct stream_data *stream_data_of(
@@ -44,9 +47,12 @@ static inline struct stream_data *stream_data_of(
 	return container_of(eq->elevator_data, struct stream_data, io);
 }
 
-/* iosched_restart() with the inner policy @inner, alone when @plain. */
-int stream_restart(struct stream_data *sd, const char *inner, bool plain,
-		   char *why, size_t why_bytes);
+/* iosched_restart(); when @plain with the inner policy alone. */
+int stream_restart(struct stream_data *sd, bool plain, char *why,
+		   size_t why_bytes);
+
+/* stream-trace.c: @sched tells what it does by trace events. */
+void stream_trace(struct ss_sched *sched);
 
 /* stream-sysfs.c */
 extern struct elv_fs_entry stream_attrs[];

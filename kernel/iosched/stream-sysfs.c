@@ -2,9 +2,9 @@
 /*
  * stream: its files in sysfs, /sys/block/DISK/queue/iosched/.
  *
- * One file for each tunable of each policy that can be inside, made from the
- * core's rows; the inner policy; the service-time curve. A write that is
- * refused leaves all as it was and tells the reason in the kernel log.
+ * One file for each tunable of each policy, made from its rows; the
+ * service-time curve; the weights of cgroups. A write that is refused leaves
+ * all as it was and tells the reason in the kernel log.
  *
  * The block layer's show and store functions are not told which file they
  * are called for, so each file needs functions of its own. Those of tunables
@@ -19,10 +19,14 @@
 #include <linux/module.h>
 
 /* The functions that there are: 0 to STREAM_SETTINGS - 1. */
+#ifndef SS_MAINLINE
 #define FIRST_8(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #define SECOND_8(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define THIRD_8(X) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #define NUMBERS(X) FIRST_8(X) SECOND_8(X) THIRD_8(X)
+#else
+#define NUMBERS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#endif
 
 /* The tunable of each number. */
 static const struct ss_tunable *setting_row[STREAM_SETTINGS];
@@ -44,14 +48,29 @@ static const struct ss_tunable background_row = {
 	.max = 100,
 };
 
-/* The policies that can be set here: stream and what it can wrap. */
-static bool is_offered(const struct ss_policy_ops *ops)
+#ifndef SS_MAINLINE
+
+/* Other policies than those that can be set here: stream, what it can wrap. */
+static bool is_foreign(const struct ss_policy_ops *ops)
 {
 	if (ops->flags & SS_WRAPPER)
-		return ops == &ss_stream_ops;
-	return (ops->flags & SS_WORK_CONSERVING) &&
-	       !(ops->flags & SS_USES_OWNER);
+		return ops != &ss_stream_ops;
+	return !(ops->flags & SS_WORK_CONSERVING) ||
+	       (ops->flags & SS_USES_OWNER);
 }
+
+/* The inner policy's name. */
+static const char *inner_of(const struct stream_data *sd)
+{
+	return sd->spec + strlen("stream:");
+}
+
+static void set_inner(struct stream_data *sd, const char *name)
+{
+	snprintf(sd->spec, sizeof(sd->spec), "stream:%s", name);
+}
+
+#endif
 
 void stream_settings_default(struct stream_data *sd)
 {
@@ -59,6 +78,7 @@ void stream_settings_default(struct stream_data *sd)
 
 	for (i = 0; i < nr_settings; i++)
 		sd->setting[i] = setting_row[i]->initial;
+	set_inner(sd, "deadline");
 }
 
 void stream_settings_apply(struct stream_data *sd, struct ss_sched *sched,
@@ -172,33 +192,6 @@ NUMBERS(SETTING_FUNCTIONS)
 	{ .show = setting_##n##_show, .store = setting_##n##_store },
 static const struct elv_fs_entry setting_entry[] = { NUMBERS(SETTING_ENTRY) };
 
-/*
- * Settings of former versions, so that a udev rule which sets one is told what
- * replaces it. They cannot be read.
- */
-#define REPLACED(X) FIRST_8(X)
-
-static ssize_t refuse_replaced(struct elevator_queue *eq, int n)
-{
-	const struct ss_replaced *old = &ss_stream_ops.replaced[n];
-
-	refuse(stream_data_of(eq), old->name, "is gone: %s", old->by);
-	return -EINVAL;
-}
-
-#define REPLACED_FUNCTION(n)                                                   \
-	static ssize_t replaced_##n##_store(struct elevator_queue *eq,         \
-					    const char *page, size_t count)    \
-	{                                                                      \
-		return refuse_replaced(eq, n);                                 \
-	}
-REPLACED(REPLACED_FUNCTION)
-
-#define REPLACED_ENTRY(n) { .store = replaced_##n##_store },
-static const struct elv_fs_entry replaced_entry[] = {
-	REPLACED(REPLACED_ENTRY)
-};
-
 /* ---- what is the host's own ---- */
 
 static ssize_t prio_aging_expire_show(struct elevator_queue *eq, char *page)
@@ -242,55 +235,6 @@ static ssize_t background_weight_store(struct elevator_queue *eq,
 	return count;
 }
 
-static ssize_t inner_show(struct elevator_queue *eq, char *page)
-{
-	struct stream_data *sd = stream_data_of(eq);
-	int at = 0;
-	u32 p;
-
-	/* As the block layer shows its schedulers: the one in use in []. */
-	for (p = 0; p < ss_nr_policies; p++) {
-		const char *name = ss_policies[p]->name;
-		bool used = !strcmp(name, sd->inner);
-
-		if (!(ss_policies[p]->flags & SS_WORK_CONSERVING) ||
-		    !is_offered(ss_policies[p]))
-			continue;
-		at += sysfs_emit_at(page, at, "%s%s%s%s", at ? " " : "",
-				    used ? "[" : "", name, used ? "]" : "");
-	}
-	return at + sysfs_emit_at(page, at, "\n");
-}
-
-static ssize_t inner_store(struct elevator_queue *eq, const char *page,
-			   size_t count)
-{
-	struct stream_data *sd = stream_data_of(eq);
-	char word[STREAM_SPEC_BYTES], why[160];
-	int ret;
-	u32 p;
-
-	if (copy_word(word, sizeof(word), page, count))
-		word[0] = 0;
-	for (p = 0; p < ss_nr_policies; p++)
-		if (!strcmp(word, ss_policies[p]->name) &&
-		    (ss_policies[p]->flags & SS_WORK_CONSERVING) &&
-		    is_offered(ss_policies[p]))
-			break;
-	if (p == ss_nr_policies) {
-		refuse(sd, "inner",
-		       "what was written is no work-conserving policy; reading the file lists them");
-		return -EINVAL;
-	}
-	ret = stream_restart(sd, word, sd->plain, why, sizeof(why));
-	if (ret) {
-		refuse(sd, "inner", "%s", why);
-		return ret;
-	}
-	iosched_kick(&sd->io);
-	return count;
-}
-
 /* ---- the service-time curve ---- */
 
 static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
@@ -302,7 +246,7 @@ static ssize_t service_curve_show(struct elevator_queue *eq, char *page)
 	u32 i;
 
 	/* The queue may be frozen: memory must be had without it. */
-	curve = kmalloc(sizeof(*curve), GFP_NOIO);
+	curve = kmalloc_obj(*curve, GFP_NOIO);
 	if (!curve)
 		return -ENOMEM;
 	spin_lock_irqsave(&sd->io.lock, irq);
@@ -408,7 +352,7 @@ static ssize_t service_curve_store(struct elevator_queue *eq, const char *page,
 	ret = min(nr, 0);
 	/* Somebody knows that positioning costs something here. */
 	if (!ret && sd->plain)
-		ret = stream_restart(sd, sd->inner, false, why, sizeof(why));
+		ret = stream_restart(sd, false, why, sizeof(why));
 	if (!ret)
 		set_curve(sd, point, nr);
 	kfree(point);
@@ -445,7 +389,6 @@ struct elv_fs_entry stream_attrs[STREAM_FILES] __ro_after_init = {
 	       prio_aging_expire_store),
 	__ATTR(background_weight, 0644, background_weight_show,
 	       background_weight_store),
-	__ATTR(inner, 0644, inner_show, inner_store),
 	__ATTR(cgroup_weights, 0644, cgroup_weights_show, cgroup_weights_store),
 	__ATTR(service_curve, 0644, service_curve_show, service_curve_store),
 };
@@ -482,9 +425,96 @@ static int __init add_setting(const struct ss_tunable *row)
 	return add_file(&setting_entry[nr_settings++], row->name, 0644);
 }
 
-static int __init add_replaced(const struct ss_policy_ops *ops)
+#ifndef SS_MAINLINE
+
+/* ---- the inner policy, and what is no more ---- */
+
+static ssize_t inner_show(struct elevator_queue *eq, char *page)
 {
-	int i, ret = 0;
+	struct stream_data *sd = stream_data_of(eq);
+	const char *inner = inner_of(sd);
+	int at = 0;
+	u32 p;
+
+	/* As the block layer shows its schedulers: the one in use in []. */
+	for (p = 0; p < ss_nr_policies; p++) {
+		const char *name = ss_policies[p]->name;
+		bool used = !strcmp(name, inner);
+
+		if (!(ss_policies[p]->flags & SS_WORK_CONSERVING) ||
+		    is_foreign(ss_policies[p]))
+			continue;
+		at += sysfs_emit_at(page, at, "%s%s%s%s", at ? " " : "",
+				    used ? "[" : "", name, used ? "]" : "");
+	}
+	return at + sysfs_emit_at(page, at, "\n");
+}
+
+static ssize_t inner_store(struct elevator_queue *eq, const char *page,
+			   size_t count)
+{
+	struct stream_data *sd = stream_data_of(eq);
+	char word[32], before[32], why[160];
+	int ret;
+	u32 p;
+
+	if (copy_word(word, sizeof(word), page, count))
+		word[0] = 0;
+	for (p = 0; p < ss_nr_policies; p++)
+		if (!strcmp(word, ss_policies[p]->name) &&
+		    (ss_policies[p]->flags & SS_WORK_CONSERVING) &&
+		    !is_foreign(ss_policies[p]))
+			break;
+	if (p == ss_nr_policies) {
+		refuse(sd, "inner",
+		       "what was written is no work-conserving policy; reading the file lists them");
+		return -EINVAL;
+	}
+	strscpy(before, inner_of(sd), sizeof(before));
+	set_inner(sd, word);
+	ret = stream_restart(sd, sd->plain, why, sizeof(why));
+	if (ret) {
+		set_inner(sd, before);
+		refuse(sd, "inner", "%s", why);
+		return ret;
+	}
+	iosched_kick(&sd->io);
+	return count;
+}
+
+/*
+ * Settings of former versions, so that a udev rule which sets one is told what
+ * replaces it. They cannot be read.
+ */
+#define REPLACED(X) FIRST_8(X)
+
+static ssize_t refuse_replaced(struct elevator_queue *eq, int n)
+{
+	const struct ss_replaced *old = &ss_stream_ops.replaced[n];
+
+	refuse(stream_data_of(eq), old->name, "is gone: %s", old->by);
+	return -EINVAL;
+}
+
+#define REPLACED_FUNCTION(n)                                                   \
+	static ssize_t replaced_##n##_store(struct elevator_queue *eq,         \
+					    const char *page, size_t count)    \
+	{                                                                      \
+		return refuse_replaced(eq, n);                                 \
+	}
+REPLACED(REPLACED_FUNCTION)
+
+#define REPLACED_ENTRY(n) { .store = replaced_##n##_store },
+static const struct elv_fs_entry replaced_entry[] = {
+	REPLACED(REPLACED_ENTRY)
+};
+
+static int __init add_others(const struct ss_policy_ops *ops)
+{
+	static const struct elv_fs_entry inner = { .show = inner_show,
+						   .store = inner_store };
+	int ret = add_file(&inner, "inner", 0644);
+	int i;
 
 	for (i = 0; !ret && ops->replaced && ops->replaced[i].name; i++) {
 		if (WARN_ON(i == ARRAY_SIZE(replaced_entry)))
@@ -494,19 +524,23 @@ static int __init add_replaced(const struct ss_policy_ops *ops)
 	return ret;
 }
 
+#endif
+
 int __init stream_settings_init(void)
 {
-	int ret = add_replaced(&ss_stream_ops);
+	int ret = 0;
 	u32 p, t;
 
 	BUILD_BUG_ON(ARRAY_SIZE(setting_entry) != STREAM_SETTINGS);
 	for (p = 0; p < ss_nr_policies; p++) {
 		const struct ss_policy_ops *ops = ss_policies[p];
 
-		if (!is_offered(ops))
+		if (is_foreign(ops))
 			continue;
 		for (t = 0; !ret && t < ops->nr_tunables; t++)
 			ret = add_setting(&ops->tunables[t]);
 	}
+	if (!ret)
+		ret = add_others(&ss_stream_ops);
 	return ret;
 }

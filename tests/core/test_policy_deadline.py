@@ -67,10 +67,10 @@ def test_a_request_expires_to_the_nanosecond(d: Driver, write: bool, expires_ns:
     low = d.send(1, 100, write=write)
     policy = d.ffi.addressof(d.sched.policy[0])
     d.now_ns = expires_ns - 1
-    assert policy.ops.expired(policy, d.now_ns) == d.ffi.NULL
+    assert policy.ops.overdue(policy, d.now_ns) == d.ffi.NULL
     assert d.choose() == ("dispatch", low)
     d.now_ns = expires_ns
-    assert policy.ops.expired(policy, d.now_ns) == old
+    assert policy.ops.overdue(policy, d.now_ns) == old
     assert d.choose() == ("dispatch", old)
     d.serve()
     assert d.sched.counters.expired == 1

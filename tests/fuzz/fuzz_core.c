@@ -321,9 +321,9 @@ static struct ss_decision ask(void)
 	}
 	host.late = NULL;
 	/* For stream it is late in its party's turn only. */
-	if (policy->inner && policy->ops->expired &&
+	if (policy->inner && policy->ops->overdue &&
 	    strcmp(policy->ops->name, "stream"))
-		host.late = policy->ops->expired(policy, host.now_ns);
+		host.late = policy->ops->overdue(policy, host.now_ns);
 	if (host.late)
 		check_late(policy, first);
 	return first;

@@ -18,11 +18,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import upstream  # noqa: E402
-import upstream_check  # noqa: E402
-import upstream_edit  # noqa: E402
+import upstream_source  # noqa: E402
 import upstream_tree  # noqa: E402
 
-from streamsched.base.errors import UsageError  # noqa: E402
+from streamsched.base.errors import StreamschedError, UsageError  # noqa: E402
 
 
 def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -89,9 +88,9 @@ def compiled(tmp_path: Path, name: str, folders: list[Path], files: list[Path]) 
 
 def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
     """All that is edited away changes no decision, over 40,000 requests of four workloads."""
-    table = upstream_edit.load()
-    order = [patch.name for patch in table.patches]
-    texts = upstream_edit.generate(table, order.index("deadline"))
+    series = upstream_source.load()
+    order = [patch.name for patch in series.patch]
+    texts = upstream_source.generate(series, order.index("deadline"))
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     core = ROOT / "core"
@@ -114,8 +113,8 @@ def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
 
 def test_nothing_of_this_tree_is_left() -> None:
     """No compatibility, no arrays, no policies of the past, no private headers."""
-    table = upstream_edit.load()
-    texts = upstream_edit.generate(table, len(table.patches) - 1)
+    series = upstream_source.load()
+    texts = upstream_source.generate(series, len(series.patch) - 1)
     for name, text in texts.items():
         found = re.search(
             r"compat|private\.h|LINUX_VERSION|coordinator|takes_turns|\bcfq\b|historic|core/|kernel/(?!debug)",
@@ -128,30 +127,67 @@ def test_nothing_of_this_tree_is_left() -> None:
 
 
 def test_trace_events_come_with_their_patch() -> None:
-    table = upstream_edit.load()
-    order = [patch.name for patch in table.patches]
-    before = upstream_edit.generate(table, order.index("trace") - 1)
-    after = upstream_edit.generate(table, order.index("trace"))
+    series = upstream_source.load()
+    order = [patch.name for patch in series.patch]
+    before = upstream_source.generate(series, order.index("trace") - 1)
+    after = upstream_source.generate(series, order.index("trace"))
     assert "trace.h" not in before["main.c"]
     assert "queue_debugfs_attrs" not in before["main.c"]
-    assert "trace_stream_choose" in after["main.c"]
+    assert "trace_stream_choose" in after["trace.c"]
+    assert "stream_trace(" not in before["main.c"]
+    assert "stream_trace(sched);" in after["main.c"]
+
+
+def left_out(code: str, name: str = "gone") -> str:
+    """The function around this code, without what has the name."""
+    text = upstream_source.drop_conditions(f"int f(struct x *x)\n{{\n{code}}}\n", name)
+    text = upstream_source.drop_statements(text, name, "a.c")
+    return text.removeprefix("int f(struct x *x)\n{\n").removesuffix("}\n")
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("code", "rest"),
     [
-        (upstream_edit.Edit(file="a.c", old="two"), "a.c has this text 0 times, not once: 'two'"),
-        (upstream_edit.Edit(file="a.c", old="one"), "a.c has this text 2 times, not once: 'one'"),
-        (upstream_edit.Edit(file="*.c", regex="^two"), "*.c has nothing like ^two"),
-        (upstream_edit.Edit(drop=["two"]), "no file has the function two to drop"),
+        ("\tif (x->gone)\n\t\ta();\n\tb();\n", "\tb();\n"),
+        ("\t/* Why. */\n\tif (x->gone &&\n\t    a()) {\n\t\tb();\n\t}\n\tc();\n", "\tc();\n"),
+        ("\tif (!ret)\n\t\tret = gone(x);\n\treturn ret;\n", "\treturn ret;\n"),
+        ("\tx->gone =\n\t\ta(x);\n\tINIT(&x->gone);\n\tb();\n", "\tb();\n"),
+        ("\treturn !x->gone && a();\n", "\treturn a();\n"),
+        ("\tif (a() &&\n\t    !gone(x, 1))\n\t\tb();\n", "\tif (a())\n\t\tb();\n"),
+        ("\tif (x->gone || a())\n\t\tb();\n", "\tif (a())\n\t\tb();\n"),
+        ("\tx->flags = A | gone;\n", "\tx->flags = A;\n"),
+        ("\t/* gone() */\n\ta();\n", "\t/* gone() */\n\ta();\n"),
     ],
 )
-def test_an_edit_that_fits_nothing_is_an_error(edit: upstream_edit.Edit, said: str) -> None:
-    with pytest.raises(upstream_edit.TableError, match=re.escape(said)):
-        upstream_edit.apply(edit, 7, {"a.c": "one\none\n"})
+def test_what_has_a_name_that_is_left_out_goes(code: str, rest: str) -> None:
+    """The name is NULL, 0 or false, or a function that does nothing."""
+    assert left_out(code) == rest
 
 
-def test_functions_are_dropped_with_their_comment() -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        "\tif (a() && x->gone)\n\t\tb();\n",
+        "\tif (!x->gone)\n\t\tb();\n",
+        "\treturn x->gone;\n",
+        "\tfor_each(x)\n\t\tif (a() == x->gone)\n\t\t\tb();\n",
+        "\tif (x->gone)\n\t\ta();\n\telse\n\t\tb();\n",
+        "\tx->kept |= gone;\n",
+    ],
+)
+def test_what_cannot_be_left_out_is_an_error(code: str) -> None:
+    with pytest.raises(StreamschedError, match=r"a\.c: gone cannot be left out"):
+        left_out(code)
+
+
+def test_a_name_that_no_file_has_is_an_error() -> None:
+    series = upstream_source.load()
+    series.left_out.append("never_there")
+    with pytest.raises(StreamschedError, match="no file has never_there to leave out"):
+        upstream_source.leave_out(series, 0)
+
+
+def test_declarations_are_dropped_with_their_comment() -> None:
     text = """int kept(void);
 
 /* What it does. */
@@ -161,24 +197,39 @@ static int gone(int a,
 	return b(a);
 }
 
+struct x {
+	int kept;
+	/* Of one line. */
+	struct y *gone; /* NULL: none */
+};
+
 int kept(void)
 {
 	return 1;
 }
 """
-    dropped = upstream_edit.tidy(upstream_edit.drop_function(text, "gone"))
-    assert dropped == "int kept(void);\n\nint kept(void)\n{\n\treturn 1;\n}\n"
-
-
-def test_dead_code_is_found(tmp_path: Path) -> None:
-    """A function that is only declared and defined, also if a comment names it."""
-    (tmp_path / "a.h").write_text("int used(void);\nint dead(void);\n")
-    (tmp_path / "a.c").write_text(
-        "int used(void)\n{\n\treturn 1;\n}\n\n"
-        "/* dead() */\nint dead(void)\n{\n\treturn used();\n}\n"
+    kinds = f"{upstream_source.OUTSIDE}|{upstream_source.INSIDE}"
+    dropped = upstream_source.tidy(upstream_source.drop_declarations(text, "gone", kinds))
+    assert dropped == (
+        "int kept(void);\n\nstruct x {\n\tint kept;\n};\n\nint kept(void)\n{\n\treturn 1;\n}\n"
     )
-    with pytest.raises(upstream_check.FoundError, match=r"dead\(\) has no caller"):
-        upstream_check.called(tmp_path)
+
+
+def test_dead_code_is_found() -> None:
+    """What is only declared and defined, also if a comment names it, and what that uses."""
+    texts = {
+        "a.h": "#define SS_DEAD 1\n#define SS_USED 2\nint used(void);\nint dead(void);\n",
+        "a.c": "static int of_dead(void)\n{\n\treturn SS_DEAD;\n}\n\n"
+        "int used(void)\n{\n\treturn SS_USED;\n}\n\n"
+        "/* dead() */\nint dead(void)\n{\n\treturn used() + of_dead();\n}\n"
+        "module_init(used);\n",
+    }
+    assert list(upstream_source.unused(texts)) == ["dead", "of_dead", "SS_DEAD"]
+
+
+def test_the_series_has_no_dead_code() -> None:
+    series = upstream_source.load()
+    assert not list(upstream_source.unused(upstream_source.generate(series, len(series.patch) - 1)))
 
 
 def test_measured_tables_are_those_of_the_document() -> None:
