@@ -48,8 +48,9 @@ struct ss_senders {
 
 #define SENDERS_ONE 1024
 /*
- * Of an area's until it is seen: more than half, so two at once are of two. Half
- * of it: a small file of two readers is one with two; double: nobody has two.
+ * Of an area's until it is seen: more than half, so two at once are of two.
+ * Half of it: two readers of a small file are one that has two; double: nobody
+ * ever has two.
  */
 #define SENDERS_SOME (SENDERS_ONE * 3 / 5)
 

@@ -74,7 +74,7 @@ def test_who_passes_through_has_no_area() -> None:
 
 
 def test_an_area_of_two_is_not_one_who_has_two() -> None:
-    """Files side by side, found two at a time, had a turn each: p99 was 517 ms, and 0.7 was left."""
+    """Files side by side, found two at a time, had a turn each: 0.7 was left."""
     work = EQUAL.format(nr=10).replace("size=2g", "size=500m").replace("6g", "500m")
     stream, plain = (run(work, "exos-x18", 32, spec) for spec in ("stream:deadline", "deadline"))
     assert stream.bytes / stream.duration_ns >= 0.85 * plain.bytes / plain.duration_ns
