@@ -179,12 +179,10 @@ class Driver:
 
 def read_with_another_pending(d: Driver, owner: int = 1, other: int = 2) -> Any:
     """@owner's read at sector 0 completes after 5 ms; a far one of @other is pending."""
-    d.send(owner, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(owner, 0))
     d.later(1)
     pending = d.send(other, FAR)
-    d.later(4)
-    d.complete(rq)
+    d.later(4).complete(rq)
     return pending
 
 

@@ -476,26 +476,20 @@ def learned_from(driver: Driver) -> int:
 
 def test_where_the_head_is_at_first_nobody_knows(driver: Driver) -> None:
     """The first request, mostly for the first sectors, does not go on anywhere."""
-    driver.send(0, 0)
-    driver.serve(ms=8)
+    driver.serve(driver.send(0, 0), ms=8)
     assert learned_from(driver) == 0
-    driver.send(0, 8)
-    driver.serve(ms=0.1)
+    driver.serve(driver.send(0, 8), ms=0.1)
     assert learned_from(driver) == 1
 
 
 def test_nor_after_an_error(driver: Driver) -> None:
-    driver.send(0, 0)
-    driver.serve()
-    driver.send(0, FAR)
-    failed = driver.dispatch()
+    driver.serve(driver.send(0, 0))
+    failed = driver.dispatch(driver.send(0, FAR))
     driver.at_disk.remove(failed)
     driver.lib.ss_sched_returned(driver.sched, failed, driver.later(30).now_ns)
-    driver.send(0, FAR + 8)
-    driver.serve(ms=8)
+    driver.serve(driver.send(0, FAR + 8), ms=8)
     assert learned_from(driver) == 0
-    driver.send(0, FAR + 16)
-    driver.serve(ms=0.1)
+    driver.serve(driver.send(0, FAR + 16), ms=0.1)
     assert learned_from(driver) == 1
 
 
@@ -532,8 +526,7 @@ def test_a_flat_curve_that_holds_stays() -> None:
     driver = busy(0.07, 0)
     for i in range(1_000):
         driver.later(10 if i % 3 == 0 else 0.07).complete()
-        driver.send(0, i * 1_000_000)
-        driver.dispatch()
+        driver.dispatch(driver.send(0, i * 1_000_000))
     assert driver.sched.curve.flat
     assert busy(4, 1_000, write=True).sched.curve.flat
 
@@ -631,8 +624,7 @@ def test_what_was_read_ahead_teaches_nothing(driver: Driver, skip: int) -> None:
 def test_far_requests_of_a_disk_without_a_head_are_learned(driver: Driver) -> None:
     dice = random.Random(1)
     for _ in range(400):
-        driver.send(0, dice.randrange(2**31 - 8))
-        driver.serve(ms=0.1)
+        driver.serve(driver.send(0, dice.randrange(2**31 - 8)), ms=0.1)
     assert driver.sched.curve.flat
 
 

@@ -153,8 +153,7 @@ def test_three_that_read_the_same(policy: str, of_three: int) -> None:
 def test_love_s_example() -> None:
     """10, 500, 12, 502, 14, 504 and 12 are served as 10, 12, 14, 500, 502 and 504."""
     d = Driver("linus")
-    busy = d.send(1, 0)
-    d.dispatch(busy)
+    busy = d.dispatch(d.send(1, 0))
     for block in LOVE:
         into = same(d, block * 8, 8)
         if into:

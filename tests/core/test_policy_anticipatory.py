@@ -25,8 +25,7 @@ def test_does_not_wait_after_an_async_write(d: Driver) -> None:
 
 
 def test_waits_while_only_writes_are_pending(d: Driver) -> None:
-    d.send(1, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 0))
     write = d.send(2, FAR, write=True)
     d.at(5).complete(rq)
     assert d.choose() == ("wait", 11)
@@ -46,8 +45,7 @@ def test_antic_expire_is_the_wait() -> None:
 
 
 def test_does_not_wait_for_a_process_with_others_pending(d: Driver) -> None:
-    d.send(1, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 0))
     other = d.send(2, FAR)
     d.send(1, FAR + 10**7, write=True)
     d.at(5).complete(rq)
@@ -59,13 +57,11 @@ def test_does_not_wait_for_a_process_with_others_pending(d: Driver) -> None:
 
 @pytest.mark.parametrize("sector", [8192 + 1008, 1008 - 4096])
 def test_close_request_of_anyone_ends_the_wait(d: Driver, sector: int) -> None:
-    d.send(1, 1000 if sector > 1000 else 10_000)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 1000 if sector > 1000 else 10_000))
     sector = sector if sector > 1000 else 10_008 - 4096
     d.send(2, FAR)
     d.at(5).complete(rq)
-    close = d.send(3, sector)
-    d.dispatch(close)
+    d.dispatch(d.send(3, sector))
     assert d.count("hits") == 1
 
 
@@ -92,8 +88,7 @@ def test_close_write_does_not_end_the_wait(d: Driver) -> None:
 def test_nearer_than_the_usual_seek_is_close(d: Driver) -> None:
     """A process that seeks 1 million sectors on average gives way to nearer ones."""
     for n in range(4):
-        d.send(1, n * 1_000_000)
-        d.serve(ms=1)
+        d.serve(d.send(1, n * 1_000_000), ms=1)
     d.serve_beside(1, 4_000_000, ms=1)
     assert d.choose()[0] == "wait"
     d.dispatch(d.send(3, 4_000_008 + 900_000))
@@ -103,8 +98,7 @@ def test_nearer_than_the_usual_seek_is_close(d: Driver) -> None:
 
 
 def test_does_not_wait_for_a_process_that_thinks_too_long(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=1)
+    d.serve(d.send(1, 0), ms=1)
     d.later(10).send(1, 8)
     rq = d.dispatch()
     other = d.send(2, FAR)
@@ -114,19 +108,16 @@ def test_does_not_wait_for_a_process_that_thinks_too_long(d: Driver) -> None:
 
 
 def test_waits_again_once_it_thinks_shortly(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=1)
+    d.serve(d.send(1, 0), ms=1)
     d.later(10)
     for n in range(8):
-        d.send(1, 8 + 8 * n)
-        d.serve(ms=1)
+        d.serve(d.send(1, 8 + 8 * n), ms=1)
     d.serve_beside(1, 80, ms=1)
     assert d.choose()[0] == "wait"
 
 
 def test_think_time_is_0_with_others_of_its_requests_at_work(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=1)
+    d.serve(d.send(1, 0), ms=1)
     d.later(5)
     d.send(1, 8)  # thought for 5 ms
     rq = d.dispatch()
@@ -144,12 +135,10 @@ def test_a_very_long_think_time_counts_as_19_ms(d: Driver) -> None:
 
     def recovery(think_ms: float) -> int:
         driver = Driver("anticipatory")
-        driver.send(1, 0)
-        driver.serve(ms=1)
+        driver.serve(driver.send(1, 0), ms=1)
         driver.later(think_ms)
         for n in range(1, 100):
-            driver.send(1, 8 * n)
-            rq = driver.dispatch()
+            rq = driver.dispatch(driver.send(1, 8 * n))
             other = driver.send(2, FAR, write=True)
             driver.later(1).complete(rq)
             if driver.choose()[0] == "wait":
@@ -170,15 +159,13 @@ def test_waits_for_an_exited_process_while_others_carry_on(d: Driver) -> None:
 
 def exits(d: Driver, owner: int, *, rescued: bool = False) -> bool:
     """@owner reads once and exits; was it waited for?"""
-    d.send(owner, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(owner, 0))
     other = d.send(2, FAR)
     d.gone(owner)
     d.later(1).complete(rq)
     waited = d.choose()[0] == "wait"
     if waited and rescued:
-        d.send(owner + 100_000, 8)
-        d.serve()
+        d.serve(d.send(owner + 100_000, 8))
         d.later(20)
     d.later(20 if waited else 0).serve(other)
     d.later(20)
@@ -204,8 +191,7 @@ def test_each_follower_makes_up_for_exits(d: Driver) -> None:
 
 def is_waited_for(d: Driver, owner: int, *, gone: bool = False) -> bool:
     """When it has just read at sector 0."""
-    rq = d.send(owner, 0)
-    d.dispatch(rq)
+    rq = d.dispatch(d.send(owner, 0))
     other = d.send(2, FAR)
     if gone:
         d.gone(owner)
@@ -219,8 +205,7 @@ def is_waited_for(d: Driver, owner: int, *, gone: bool = False) -> bool:
 def test_after_many_exits_only_those_known_are_waited_for(d: Driver) -> None:
     def show_itself() -> None:
         for _ in range(12):
-            d.send(1, 0)
-            d.serve(ms=1)
+            d.serve(d.send(1, 0), ms=1)
 
     assert is_waited_for(d, 3)
     for owner in range(1000, 1050):
@@ -234,8 +219,7 @@ def test_after_many_exits_only_those_known_are_waited_for(d: Driver) -> None:
 
 def test_newcomers_are_taken_to_think_as_others_did(d: Driver) -> None:
     def come_and_think(owner: int, ms: float) -> None:
-        d.send(owner, 0)
-        d.serve(ms=1)
+        d.serve(d.send(owner, 0), ms=1)
         d.later(ms).send(owner, 8)
         d.serve(ms=1)
         d.later(20)
@@ -249,8 +233,7 @@ def test_newcomers_are_taken_to_think_as_others_did(d: Driver) -> None:
 
 
 def test_number_that_comes_back_is_a_new_process(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=1)
+    d.serve(d.send(1, 0), ms=1)
     d.later(15).send(1, 8)
     d.serve(ms=1)
     d.later(20)
@@ -275,8 +258,7 @@ def test_waits_for_the_disk_then_for_the_process(d: Driver) -> None:
 
 
 def test_holds_the_disk_while_the_awaited_request_is_there(d: Driver) -> None:
-    d.send(1, 0)
-    d.dispatch()
+    d.dispatch(d.send(1, 0))
     d.send(2, FAR)
     assert d.choose() == ("wait", FOREVER)
     d.at(4).complete()
@@ -288,8 +270,7 @@ def test_holds_the_disk_while_the_awaited_request_is_there(d: Driver) -> None:
 
 def test_elevator_goes_up_and_back_a_little() -> None:
     d = Driver("anticipatory", antic_expire=0)
-    d.send(1, 5_000_000)
-    d.dispatch()
+    d.dispatch(d.send(1, 5_000_000))
     behind, ahead = d.send(2, 4_999_000), d.send(3, 5_002_500)
     far_behind = d.send(4, 1000)
     d.complete()
@@ -302,8 +283,7 @@ def test_elevator_goes_up_and_back_a_little() -> None:
 
 def test_reads_and_writes_take_turns() -> None:
     d = Driver("anticipatory", antic_expire=0)
-    d.send(1, 0)
-    d.dispatch()
+    d.dispatch(d.send(1, 0))
     for n in range(100):
         d.send(9, FAR + 8 * n, write=True)
     d.complete()
@@ -376,8 +356,7 @@ def test_write_batch_without_competition_is_not_timed() -> None:
     d.serve(d.send(1, 0))
     for n in range(12):
         d.serve(d.send(9, FAR + 8 * n, write=True), ms=60)
-    rq = d.send(1, 8)
-    d.dispatch(rq)
+    rq = d.dispatch(d.send(1, 8))
     for n in range(100):
         d.send(9, FAR + 8 * n, write=True)
     d.tune("read_batch_expire", 0)
@@ -413,8 +392,7 @@ def test_other_kind_waits_until_the_disk_is_free() -> None:
 def overtaken_until(number: int) -> list[float]:
     """When @number far reads that came at 0 are sent; another process reads on."""
     d = Driver("anticipatory")
-    d.send(1, 0)
-    d.dispatch()
+    d.dispatch(d.send(1, 0))
     far = [d.send(2 + n, FAR - n * 10**7) for n in range(number)]
     d.later(6).complete()
     sent: list[float] = []

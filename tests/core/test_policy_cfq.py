@@ -134,8 +134,7 @@ def test_all_async_requests_stand_in_one_queue(d: Driver) -> None:
 def seeks(d: Driver, owner: int, count: int) -> None:
     """@owner reads here and there, a million sectors apart."""
     for n in range(count):
-        d.send(owner, (n * 7 % 11 + 1) * 1_000_000)
-        d.serve(ms=2)
+        d.serve(d.send(owner, (n * 7 % 11 + 1) * 1_000_000), ms=2)
 
 
 def tell_shallow(d: Driver) -> None:
@@ -176,10 +175,8 @@ def test_seeky_is_known_from_the_third_request(d: Driver) -> None:
 def test_first_request_is_no_seek(d: Driver) -> None:
     tell_shallow(d)
     for n in range(3):
-        d.send(70, FAR + 8 * n)
-        d.serve(ms=2)
-    rq = d.send(70, FAR + 24)
-    d.dispatch(rq)
+        d.serve(d.send(70, FAR + 8 * n), ms=2)
+    rq = d.dispatch(d.send(70, FAR + 24))
     d.send(99, 0)
     d.later(2).complete(rq)
     assert d.choose() == ("wait", d.now + 8)
@@ -197,8 +194,7 @@ def test_does_not_idle_for_one_that_thinks_longer_than_that(d: Driver) -> None:
 
 
 def test_does_not_idle_for_a_process_that_is_gone(d: Driver) -> None:
-    rq = d.send(1, 0)
-    d.dispatch(rq)
+    rq = d.dispatch(d.send(1, 0))
     other = d.send(2, FAR)
     d.gone(1)
     d.at(5).complete(rq)
@@ -215,8 +211,7 @@ def test_does_not_idle_for_one_that_went_before_its_turn(d: Driver) -> None:
 
 
 def test_number_that_comes_back_is_a_new_process(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=1)
+    d.serve(d.send(1, 0), ms=1)
     d.gone(1)
     read_with_another_pending(d)
     assert d.choose()[0] == "wait"
@@ -230,8 +225,7 @@ def test_idling_ends_when_the_process_goes(d: Driver) -> None:
 
 
 def test_does_not_idle_for_async_requests(d: Driver) -> None:
-    d.send(1, 0, write=True)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 0, write=True))
     other = d.send(2, FAR, write=True)
     d.at(5).complete(rq)
     d.dispatch(other)
@@ -249,8 +243,7 @@ def test_close_request_takes_the_idle_disk(d: Driver) -> None:
 
 
 def test_close_request_pending_is_a_reason_not_to_idle(d: Driver) -> None:
-    d.send(1, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 0))
     d.send(2, FAR)
     close = d.send(3, 1000)
     d.at(5).complete(rq)
@@ -337,8 +330,7 @@ def test_back_seek_max_and_penalty() -> None:
 
 def test_metadata_first_within_a_queue(d: Driver) -> None:
     d.send(1, 8)
-    meta = d.send(1, FAR, meta=True)
-    d.dispatch(meta)
+    d.dispatch(d.send(1, FAR, meta=True))
 
 
 def test_old_request_opens_a_slice(d: Driver) -> None:
@@ -348,8 +340,7 @@ def test_old_request_opens_a_slice(d: Driver) -> None:
     d.send(1, 100)
     assert d.serve(ms=130).sector == 8  # process 2 was first
     d = Driver("cfq")
-    d.send(1, 0)
-    rq = d.dispatch()
+    rq = d.dispatch(d.send(1, 0))
     old = d.send(2, FAR)
     young = d.send(2, FAR - 10_000)
     d.at(130).complete(rq)
@@ -391,13 +382,11 @@ def test_async_waits_for_sync_at_the_disk() -> None:
     d.send(2, FAR, write=True)
     d.dispatch()
     assert d.choose() == ("wait", FOREVER)
-    read = d.send(3, 2 * FAR)
-    d.dispatch(read)
+    d.dispatch(d.send(3, 2 * FAR))
 
 
 def test_next_queue_waits_while_requests_of_this_one_are_at_the_disk(d: Driver) -> None:
-    first = d.send(1, 0)
-    d.dispatch(first)
+    first = d.dispatch(d.send(1, 0))
     other = d.send(2, FAR)
     assert d.choose() == ("wait", FOREVER)
     d.at(5).complete(first)

@@ -57,8 +57,7 @@ def awaited_after(d: Driver, owner: int, sector: int) -> bool:
     d.dispatch(rq)
     d.later(1)
     far = d.send(STREAM, FAR)
-    d.later(1)
-    d.complete(rq)
+    d.later(1).complete(rq)
     d.gone(owner)
     verdict, *_ = d.choose()
     if verdict == "wait":

@@ -34,9 +34,7 @@ def read_on(d: Driver, thinks_ms: list[float], *, owner: int = 1, at: int = 0, g
     """@owner reads alone, @gap behind its last read each time; where it would go on."""
     for think_ms in thinks_ms:
         rq = d.send(owner, at)
-        d.dispatch(rq)
-        d.later(1)
-        d.complete(rq)
+        d.serve(rq, ms=1)
         at += 8 + gap
         d.later(think_ms)
     return at
@@ -44,11 +42,9 @@ def read_on(d: Driver, thinks_ms: list[float], *, owner: int = 1, at: int = 0, g
 
 def held_ms(d: Driver, sector: int, *, owner: int = 1, other: int = FAR) -> float:
     """How long is the disk held after @owner's read at @sector, with @other pending?"""
-    rq = d.send(owner, sector)
-    d.dispatch(rq)
+    rq = d.dispatch(d.send(owner, sector))
     d.send(2, other)
-    d.later(1)
-    d.complete(rq)
+    d.later(1).complete(rq)
     verdict, *rest = d.choose()
     return float(rest[0]) - d.now if verdict == "wait" else 0.0
 
@@ -143,8 +139,7 @@ def test_a_better_request_of_another_is_taken(d: Driver) -> None:
     """Re-evaluated: with a request at hand that costs 0.5 ms there is no benefit."""
     at = read_on(d, [1] * 30)
     assert held_ms(d, at)
-    near = d.send(3, at + 8 + 50)
-    d.dispatch(near)
+    d.dispatch(d.send(3, at + 8 + 50))
     assert d.count("hits") == 1
 
 
@@ -160,9 +155,7 @@ def test_an_expired_request_goes_at_once() -> None:
     old = d.send(3, FAR)
     for _ in range(4):
         rq = d.send(1, at)
-        d.dispatch(rq)
-        d.later(2)
-        d.complete(rq)
+        d.serve(rq, ms=2)
         at += 8
         if d.choose()[0] == "dispatch":
             break
@@ -175,11 +168,9 @@ def test_unknown_owners_are_one() -> None:
     """All requests seem to be of the owner last served: there is nobody to wait for."""
     d = driver("nwcs:sptf")
     at = read_on(d, [1] * 30, owner=0)
-    rq = d.send(0, at)
-    d.dispatch(rq)
+    rq = d.dispatch(d.send(0, at))
     other = d.send(0, FAR)
-    d.later(1)
-    d.complete(rq)
+    d.later(1).complete(rq)
     d.dispatch(other)
 
 

@@ -74,8 +74,7 @@ def test_wfq_takes_the_first_that_would_be_finished() -> None:
 def test_wfq_lets_a_short_request_go_first() -> None:
     d = Driver("wfq")
     d.send(1, 0, 128)
-    short = d.send(2, 10**8, 8)
-    d.dispatch(short)
+    d.dispatch(d.send(2, 10**8, 8))
 
 
 @both
@@ -105,9 +104,7 @@ def alternating(d: Driver, number: int) -> Counter[int]:
         if verdict == "wait":
             d.at(rest[0])
             continue
-        rq = d.dispatch()
-        d.later(2)
-        d.complete(rq)
+        rq = d.serve(ms=2)
         owner = int(rq.owner)
         count[owner] += 1
         at[owner] += 128
@@ -116,8 +113,7 @@ def alternating(d: Driver, number: int) -> Counter[int]:
             other = d.dispatch()
             d.later(0.1)
             d.send(owner, at[owner], 128)
-            d.later(2)
-            d.complete(other)
+            d.later(2).complete(other)
             owner = int(other.owner)
             count[owner] += 1
             at[owner] += 128

@@ -496,12 +496,10 @@ def establish(d: Driver, members: int = 4) -> tuple[int, Any]:
     """A stream of so many members, the last just served, and somebody else far away."""
     far = None
     for number in range(members):
-        rq = d.send(1, number * 64, 64)
-        d.dispatch(rq)
+        rq = d.dispatch(d.send(1, number * 64, 64))
         if number == members - 1:
             far = d.send(2, FAR)
-        d.later(1)
-        d.complete(rq)
+        d.later(1).complete(rq)
     return members * 64, far
 
 

@@ -54,23 +54,20 @@ def test_waits_after_a_sync_write(d: Driver, until: int) -> None:
 
 
 def test_with_nothing_pending_it_is_no_wait(d: Driver) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
+    d.serve(d.send(1, 0), ms=5)
     assert d.choose() == ("nothing",)
     assert d.count("waits") == 0
 
 
 def test_begins_to_wait_when_another_comes_in_time(d: Driver, until: int) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
+    d.serve(d.send(1, 0), ms=5)
     d.at(8).send(2, FAR)
     assert d.choose() == ("wait", until)
     assert d.count("waits") == 1
 
 
 def test_does_not_wait_when_another_comes_late(d: Driver, until: int) -> None:
-    d.send(1, 0)
-    d.serve(ms=5)
+    d.serve(d.send(1, 0), ms=5)
     d.at(until)
     d.dispatch(d.send(2, FAR))
     assert d.waits() == (0, 0, 0)
@@ -96,8 +93,7 @@ def test_more_owners_than_places_share_one(d: Driver, policy: str) -> None:
 
 def test_places_of_idle_owners_are_reused(d: Driver) -> None:
     for owner in range(1, 1000):
-        d.send(owner, owner * 8)
-        d.serve()
+        d.serve(d.send(owner, owner * 8))
     d.later(100)
     read_with_another_pending(d, 5000, 5001)
     assert d.choose()[0] == "wait"

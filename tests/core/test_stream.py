@@ -113,8 +113,7 @@ def test_who_is_late_for_once_keeps_its_turn(d: Driver) -> None:
     for _ in range(200):
         rq = d.wait().dispatch()
         reader = next(one for one in readers if one.rq == rq)
-        d.later(1)
-        d.complete(rq)
+        d.later(1).complete(rq)
         decision = d.choose()
         if decision[0] == "wait":
             waits.append(decision[1] - d.now)
@@ -252,8 +251,7 @@ def test_who_uses_more_than_his_part_does_not_interrupt(d: Driver) -> None:
             d.at(decision[1])
             continue
         rq = d.dispatch()
-        d.later(20 if rq == light else 1)
-        d.complete(rq)
+        d.later(20 if rq == light else 1).complete(rq)
         d.later(0.01)
         if rq == light:
             served, due, light = served + 1, d.now + 30, None
@@ -273,9 +271,7 @@ def test_write_back_has_its_turn_and_no_more(d: Driver) -> None:
         if decision[0] == "wait":
             d.at(decision[1])
             continue
-        rq = d.dispatch()
-        d.later(5)
-        d.complete(rq)
+        rq = d.serve(ms=5)
         d.later(0.01)
         if rq.direction:
             written += 1
@@ -302,9 +298,7 @@ def test_waiting_in_vain_is_learned(d: Driver) -> None:
             until = min([*later, *([decision[1]] if decision[0] == "wait" else [])])
             d.at(until).later(0.001)
             continue
-        rq = d.dispatch()
-        d.later(15)
-        d.complete(rq)
+        rq = d.serve(ms=15)
         which = pending.index(rq)
         pending[which], due[which] = None, d.now + 40
         waits.append(d.count("waits"))
@@ -344,8 +338,7 @@ def test_write_back_that_an_fsync_waits_for_goes_first(d: Driver) -> None:
 
 def test_a_command_that_does_not_come_back_holds_nobody(d: Driver) -> None:
     """For longer than the target: then what others have pending goes beside it."""
-    lost = d.send(0, 0)
-    d.dispatch(lost)
+    lost = d.dispatch(d.send(0, 0))
     others = [d.send(0, FAR + at * FAR // 4) for at in range(3)]
     d.later(1)
     assert d.wait().now <= 501
@@ -517,8 +510,7 @@ def longest_without_turns_ms(inner_ms: float, part: float) -> float:
                 began, was_inner = d.now, inner
             if inner:
                 longest = max(longest, d.now - began)
-            d.later(inner_ms if inner else 0.5)
-            d.complete(rq)
+            d.later(inner_ms if inner else 0.5).complete(rq)
             at[which] += rq.nr_sectors
             due.append((d.now_ns + 4_500_000, which))
         else:
@@ -603,8 +595,7 @@ def test_what_parties_have_sent_is_all_there_is(d: Driver) -> None:
         sent[number] = sent.get(number, 0) + 1
         rq = d.dispatch()
         sectors += rq.nr_sectors
-        d.later(15)
-        d.complete(rq)
+        d.later(15).complete(rq)
         for reader in readers:
             if reader.rq == rq:
                 reader.next()

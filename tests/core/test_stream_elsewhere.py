@@ -75,9 +75,7 @@ class Scene:
             (number,) = (n for n, info in parties_of(self.d).items() if info.turn)
             had.extend((number, parties_of(self.d)[number].nr_pending))
             if had[1]:
-                self.d.dispatch(rq)
-                self.d.later(15)
-                self.d.complete(rq)
+                self.d.serve(rq, ms=15)
                 self.head = rq.sector + rq.nr_sectors
 
         who = self.step(first=stranger)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from job_text import job_text
 from rich.console import Console
 
 from streamsched._core import ffi, lib
@@ -266,28 +267,14 @@ def bound_of(job: str, disk: str, depth: int, owners: str = "none", array: str =
     return JobBound(setup, processes, 1, Console(stderr=True))
 
 
-READERS = """[global]
-runtime=8
+READERS = job_text("""\
+[global] runtime=8 time_based
+[reader] rw=read bs=64k direct=1 size=20g numjobs=3 offset_increment=100g
+""")
+RANDOM = job_text("""\
+[random] rw=randread bs=4k direct=1 ioengine=libaio iodepth={depth} offset=50g size=100g runtime=8
 time_based
-[reader]
-rw=read
-bs=64k
-direct=1
-size=20g
-numjobs=3
-offset_increment=100g
-"""
-RANDOM = """[random]
-rw=randread
-bs=4k
-direct=1
-ioengine=libaio
-iodepth={depth}
-offset=50g
-size=100g
-runtime=8
-time_based
-"""
+""")
 
 
 @pytest.mark.e2e

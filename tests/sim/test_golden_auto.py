@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 import pytest
+from job_text import job_text
 from profile_data import small_profile
 
 from streamsched.sim.choose import Selection
@@ -26,45 +27,14 @@ DISK = load_disk("wd5000aaks")
 # Rule and goal.
 RUNS = (("workload", "throughput"), ("workload", "p99"), ("size", "throughput"))
 # Random reads of the whole disk, readers in sequence, both at once, random reads again.
-WORK = """\
-[global]
-direct=1
-time_based
-runtime=15
-
-[random]
-rw=randread
-bs=4k
-iodepth=32
-ioengine=libaio
-
-[readers]
-stonewall
-rw=read
-bs=64k
-size=20g
-offset_increment=25%
-numjobs=4
-
-[both]
-stonewall
-rw=randread
-bs=4k
-
-[and-readers]
-rw=read
-bs=64k
-size=20g
-offset_increment=50%
-numjobs=2
-
-[again]
-stonewall
-rw=randread
-bs=4k
-iodepth=32
-ioengine=libaio
-"""
+WORK = job_text("""\
+[global] direct=1 time_based runtime=15
+[random] rw=randread bs=4k iodepth=32 ioengine=libaio
+[readers] stonewall rw=read bs=64k size=20g offset_increment=25% numjobs=4
+[both] stonewall rw=randread bs=4k
+[and-readers] rw=read bs=64k size=20g offset_increment=50% numjobs=2
+[again] stonewall rw=randread bs=4k iodepth=32 ioengine=libaio
+""")
 
 
 def play() -> str:

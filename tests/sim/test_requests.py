@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_text import job_text
 from said import ran
 
 from streamsched.sim.requestlog import COLUMNS
@@ -19,22 +20,11 @@ from streamsched.sim.requestlog import COLUMNS
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 TRACE = ROOT / "traces" / "pg-scan.blktrace.zst"
-JOB = """[global]
-filename=disk
-size=2m
-offset_increment=20g
-[scan]
-rw=read
-size=8m
-numjobs=2
-[direct]
-rw=randrw
-direct=1
-bs=4k
-io_size=256k
-iodepth=4
-ioengine=libaio
-"""
+JOB = job_text("""\
+[global] filename=disk size=2m offset_increment=20g
+[scan] rw=read size=8m numjobs=2
+[direct] rw=randrw direct=1 bs=4k io_size=256k iodepth=4 ioengine=libaio
+""")
 POLICIES = ["noop", "stream:deadline"]
 
 pytestmark = pytest.mark.e2e
