@@ -30,6 +30,7 @@ from streamsched.sim.policies import all_policies
 
 OUTPUT = ROOT / "build" / "upstream"
 TEXTS = ROOT / "kernel" / "upstream"
+RESULTS = ROOT / "docs" / "results"
 # The path and the schedulers of docs/results/kernel.md's tables that a cover letter has room for.
 PATHS = ("direct", "loop")
 COLUMNS = 80
@@ -38,19 +39,16 @@ TITLE = "STREAM I/O SCHEDULER"
 
 def person() -> dict[str, str]:
     """Who signs the patches, for git's environment: who commits to this tree."""
-    values = {}
-    for key, name in (("user.name", "NAME"), ("user.email", "EMAIL")):
-        done = subprocess.run(
-            ["git", "config", key], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
-        )
-        if done.returncode or not done.stdout.strip():
+    # The same tree makes the same patches.
+    values = {"DATE": call(["git", "log", "-1", "--format=%cI"], ROOT).strip()}
+    for key in ("user.name", "user.email"):
+        done = subprocess.run(["git", "config", key], cwd=ROOT, capture_output=True, check=False)
+        values[key.partition(".")[2].upper()] = value = done.stdout.decode().strip()
+        if not value:
             raise UsageError(
                 f"the patches need an author, and git knows no {key} here: "
                 f"set it with git config {key} (patches are signed with it)"
             )
-        values[name] = done.stdout.strip()
-    # The same tree makes the same patches.
-    values["DATE"] = call(["git", "log", "-1", "--format=%cI"], ROOT).strip()
     return {f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in values.items()}
 
 
@@ -102,12 +100,9 @@ def add_maintainers(path: Path, who: dict[str, str]) -> None:
         "L:\tlinux-block@vger.kernel.org\nS:\tMaintained\n"
         f"F:\tDocumentation/block/stream-iosched.rst\nF:\t{FOLDER}/\n\n"
     )
-    text = path.read_text()
-    titles = re.finditer(r"(?<=\n\n)([A-Z0-9].*)\n(?=[A-Z]:\t)", text)
-    after = next((title for title in titles if title[1] > TITLE), None)
-    if not after:
-        raise StreamschedError(f"{path}: has no entry behind {TITLE}")
-    path.write_text(text[: after.start()] + entry + text[after.start() :])
+    titles = re.findall(r"(?<=\n\n)([A-Z0-9].*)\n(?=[A-Z]:\t)", path.read_text())
+    after = next((title for title in titles if title > TITLE), "an entry behind it")
+    put_before(path, rf"(?<=\n\n){re.escape(after)}\n", entry)
 
 
 def write_files(series: Series, number: int, tree: Path, who: dict[str, str]) -> None:
@@ -135,37 +130,34 @@ def write_files(series: Series, number: int, tree: Path, who: dict[str, str]) ->
 
 def measured(name: str) -> str:
     """A table of docs/results/kernel.md by its mark, or the one of docs/results/, as plain text."""
-    result = ROOT / "docs" / "results" / f"{name}.md"
-    file = result if result.exists() else ROOT / "docs" / "results" / "kernel.md"
-    mark = rf"<!-- measured: {name} -->\n(.*?)<!-- end"
-    match = re.search("(.*)" if result.exists() else mark, file.read_text(), re.DOTALL)
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in (match[1] if match else "").splitlines()
-        if line.startswith("|")
-    ]
+    file = RESULTS / f"{name}.md"
+    text, title = file.read_text() if file.exists() else "", ""
+    if not text:
+        file = RESULTS / "kernel.md"
+        text = file.read_text().partition(f"<!-- measured: {name} -->")[2].partition("<!-- end")[0]
+        title = "".join(re.findall(r"^### (.*)$", text, re.MULTILINE)[:1])
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     if len(rows) < 3:
         raise StreamschedError(f"{file.relative_to(ROOT)} has no measured table {name}")
-    head, body = [name.replace(",", "") for name in rows[0]], rows[2:]
-    if head[0] == "path":
-        body = [row for row in body if row[0] in PATHS]
-    text_columns = 2 if head[0] == "path" else 1
+    head = [cell.replace(",", "") for cell in rows[0]]
+    by_path = head[0] == "path"
+    rows = [head, *(row for row in rows[2:] if not by_path or row[0] in PATHS)]
     # What a mail has no room for.
     for left_out in ("", "rounds", "reads/s", "instructions", "disk MB/s", "p99 ms"):
-        kept = [i for i, name in enumerate(head) if name != left_out]
-        head, *body = [[row[i] for i in kept] for row in [head, *body]]
-        widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
+        kept = [i for i, column in enumerate(rows[0]) if column != left_out]
+        rows = [[row[i] for i in kept] for row in rows]
+        widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
         if sum(widths) + 2 * (len(widths) - 1) <= COLUMNS:
             break
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i < text_columns else cell.rjust(width)
+    text = f"{title}:\n\n" if title else ""
+    for row in rows:
+        cells = [
+            cell.ljust(width) if i <= by_path else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, *body]
-    ]
-    title = re.search(r"^### (.*)$", match[1] if match else "", re.MULTILINE)
-    return (f"{title[1]}:\n\n" if title else "") + "\n".join(lines) + "\n"
+        ]
+        text += "  ".join(cells).rstrip() + "\n"
+    return text
 
 
 def cover_letter(version: str) -> str:
@@ -184,11 +176,11 @@ def generate(tree: Tree, output: Path) -> list[Path]:
             write_files(series, number, work, who)
             call(["git", "add", "-A"], work)
             message = f"{patch.subject}\n\n{patch.body.strip()}\n"
-            call(["git", "commit", "-q", "-s", "-m", message], work, who)
+            call(["git", "commit", "-q", "-s", "-m", message], work, **who)
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir(parents=True)
         command = ["git", "format-patch", "-q", "--rfc", "--cover-letter", "--no-signature"]
-        call([*command, "-o", output, "origin/base"], work, who)
+        call([*command, "-o", output, "origin/base"], work, **who)
     patches = sorted(output.glob("*.patch"))
     cover = patches[0].read_text()
     cover = cover.replace("*** SUBJECT HERE ***", "block: the stream I/O scheduler")

@@ -170,6 +170,7 @@ def drop_conditions(text: str, name: str) -> str:
 
 def drop_statements(text: str, name: str, file: str) -> str:
     """Those with it; an if with it goes with what stands under it."""
+    decisive = rf"[\w.>\[\]-]*\b{name}\b(?:\([^()]*\))?(?:\s&&(?!.*\|\|)|\)\Z)"
     while match := re.search(rf"^\t(?!\s*(?:/?\*|//)).*\b{name}\b", text, re.MULTILINE):
         begin = match.start()
         # Up to where the line before ends a statement, a comment, or begins a block.
@@ -177,10 +178,9 @@ def drop_statements(text: str, name: str, file: str) -> str:
             begin = text.rindex("\n", 0, begin - 1) + 1
         end, decides, inside = begin, False, None
         while not decides and (under := re.match(r"\s*if \(", text[end:])):
-            condition = end + under.end()
-            end = closing(text, condition - 1)
-            decides = bool(re.match(rf"[\w.>\[\]-]*\b{name}\b", text[condition:end]))
-            inside = not decides and re.search(rf"\b{name}\b", text[condition:end])
+            start, end = end + under.end(), closing(text, end + under.end() - 1)
+            decides = bool(re.match(decisive, text[start:end], re.DOTALL))
+            inside = not decides and re.search(rf"\b{name}\b", text[start:end])
         plain = re.match(r"\s*[\w.>\[\]()&-]+(?: =\s|\()(?:(?!\b(?:if|for)\b)[^;])*;", text[end:])
         if inside or not (decides or plain):
             raise StreamschedError(f"{file}: {name} cannot be left out of: {match[0].strip()}")

@@ -8,14 +8,12 @@ adding the whole of a kernel would take minutes.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +28,8 @@ NEEDED = (
     ("block/blk-mq-sched.h", "blk_mq_set_min_shallow_depth(struct request_queue *"),
     ("include/linux/slab.h", "#define kvmalloc_obj("),
 )
+# Of a make around us.
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KBUILD_OUTPUT", "O", "M", "ARCH", "LINUX")
 
 
 @dataclass(frozen=True)
@@ -44,113 +44,76 @@ class Tree:
         """The source itself."""
         return self.folder / "source"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Others that want to build in it wait."""
-        with (self.folder / "lock").open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-
 
 def clean_environment() -> dict[str, str]:
     """Without what a make around us, or the settings of a person's git, would change."""
-    ours = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KBUILD_OUTPUT", "O", "M", "ARCH", "LINUX")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ours and not name.startswith("GIT_")
-    }
-    nothing = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    kept = {k: v for k, v in os.environ.items() if k not in MAKE and not k.startswith("GIT_")}
+    nothing = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
     return kept | nothing | {"LC_ALL": "C"}
 
 
-def call(
-    command: Sequence[str | Path], folder: Path, extra: Mapping[str, str] | None = None
-) -> str:
-    """Its standard output; an error with its last line if it fails."""
+def said(command: Sequence[str | Path], folder: Path, **extra: str) -> tuple[int, str]:
+    """Its exit code and all that it prints."""
     done = subprocess.run(
         command,
         cwd=folder,
-        env=clean_environment() | dict(extra or {}),
-        capture_output=True,
+        env=clean_environment() | extra,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+    return done.returncode, done.stdout
+
+
+def call(command: Sequence[str | Path], folder: Path, **extra: str) -> str:
+    """What it prints; an error with its last line if it fails."""
+    code, text = said(command, folder, **extra)
+    if code:
         words = " ".join(str(word) for word in command[:3])
-        raise StreamschedError(f"{words} failed with {done.returncode}: {said[-1]}")
-    return done.stdout
+        last = (text.strip().splitlines() or ["nothing"])[-1]
+        raise StreamschedError(f"{words} failed with {code}: {last}")
+    return text
 
 
 def version_of(source: Path) -> str:
     """As in its Makefile."""
-    text = (source / "Makefile").read_text()
-    parts = {
-        name: match[1] if (match := re.search(rf"^{name} = *(\S*)$", text, re.MULTILINE)) else ""
-        for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL", "EXTRAVERSION")
-    }
+    row = r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) = *(\S*)$"
+    parts = dict(re.findall(row, (source / "Makefile").read_text(), re.MULTILINE))
     return "{VERSION}.{PATCHLEVEL}.{SUBLEVEL}{EXTRAVERSION}".format_map(parts)
 
 
-def _check_given(source: Path) -> None:
+def _given_name(source: Path) -> str:
+    """Of a copy of it, by its files' names, sizes and times, as the rig tells a given source."""
     if not (source / "block" / "elevator.h").is_file() or not (source / "Makefile").is_file():
         raise UsageError(
             f"LINUX={source} is no kernel source: there is no block/elevator.h in it; "
             "name the folder of one, or leave LINUX out"
         )
+    version = version_of(source)
     for name, text in NEEDED:
-        file = source / name
-        if not file.is_file() or text not in file.read_text():
+        if not (source / name).is_file() or text not in (source / name).read_text():
             raise UsageError(
-                f"LINUX={source} is Linux {version_of(source)}, whose {name} has no {text!r}: "
+                f"LINUX={source} is Linux {version}, whose {name} has no {text!r}: "
                 "the series needs a newer one"
             )
-
-
-def _given_key(source: Path) -> str:
-    """By name, size and time, as the rig tells whether a given source has changed."""
-    rows = []
-    for path, folders, names in os.walk(source):
-        folders[:] = sorted(set(folders) - {".git"})
-        for name in sorted(names):
-            status = os.lstat(Path(path, name))
-            rows.append(f"{path}/{name} {status.st_size} {status.st_mtime_ns}")
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:12]
-
-
-def _begin_git(source: Path) -> None:
-    person = {
-        f"GIT_{who}_{what}": value
-        for who in ("AUTHOR", "COMMITTER")
-        for what, value in (
-            ("NAME", "base"),
-            ("EMAIL", "base@localhost"),
-            ("DATE", "2020-01-01T00:00:00Z"),
-        )
-    }
-    call(["git", "init", "-q", "-b", "base"], source)
-    call(["git", "add", "-f", "--", *TRACKED], source)
-    call(["git", "commit", "-q", "-m", "base"], source, person)
-
-
-def _unpack(package: Path, source: Path) -> None:
-    script = (
-        'set -eu -o pipefail; dpkg-deb --fsys-tarfile "$0" | '
-        "tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | "
-        'tar -xJ --strip-components=1 -C "$1"'
-    )
-    call(["bash", "-c", script, package, source], ROOT)
-
-
-def _cache() -> Path:
-    return rig.cache().parent / "upstream"
+    listing: list[str | Path] = [
+        "find",
+        source,
+        "-name",
+        ".git",
+        "-prune",
+        "-o",
+        "-printf",
+        "%p %s %T@\\n",
+    ]
+    rows = "\n".join(sorted(call(listing, source).splitlines()))
+    return f"{version}-given-{hashlib.sha256(rows.encode()).hexdigest()[:12]}"
 
 
 def _package(fetch: bool) -> Path | None:
     """The newest kernel source that the rig has fetched; with @fetch it fetches one."""
-    found = sorted((rig.cache() / "source" / "newest").glob("linux-source-*.deb"))
-    if not found and not fetch:
+    if not fetch and not list((rig.cache() / "source" / "newest").glob("linux-source-*.deb")):
         return None
     command = [str(ROOT / "kernel" / "rig" / "build.sh"), "--package", "newest"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -161,31 +124,37 @@ def _package(fetch: bool) -> Path | None:
     return Path(done.stdout.strip())
 
 
+def _prepare(origin: Path, new: Path) -> None:
+    """A git repository of the source at @origin, a package or a tree."""
+    shutil.rmtree(new, ignore_errors=True)
+    if origin.is_dir():
+        shutil.copytree(origin, new, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        call(["make", "-s", "mrproper"], new)
+    else:
+        new.mkdir(parents=True)
+        script = (
+            'set -eu -o pipefail; dpkg-deb --fsys-tarfile "$0" | '
+            "tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | tar -xJ --strip-components=1"
+        )
+        call(["bash", "-c", script, origin], new)
+    person = ["-c", "user.name=base", "-c", "user.email=base@localhost"]
+    call(["git", "init", "-q", "-b", "base"], new)
+    call(["git", "add", "-f", "--", *TRACKED], new)
+    call(["git", *person, "commit", "-q", "-m", "base"], new)
+
+
 def find(given: str, fetch: bool = True) -> Tree | None:
     """The tree, made if it is not there; without @fetch None if it is not there."""
-    if given:
-        _check_given(Path(given))
-        name = f"{version_of(Path(given))}-given-{_given_key(Path(given))}"
-    else:
-        package = _package(fetch)
-        if not package:
-            return None
-        name = package.name.split("_")[1]
-    folder = _cache() / name
+    origin = Path(given).resolve() if given else _package(fetch)
+    if not origin:
+        return None
+    folder = rig.cache().parent / "upstream"
+    folder /= _given_name(origin) if given else origin.name.split("_")[1]
     source, new = folder / "source", folder / "source.new"
     if not source.is_dir():
         if not fetch:
             return None
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(new, ignore_errors=True)
         print(f"==> preparing a kernel source in {folder} (2 GB)", flush=True)
-        if given:
-            shutil.copytree(given, new, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-            call(["make", "-s", "mrproper"], new)
-        else:
-            assert package
-            new.mkdir()
-            _unpack(package, new)
-        _begin_git(new)
+        _prepare(origin, new)
         new.rename(source)
     return Tree(version_of(source), folder)

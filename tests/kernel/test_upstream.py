@@ -169,6 +169,9 @@ def test_what_has_a_name_that_is_left_out_goes(code: str, rest: str) -> None:
     [
         "\tif (a() && x->gone)\n\t\tb();\n",
         "\tif (!x->gone)\n\t\tb();\n",
+        "\tif (x->gone == a())\n\t\tb();\n",
+        "\tif ((x->gone && a()) || b())\n\t\tc();\n",
+        "\tif (x->gone && a() || b())\n\t\tc();\n",
         "\treturn x->gone;\n",
         "\tfor_each(x)\n\t\tif (a() == x->gone)\n\t\t\tb();\n",
         "\tif (x->gone)\n\t\ta();\n\telse\n\t\tb();\n",
