@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """auto beside the best fixed policy on what `streamsched research reproduce auto` does not
-have: evidence for docs/AUTO.md.
+have: evidence for docs/guide/AUTO.md.
 
     python bench/choice.py              all of them (5 min with the disks' profiles)
     python bench/choice.py many-readers ftp-2vm
 
-Those of docs/WORKLOADS.md, but for pvfs (a profile is of one disk), and jobs/many-readers.fio;
+Those of docs/sim/WORKLOADS.md, but for pvfs (a profile is of one disk), and jobs/many-readers.fio;
 each with the owners that it has and with hidden ones. By throughput; where one process is there
 only to be in the way of the other, by the time of that. Everything is virtual time: each run
 prints the same.

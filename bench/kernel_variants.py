@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The real kernel with other readahead, other options of dm-crypt, and the newest one: the figures
-of docs/KERNEL.md that are in none of its tables.
+of docs/internals/KERNEL.md that are in none of its tables.
 
     python bench/kernel_variants.py              all of them (some minutes)
     python bench/kernel_variants.py readahead    these: alone, crypt, newest, readahead

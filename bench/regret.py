@@ -48,9 +48,9 @@ HEAD = """\
 # How far policies are from the bound
 
 Written by `make results WHAT=regret`; do not edit. The bound is that of
-[BOUNDS.md](../BOUNDS.md) for a wait target of 500 ms. A cell has what the policy reaches, the
-bound, and the regret: the part of the bound that is missing. What is reached is the efficiency or,
-where all processes run for the same time, the sum of shares. A "~" is beside workloads with
+[BOUNDS.md](../research/BOUNDS.md) for a wait target of 500 ms. A cell has what the policy reaches,
+the bound, and the regret: the part of the bound that is missing. What is reached is the efficiency
+or, where all processes run for the same time, the sum of shares. A "~" is beside workloads with
 processes of which only bytes are counted. Their bounds are loose, so they have no regret. The bound
 is loose, too, where many random requests are outstanding.
 

@@ -5,7 +5,7 @@
 
 One and two workers do the same study. Then what a simulation costs a worker, and what it costs the
 process that gives them out, is measured in processor time, and a model makes of both what 1,000
-workers would need for a large set of traces (docs/STUDY.md says what it assumes).
+workers would need for a large set of traces (docs/sim/STUDY.md says what it assumes).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUNDS = 5
 SIMULATIONS = "[r]\nrw=randread\nbs=4k\nsize=4g\nio_size=512m\nnumjobs=2\noffset_increment=40g\n"
 TINY = "[r]\nrw=read\nsize=4k\n"
 TRACE_REQUESTS = 1_000_000
-# The model: docs/STUDY.md.
+# The model: docs/sim/STUDY.md.
 WORKERS, REQUESTS, PER_TRACE = 1000, 20_000_000_000, 10_000_000
 POLICIES = ("noop", "deadline", "cfq", "stream:deadline")
 HEAD = """\
@@ -213,7 +213,7 @@ def document(cells: int) -> str:
         f" An order has {order_bytes:,} bytes,\na result {row_bytes:,}, a row in Parquet "
         f"{kept:,.0f}. The compressed trace has {trace_bytes:.1f} bytes per request.\n"
         + f"\n## {WORKERS:,} workers, {REQUESTS / 1e9:.0f} billion requests\n\n"
-        "Computed from these figures, with what docs/STUDY.md assumes.\n\n" + model(costs)
+        "Computed from these figures, with what docs/sim/STUDY.md assumes.\n\n" + model(costs)
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What becomes of the papers' experiments when the models are changed: evidence for
-docs/REPRODUCTION.md.
+docs/research/REPRODUCTION.md.
 
     python bench/variants.py              all of them (2 min)
     python bench/variants.py pvfs guests  these

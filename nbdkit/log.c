@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * log=: what happened to each piece and request, as blkparse writes it, so
- * that what reads its traces reads this (docs/TRACES.md).
+ * that what reads its traces reads this (docs/sim/TRACES.md).
  */
 #include "server.h"
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         simulate,
     )
 
-# What is documented for users (docs/PYTHON.md). It is imported when it is asked for: the command
-# line is to answer at once.
+# What is documented for users (docs/sim/PYTHON.md). It is imported when it is asked for: the
+# command line is to answer at once.
 __all__ = [
     "Disk",
     "Job",

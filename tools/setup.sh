@@ -15,13 +15,13 @@
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
 #   tools/setup.sh upstream what compiles and checks a part of a kernel
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
-#   tools/setup.sh applications  real programs that are measured (docs/APPLICATIONS.md)
-#   tools/setup.sh servers  servers that are measured (docs/SERVERS.md)
-#   tools/setup.sh s-suite  the benchmark suite S (docs/S-SUITE.md)
+#   tools/setup.sh applications  real programs that are measured (docs/research/APPLICATIONS.md)
+#   tools/setup.sh servers  servers that are measured (docs/research/SERVERS.md)
+#   tools/setup.sh s-suite  the benchmark suite S (docs/research/S-SUITE.md)
 #   tools/setup.sh packages  what builds and checks packages (packaging/)
 #   tools/setup.sh stock    Debian 12's kernel, and what boots it (kernel/qemu)
 #   tools/setup.sh stock-all  those of Debian 13 and sid too, and what checks modules
-#   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/RIG.md)
+#   tools/setup.sh rig [VARIANT...]  the kernels that tests boot (docs/internals/RIG.md)
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/progress.sh

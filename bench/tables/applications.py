@@ -6,7 +6,7 @@ the rig, on ext4 on an emulated disk, straight (each scheduler sees who sends a 
 a loop device (nobody does).
 
 The programs and the sizes of their data follow Xu and Jiang (FAST 2011, sections 3.3 and 3.4);
-docs/APPLICATIONS.md says where they differ.
+docs/research/APPLICATIONS.md says where they differ.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def job_of(text: str, level: str) -> JobFile:
 
 
 def efficiency(clones: Sequence[dict[str, float]], alone: Sequence[dict[str, float]]) -> float:
-    """See docs/RESULTS.md: 1 if together they took as long as one after the other."""
+    """See docs/sim/RESULTS.md: 1 if together they took as long as one after the other."""
     pairs = zip(clones, alone, strict=True)
     needed_s = sum(c["bytes"] * a["seconds"] / a["bytes"] for c, a in pairs)
     return needed_s / max(c["seconds"] for c in clones)

@@ -78,5 +78,5 @@ def measure(words: Sequence[str]) -> None:
     show(found, trimmed())
     if not all(row.agrees for row in found):
         raise StreamschedError(
-            'docs/REPRODUCTION.md says why rows differ, under "By real programs"'
+            'docs/research/REPRODUCTION.md says why rows differ, under "By real programs"'
         )

@@ -3,7 +3,7 @@
 
 tools/setup.sh s-suite fetches the suite, none of which is in this tree. Its own scripts run on ext4
 on an emulated disk, straight or behind a loop device, and each line is a rig of its own.
-docs/S-SUITE.md says what is run, and what cannot be.
+docs/research/S-SUITE.md says what is run, and what cannot be.
 """
 
 from __future__ import annotations

@@ -251,7 +251,8 @@ HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # {suite} under the schedulers
 
 Written by `make {suite}`; do not edit. What is run, and on what:
-[KERNEL.md](../KERNEL.md#the-kernels-own-tests). The rows of tests that are run are written anew.
+[KERNEL.md](../internals/KERNEL.md#the-kernels-own-tests). The rows of tests that are run are
+written anew.
 """
 CHAPTER = re.compile(r"^## Linux (\S+)\n([\s\S]*?)(?=^## |\Z)", re.M)
 

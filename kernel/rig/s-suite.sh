@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Inside the rig: a script of the suite S (docs/S-SUITE.md) on ext4.
+# Inside the rig: a script of the suite S (docs/research/S-SUITE.md) on ext4.
 # bench/tables/s_suite.py calls prepare, and in another shell work, with
 #
 #   SUITE    the suite's folder

@@ -2,7 +2,7 @@
 """The Python interface: work on a disk, under some policies, in the simulator.
 
 The command line uses it too. What is documented for users is `simulate()`, `Job`, `Trace`, `Disk`
-and `Result` (docs/PYTHON.md); all of them are there as `streamsched.simulate` and so on.
+and `Result` (docs/sim/PYTHON.md); all of them are there as `streamsched.simulate` and so on.
 """
 
 from __future__ import annotations

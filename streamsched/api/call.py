@@ -52,13 +52,13 @@ def simulate(
 ) -> Result:
     """Do @work on @disk under each of @policies, in virtual time: the same call, the same result.
 
-    work: a Job, a Trace, or a list of traces that are replayed together (docs/TRACES.md); a text
-        is what Job takes.
+    work: a Job, a Trace, or a list of traces that are replayed together (docs/sim/TRACES.md); a
+        text is what Job takes.
     disk: a name of Disk.names(), the path of a description, or a Disk; for an array also one for
         each member, comma-separated. Without one the disk a workload brings along, or exos-x18.
     policies: names as `streamsched list policies` lists them, comma-separated or a list, each with
         settings of its own in brackets, as in "stream:deadline[wait_target=200ms]".
-    array: several disks put together, as in "raid0:5:64k" (docs/ARRAYS.md).
+    array: several disks put together, as in "raid0:5:64k" (docs/internals/ARCHITECTURE.md).
     owners: what schedulers see of who sent a request: "none" as behind a loop device or a network,
         "process" or "group".
     queue_depth: commands in each disk at once, 1 to what the disk takes, which is the default.
@@ -68,10 +68,10 @@ def simulate(
     seed: 0 to 2^64-1, what all randomness is made from.
     mode, wrap: of a trace: "closed" or "open"; whether positions beyond the disk's end are folded.
     workers: simulations at once; 0: one per processor.
-    profile, goal, rule: for the policy auto (docs/AUTO.md).
+    profile, goal, rule: for the policy auto (docs/guide/AUTO.md).
 
     Raises UsageError, with one sentence, for whatever of these is wrong; KeyboardInterrupt.
-    Source: the policies are those of Xu and Jiang, FAST 2011, and of docs/REPRODUCTION.md.
+    Source: the policies are those of Xu and Jiang, FAST 2011, and of docs/research/REPRODUCTION.md.
     """
     try:
         return _simulate(

@@ -64,7 +64,7 @@ class Result:
         return tables_text(self.comparison, self.title, columns, processes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON document of docs/RESULTS.md."""
+        """The JSON document of docs/sim/RESULTS.md."""
         return comparison_dict(self.comparison, self.work, self.origin)
 
     def to_json(self) -> str:

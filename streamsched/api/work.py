@@ -274,7 +274,7 @@ def _pace_note(trace: Trace) -> str | None:
     pace = f"come {apart:,.0f} s apart" if apart > SLOW_S else f"are {rate:,.0f} GB a second"
     return (
         f"{tracefile.shown(trace.path)}: its first {nr} requests {pace}; if they were not, its "
-        f"times are not in the unit of {opened.format} (docs/TRACES.md)"
+        f"times are not in the unit of {opened.format} (docs/sim/TRACES.md)"
     )
 
 

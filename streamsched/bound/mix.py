@@ -2,8 +2,8 @@
 """The linear program over head time: how much processes can have of a disk together.
 
 Unknown are each party's share of its rate alone, how often the head goes from one place to
-another, how long it is at each, and the least share. docs/BOUNDS.md proves each row. All is per
-second of time.
+another, how long it is at each, and the least share. docs/research/BOUNDS.md proves each row. All
+is per second of time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each process needs of the disk at least, whatever schedules it: docs/BOUNDS.md has why.
+"""What each process needs of the disk at least, whatever schedules it (docs/research/BOUNDS.md).
 
 A stream goes through its region in order. A random process has a place anew for each request, and
 so have writes that the drive's cache holds back: there the drive chooses among all it holds. Of
@@ -142,7 +142,7 @@ def _outstanding(process: Process, setup: Setup, request_bytes: float) -> int:
 def _cap(
     process: Process, run: Run, setup: Setup, arm: Arm, spread: Spread, size: float
 ) -> tuple[float, bool]:
-    """Its greatest share, and whether that is proved (A3 in docs/BOUNDS.md: or assumed)."""
+    """Its greatest share, and whether that is proved (A3 in docs/research/BOUNDS.md: or assumed)."""
     rate = run.bytes / run.seconds
     blocks = max(1, sum(run.jobs[0].blocks))
     noise = DEVIATIONS * SPREAD / math.sqrt(blocks) if process.rw & RW_RANDOM else 0.01

@@ -4,7 +4,7 @@
 Requests come when they came. One is served between its arrival and W later, so that only some of
 the others can be the last one before it. Each has one before it, and no two the same: in each
 window of arrivals the cheapest assignment is a floor. Reads that some cache may have are left out,
-and so are writes where the drive holds them back (docs/BOUNDS.md).
+and so are writes where the drive holds them back (docs/research/BOUNDS.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`streamsched calibrate`: measure a disk, describe it (docs/CALIBRATE.md).
+"""`streamsched calibrate`: measure a disk, describe it (docs/guide/CALIBRATE.md).
 
 It is only read, unless the user lets it be overwritten.
 

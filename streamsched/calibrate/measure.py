@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All that `streamsched calibrate` measures on a disk, in its order (docs/CALIBRATE.md).
+"""All that `streamsched calibrate` measures on a disk, in its order (docs/guide/CALIBRATE.md).
 
 The parts are in commands.py, tracks.py, arm.py and caches.py, what they find is in found.py.
 """

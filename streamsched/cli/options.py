@@ -174,7 +174,7 @@ BoundOption = Annotated[
         "--bound",
         metavar=FLAG,
         help="Also how far each policy is from what no scheduler can beat "
-        "(docs/BOUNDS.md); takes about twice as long.",
+        "(docs/research/BOUNDS.md); takes about twice as long.",
         rich_help_panel=RESULTS,
     ),
 ]

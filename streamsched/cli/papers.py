@@ -28,7 +28,7 @@ AUTO_DOCUMENT = """\
 # auto beside the best fixed policy
 
 Written by `make results WHAT=auto`; do not edit. What the rows are, and why some fail:
-[AUTO.md](../AUTO.md#is-it-as-good-as-the-best-fixed-policy).
+[AUTO.md](../guide/AUTO.md#is-it-as-good-as-the-best-fixed-policy).
 
 ```text
 {}
@@ -72,7 +72,7 @@ def reproduce(
             lines = [line.rstrip() for line in printed.getvalue().strip().splitlines()]
             write_whole(document, AUTO_DOCUMENT.format("\n".join(lines)))
         elif not held:
-            trimmed().print("docs/AUTO.md says what the rows are and why some fail.")
+            trimmed().print("docs/guide/AUTO.md says what the rows are and why some fail.")
             raise typer.Exit(1)
     elif document:
         papers.chosen(figures or ["all"])

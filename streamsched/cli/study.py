@@ -26,7 +26,7 @@ def study(
         typer.Argument(
             metavar="STUDY.toml",
             parser=given("STUDY.toml", "a study", Path),
-            help="A study (docs/STUDY.md), or with --table its results.",
+            help="A study (docs/sim/STUDY.md), or with --table its results.",
         ),
     ],
     to: Annotated[

@@ -15,7 +15,7 @@ from streamsched.base.files import is_folder
 
 SYS = Path("/sys")
 STREAM = "stream"
-# What stream can be told to wrap (docs/KERNEL.md).
+# What stream can be told to wrap (docs/internals/KERNEL.md).
 INNER = ("noop", "deadline", "cscan", "sptf", "linus")
 # With the disk's name behind it: the rule of `streamsched enable` leaves that disk alone.
 KEEP = "/run/streamsched/keep-"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Emulated disks of the kernel module hdd-emu (docs/HDD-EMU.md), from disk descriptions.
+"""Emulated disks of the kernel module hdd-emu (docs/sim/HDD-EMU.md), from disk descriptions.
 
 A disk is a directory in configfs whose attributes are the fields of struct
 hdd_params. This module writes them: here and now, or as a shell script for

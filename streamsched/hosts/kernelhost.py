@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Job files on the real kernel, in virtual time: the host behind run --on kernel.
 
-Each policy gets a rig (a User Mode Linux, see docs/RIG.md) of its own, with an
+Each policy gets a rig (a User Mode Linux, see docs/internals/RIG.md) of its own, with an
 emulated disk made from the same disk file as the simulator's. fio itself runs
 the job file there; what the disk's requests went through is read from the
 kernel's block trace events, so that it means the same for every scheduler.
@@ -128,8 +128,8 @@ def boot(
 
     @work finds the top of the layers in $DEV; see kernel/rig/workload.sh. The rig's @memory_mb
     also hold the disk's data and the trace's @trace_kib. @disk_settings are further attributes
-    of the emulated disk (docs/HDD-EMU.md); at most @readahead_kib are read ahead (None: what the
-    kernel chooses); @crypt_options are optional parameters of dm-crypt; @show as for
+    of the emulated disk (docs/sim/HDD-EMU.md); at most @readahead_kib are read ahead (None: what
+    the kernel chooses); @crypt_options are optional parameters of dm-crypt; @show as for
     run_in_rig().
     """
     emulated = dataclasses.replace(disk, queue_depth=queue_depth)

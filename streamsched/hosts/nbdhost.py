@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Job files over NBD, in real time: the host behind run --on nbd.
 
-Each policy gets an nbdkit with the plugin streamsched (docs/NBDKIT.md) that serves an
+Each policy gets an nbdkit with the plugin streamsched (docs/guide/NBDKIT.md) that serves an
 emulated disk made from the same disk file as the simulator's. fio itself runs the job file,
 written anew (fio_write.py), with its nbd engine, one connection for each of its processes. NBD
 has no page cache: what the job file reads buffered is read directly. What the disk's requests
@@ -67,7 +67,7 @@ def find_plugin() -> str:
     )
     if found.returncode:
         raise StreamschedError(
-            "nbdkit has no plugin streamsched: build and install it, as docs/NBDKIT.md says"
+            "nbdkit has no plugin streamsched: build and install it, as docs/guide/NBDKIT.md says"
         )
     return "streamsched"
 

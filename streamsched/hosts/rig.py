@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The rig: a real Linux kernel as a process of this machine, in virtual time (docs/RIG.md).
+"""The rig: a real Linux kernel as a process, in virtual time (docs/internals/RIG.md).
 
 The kernel is User Mode Linux. It runs on this machine's own file system, read-only, so that
 every program there is here can be run on it, with the project's modules loaded and their

@@ -275,14 +275,14 @@ Written by `make results WHAT=comparison`; do not edit.
 
 A cell is the efficiency and the longest wait of a process's request in seconds. Efficiency is the
 time of the processes one after the other, each alone on the disk, divided by their time together
-([RESULTS.md](../RESULTS.md)). It may exceed 1: writes may end in memory, one process may think
+([RESULTS.md](../sim/RESULTS.md)). It may exceed 1: writes may end in memory, one process may think
 while another is served, or read what another has read.
 The highest of a line is bold. A policy with long waits may be efficient: look at the wait.
 One that "starves" was not done after {LIMIT_S} s of virtual time.
 
 One command in the disk at a time. Owners are visible, each process or (`-1vm`, `-2vm`) each VM;
 {STREAM} does not look at them, and {PAPER_STREAM}, the paper's algorithm, does not either. The
-workloads of job files are in `jobs/` ([JOBS.md](../JOBS.md)) and run on `wd5000aaks`;
+workloads of job files are in `jobs/` ([JOBS.md](../sim/JOBS.md)) and run on `wd5000aaks`;
 `streamsched list workloads` lists the others, with their disks. Where processes wait for each other
 (`multi-threads`, `pvfs`) microseconds decide the outcome. There the cell is the mean of
 {BEGINNINGS} runs, whose processes begin up to 20 ms later, and the longest wait of all.
@@ -290,7 +290,7 @@ workloads of job files are in `jobs/` ([JOBS.md](../JOBS.md)) and run on `wd5000
 Not every wrapped policy is here: of nwcs one over a policy for throughput and one for shares. What
 is left out matters: nwcs:cscan serves one reader to its end while all others wait. With many
 readers that is more efficient. The policy `auto`, which chooses one of these, is in
-[AUTO.md](../AUTO.md).
+[AUTO.md](../guide/AUTO.md).
 
 """
 

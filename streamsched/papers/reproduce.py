@@ -2,7 +2,7 @@
 """The papers' experiments again, and how far they agree.
 
 paper_xu.py, paper_seelam.py and paper_iyer.py say what is simulated and by which rule a row
-agrees; docs/REPRODUCTION.md explains the rows that do not.
+agrees; docs/research/REPRODUCTION.md explains the rows that do not.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def headline(found: Found) -> str:
 # For who sees rows that differ and has not read the document.
 REASONS = (
     "Rows differ because layout of files and think times are estimates, and the paper's disk and "
-    'kernel were others; docs/REPRODUCTION.md explains each under "Why rows differ".'
+    'kernel were others; docs/research/REPRODUCTION.md explains each under "Why rows differ".'
 )
 
 # What a table with all columns needs to be read.
@@ -131,7 +131,8 @@ PREFACE = """<!-- SPDX-License-Identifier: GPL-2.0-only -->
 # The papers' figures and ours
 
 Written by `make results WHAT=reproduction`; do not edit. What is
-simulated, what the columns mean, and why rows differ: [REPRODUCTION.md](../REPRODUCTION.md).
+simulated, what the columns mean, and why rows differ:
+[REPRODUCTION.md](../research/REPRODUCTION.md).
 
 """
 

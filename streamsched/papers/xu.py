@@ -403,7 +403,7 @@ def _vm_rows(name: str, title: str, gain: Gain) -> list[Row]:
 FIG6_ARRAYS = ("raid0:5:64k", "raid5:5:64k")
 FIG6_JOBS = ("par-read", "tpc-h", "postmark")
 # The paper's single disk is taken for a FIFO, but the array is driven through an adapter that
-# queues: docs/REPRODUCTION.md says what speaks for that.
+# queues: docs/research/REPRODUCTION.md says what speaks for that.
 FIG6_DEPTH = 32
 
 

@@ -2,7 +2,7 @@
 """Which scheduler is right for what arrives: the rule of the policy `auto`.
 
 It sees sums (looks.Observation) a few times a second and says when to change, and why.
-docs/AUTO.md says how it decides.
+docs/guide/AUTO.md says how it decides.
 """
 
 from __future__ import annotations

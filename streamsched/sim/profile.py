@@ -5,7 +5,7 @@ Seelam et al. (OLS 2005, "I/O Scheduler Selection, Preliminary Approach") measur
 scheduler s the throughput f_s(r) of random reads and writes of size r. That is the first part
 of a profile. The second one answers what they leave open: the same for workloads that differ in
 locality, direction and concurrency too, with response times and with what each looks like to
-somebody who sees its requests. profile_measure.py measures; docs/AUTO.md describes the file.
+somebody who sees its requests. profile_measure.py measures; docs/guide/AUTO.md describes the file.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def find(spec: str) -> Maker:
         return maker
     own = [key for key, value in there.items() if value.__module__ == module.__name__]
     if not own:
-        raise UsageError(f"{path}: has no class; write one, as docs/POLICY-IN-PYTHON.md has it")
+        raise UsageError(f"{path}: has no class; write one, as docs/sim/POLICY-IN-PYTHON.md has it")
     raise UsageError(f"{path}: {unknown('class', name, own)}")
 
 

@@ -23,7 +23,7 @@ from streamsched.sim.policies import check_spec
 from streamsched.sim.simulate import Buckets, Run, Setup, Times
 
 OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
-# Raised when a key changes its meaning or goes; docs/RESULTS.md describes it.
+# Raised when a key changes its meaning or goes; docs/sim/RESULTS.md describes it.
 JSON_VERSION = 1
 # Wider than any table.
 MUCH = 1000

@@ -2,7 +2,7 @@
 """Workloads that a fio job file cannot say: barriers, ever new processes, pools of threads.
 
 Each is a fio job text for what fio can say, and changes to its sections for the rest. What is
-from a paper and what is estimated is told with each; docs/WORKLOADS.md has the table.
+from a paper and what is estimated is told with each; docs/sim/WORKLOADS.md has the table.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ def check_model(found: Advice, *, named: bool) -> None:
         raise StreamschedError(
             f"{found.name}: the model that comes nearest, {found.disk.name}, makes "
             f"{100 * error:+.0f} % MB/s of what was seen: it is an array, no rotating disk, or an "
-            "unusual one; docs/ADVISE.md says what can be done with the trace alone"
+            "unusual one; docs/guide/ADVISE.md says what can be done with the trace alone"
             if found.traced
             else f"{found.name}: the model that comes nearest, {found.disk.name}, makes "
             f"{100 * error:+.0f} % MB/s of what was seen; make a description of this disk with "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`streamsched exporter`: this machine's disks for Prometheus.
 
-The metrics have the names of the network server's (docs/NBDKIT.md) where they mean the same, with
-the label `disk` in the place of `member`. Each scrape reads sysfs and debugfs anew. A disk that
-cannot be read has `streamsched_disk_up` 0 and nothing else.
+The metrics have the names of the network server's (docs/guide/NBDKIT.md) where they mean the same,
+with the label `disk` in the place of `member`. Each scrape reads sysfs and debugfs anew. A disk
+that cannot be read has `streamsched_disk_up` 0 and nothing else.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel tells of a disk: sysfs, and what `stream` has in debugfs (docs/KERNEL.md).
+"""What the kernel tells of a disk: sysfs, and `stream` in debugfs (docs/internals/KERNEL.md).
 
 `top` and `exporter` look through this. It reads only.
 """

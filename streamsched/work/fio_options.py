@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio's options as streamsched takes them: one row each, for the parser and for docs/JOBS.md.
+"""fio's options as streamsched takes them: one row each, for the parser and for docs/sim/JOBS.md.
 
 `OPTIONS` mean something to the simulator. `IGNORED` are accepted and change nothing about what the
 disk is asked; so are `NOTED`, of which run says so. `UNSUPPORTED` are fio's too, but change the
@@ -700,7 +700,7 @@ def _cell(text: str) -> str:
 
 
 def options_markdown() -> str:
-    """The tables of docs/JOBS.md."""
+    """The tables of docs/sim/JOBS.md."""
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for option in OPTIONS:
         keys = ", ".join(f"`{key}`" for key in (option.key, *option.aliases))

@@ -3,7 +3,7 @@
 
 How lines are read is in fio_lines.py, what each option means in fio_options.py, how values are
 read in fio_values.py, what a job's options mean together in fio_job.py, and where its clones work
-in fio_region.py. Here are the processes of the whole file. docs/JOBS.md describes all of it.
+in fio_region.py. Here are the processes of the whole file. docs/sim/JOBS.md describes all of it.
 """
 
 from __future__ import annotations

@@ -233,8 +233,9 @@ def test_the_model_that_comes_nearest_may_be_far() -> None:
     found = advise.advice("t", DISK, 3.0, forecast(busy, DISK, "none", 1), traced=True)
     far = dataclasses.replace(found.forecast.model, mb_s=9 * found.forecast.observed.mb_s)
     found = dataclasses.replace(found, forecast=dataclasses.replace(found.forecast, model=far))
-    for named, says in ((False, "docs/ADVISE.md says what can be done"), (True, "with --model")):
-        with pytest.raises(StreamschedError, match=says):
+    says = {False: "docs/guide/ADVISE.md says what can be done", True: "with --model"}
+    for named, said in says.items():
+        with pytest.raises(StreamschedError, match=said):
             advise.check_model(found, named=named)
 
 

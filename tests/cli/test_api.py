@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Python interface: the examples of docs/PYTHON.md, and what is refused."""
+"""The Python interface: the examples of docs/sim/PYTHON.md, and what is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def test_the_documents_examples(root: Path, tmp_path: Path) -> None:
     """One after the other, as they stand there."""
     for module in ("pandas", "matplotlib"):
         pytest.importorskip(module, reason=f"{module} is missing")
-    blocks = re.findall(r"```python\n(.*?)```", (root / "docs/PYTHON.md").read_text(), re.DOTALL)
+    text = (root / "docs/sim/PYTHON.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 4
     done = subprocess.run(
         [sys.executable, "-P", "-c", "\n".join(blocks)],

@@ -38,7 +38,7 @@ def test_the_document_has_what_is_measured(root: Path, found: reproduce.Found) -
 
 def test_rows_that_differ_are_explained(root: Path) -> None:
     """By name, in bold, in the document; and nothing is explained that does not differ."""
-    text = " ".join((root / "docs/REPRODUCTION.md").read_text().split())
+    text = " ".join((root / "docs/research/REPRODUCTION.md").read_text().split())
     why = text.split("## Why rows differ", 1)[1].split("## By real programs", 1)[0]
     patterns = {name.replace("...", "*") for name in re.findall(r"\*\*(.+?)\*\*", why)}
     results = (root / "docs/results/reproduction.md").read_text()

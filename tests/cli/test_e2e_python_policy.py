@@ -81,7 +81,7 @@ CASES = {
     "Lacks, Loops",
     "syntax.py:A": "syntax.py: line 2: is no Python: ",
     "bytes.py:A": "bytes.py: is no Python: ",
-    "empty.py:A": "empty.py: has no class; write one, as docs/POLICY-IN-PYTHON.md has it",
+    "empty.py:A": "empty.py: has no class; write one, as docs/sim/POLICY-IN-PYTHON.md has it",
     "raises.py:A": "raises.py: line 2: raised ZeroDivisionError: division by zero, when "
     "raises.py was loaded; mend that line",
     "exits.py:A": "exits.py: line 1: raised SystemExit: 0, when exits.py was loaded; mend that",

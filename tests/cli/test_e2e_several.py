@@ -218,7 +218,7 @@ def test_a_pace_that_cannot_be_is_said(tmp_path: Path) -> None:
     assert notes("mqsim", text) == ""
     assert notes("mqsim", text, "--format", "disksim", "--mode", "open") == (
         f"streamsched: note: {tmp_path / 'mqsim'}: its first 40 requests come 20 s apart; if they "
-        "were not, its times are not in the unit of disksim (docs/TRACES.md)\n"
+        "were not, its times are not in the unit of disksim (docs/sim/TRACES.md)\n"
     )
     fiu = "".join(f"{n * 100} 7 a {n * 64} 64 R 8 0\n" for n in range(40))
     assert "requests are 336 GB a second; if they were not" in notes("fiu", fiu)

@@ -161,7 +161,7 @@ def test_a_cell_is_known_by_all_that_it_depends_on(tmp_path: Path) -> None:
 
 
 def test_the_document_has_a_study_and_every_key() -> None:
-    text = (ROOT / "docs/STUDY.md").read_text()
+    text = (ROOT / "docs/sim/STUDY.md").read_text()
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     keys = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert keys == list(KEYS)

@@ -434,7 +434,7 @@ def test_a_file_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
 def test_which_names_are_files(
     made: MadeDisk, served: Callable[[float, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As docs/NBDKIT.md writes it, without a folder."""
+    """As docs/guide/NBDKIT.md writes it, without a folder."""
     path = served(1000, metrics(1, 1))
     monkeypatch.chdir(path.parent)
     for name in ("nbd.prom", "./nbd.prom", str(path)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The fuzz targets of the core, of arrays and of waits, on their corpus and on bytes that are the
-same in each run. They check the invariants of docs/ARCHITECTURE.md without libFuzzer.
+same in each run. They check the invariants of docs/internals/ARCHITECTURE.md without libFuzzer.
 """
 
 from __future__ import annotations

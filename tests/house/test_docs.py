@@ -34,11 +34,12 @@ from streamsched.sim.profile import as_text
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 MAN = ROOT / "man" / "streamsched.1"
-RESULTS = ROOT / "docs" / "RESULTS.md"
+RESULTS = ROOT / "docs" / "sim" / "RESULTS.md"
 PAPERS = sorted(
     path
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("docs/hosts/*.md")]
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("docs/*/*.md")]
     if not path.relative_to(ROOT).parts[0].startswith((".", "archive", "build"))
+    and path.parent.name != "results"
 )
 SECONDS = 120
 
@@ -230,7 +231,7 @@ def test_nothing_is_said_of_this_machine() -> None:
 
 
 def test_the_example_policy_compiles(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    text = (ROOT / "docs" / "internals" / "ARCHITECTURE.md").read_text()
     (code,) = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     source = tmp_path / "lifo.c"
     source.write_text(code)
@@ -247,7 +248,7 @@ def test_the_example_policy_compiles(tmp_path: Path) -> None:
 
 
 def keys_of(value: Any, prefix: str = "") -> Iterator[str]:
-    """Every key of a JSON document, as docs/RESULTS.md writes it: runs[].wait_ms.mean."""
+    """Every key of a JSON document, as docs/sim/RESULTS.md writes it: runs[].wait_ms.mean."""
     if isinstance(value, list):
         for entry in value:
             yield from keys_of(entry, prefix.removesuffix(".") + "[].")
@@ -265,7 +266,7 @@ def keys_of(value: Any, prefix: str = "") -> Iterator[str]:
 
 
 def rows_of(heading: str) -> list[str]:
-    """The first column of the tables below a heading of docs/RESULTS.md."""
+    """The first column of the tables below a heading of docs/sim/RESULTS.md."""
     text = RESULTS.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
 

@@ -115,7 +115,7 @@ def test_the_page_about_policies_works_without_the_source_tree(
     installed: Path, tmp_path: Path, root: Path
 ) -> None:
     """Its commands one after the other, in an empty folder; the first one copies the examples."""
-    text = (root / "docs/POLICY-IN-PYTHON.md").read_text()
+    text = (root / "docs/sim/POLICY-IN-PYTHON.md").read_text()
     (copy,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     commands = re.findall(r"^\$ (.*)$", text, re.MULTILINE)
     assert len(commands) >= 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Real programs in the rig's real kernel (bench/tables/applications.py, docs/APPLICATIONS.md).
+"""Real programs in the rig's real kernel (bench/tables/applications.py, docs/research/APPLICATIONS.md).
 
 Two of them are run, with little data; a program that is not installed skips its test with the
 name of its Debian package.
@@ -149,7 +149,7 @@ def test_rows_by_real_programs_are_of_what_was_measured() -> None:
         REPRODUCTION.write_text(f"{head}<!-- programs -->\n{new}<!-- end: programs -->{tail}")
     else:
         assert shown == new
-    flat = " ".join((ROOT / "docs" / "REPRODUCTION.md").read_text().split())
+    flat = " ".join((ROOT / "docs" / "research" / "REPRODUCTION.md").read_text().split())
     assert all(f"**{row.what}**" in flat for row in rows if not row.agrees)
 
 
@@ -181,7 +181,7 @@ def test_programs_are_measured_as_in_the_paper(
     monkeypatch.setattr(rig, "build_modules", lambda variant: None)
     agrees = all(row.agrees for row in reproduction.rows(known))
     assert table.main(["reproduction-programs"]) == (0 if agrees else 1)
-    assert ("docs/REPRODUCTION.md says why rows differ" in capsys.readouterr().err) is not agrees
+    assert ("docs/research/REPRODUCTION.md says why rows differ" in capsys.readouterr().err) is not agrees
     assert asked == [
         (name, [(1, "loop")], "none,mq-deadline,anticipatory,cfq,stream", 2) for name in PROGRAMS
     ]

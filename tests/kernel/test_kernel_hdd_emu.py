@@ -248,7 +248,7 @@ def test_python_commands() -> None:
 
 def examples() -> Iterator[str]:
     """The shell examples of the documentation, in their order."""
-    text = (ROOT / "docs" / "HDD-EMU.md").read_text()
+    text = (ROOT / "docs" / "sim" / "HDD-EMU.md").read_text()
     for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if "modprobe" not in block:
             yield block
@@ -257,6 +257,6 @@ def examples() -> Iterator[str]:
 def test_documentation() -> None:
     """Its examples work, one after the other; it names every attribute."""
     in_rig(guest.examples, list(examples()))
-    text = (ROOT / "docs" / "HDD-EMU.md").read_text()
+    text = (ROOT / "docs" / "sim" / "HDD-EMU.md").read_text()
     for name in [*RANGES, *OTHERS, *READ_ONLY]:
         assert f"`{name}`" in text, name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Servers in the rig's real kernel (bench/tables/servers.py, docs/SERVERS.md)."""
+"""Servers in the rig's real kernel (bench/tables/servers.py, docs/research/SERVERS.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The suite S in the rig's real kernel (bench/tables/s_suite.py, docs/S-SUITE.md)."""
+"""The suite S in the rig's real kernel (bench/tables/s_suite.py, docs/research/S-SUITE.md)."""
 
 from __future__ import annotations
 

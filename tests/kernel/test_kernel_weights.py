@@ -95,7 +95,7 @@ for number in range(20):
 
 
 def test_a_change_is_followed_within_the_interval() -> None:
-    """As docs/KERNEL.md has it."""
+    """As docs/internals/KERNEL.md has it."""
     result = guest(f"{CGROUPS}{STREAMSCHED} weights >/dev/null &\nsleep 2; python3 -c '{FOLLOW}'")
     waits = [float(line) for line in result.stdout.split()]
     assert len(waits) == 20 and max(waits) <= 1.02
@@ -187,7 +187,7 @@ def test_no_level_of_nested_weights_is_lost() -> None:
 
 
 def test_a_cgroup_made_again_has_the_usual_weight() -> None:
-    """As docs/KERNEL.md says: a weight goes with its cgroup."""
+    """As docs/internals/KERNEL.md says: a weight goes with its cgroup."""
     result = guest(
         f"{CGROUPS}W=iosched/cgroup_weights\n"
         "echo '/a 300' >$W; rmdir $C/a; mkdir $C/a; cat $W; echo -; echo '/a 7' >$W; cat $W"

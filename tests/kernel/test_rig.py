@@ -682,7 +682,7 @@ def test_stopping_a_comparison_stops_its_rigs(
 
 
 def test_the_documents_example_runs(kernel: Path, root: Path) -> None:
-    text = (root / "docs" / "RIG.md").read_text()
+    text = (root / "docs" / "internals" / "RIG.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root / "docs"

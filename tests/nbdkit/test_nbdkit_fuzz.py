@@ -106,7 +106,7 @@ class Turn:
         self.files = [
             Path(text.removeprefix("file=")) for text in self.parameters if text.startswith("file=")
         ]
-        # One thread for each connection: with more this nbdkit may abort (docs/NBDKIT.md).
+        # One thread for each connection: with more this nbdkit may abort (docs/guide/NBDKIT.md).
         threads = self.rnd.choice(("1", "1", "1", "4", "16"))
         self.server = Server(
             folder / "server",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/NBDKIT.md's commands for the whole system, with Debian's own meson.
+"""docs/guide/NBDKIT.md's commands for the whole system, with Debian's own meson.
 
 tools/setup.sh uses a newer one, of the virtual environment.
 """
@@ -20,7 +20,7 @@ MESON = Path("/usr/bin/meson")
 
 def documented(root: Path) -> list[str]:
     """The commands behind "For the whole system"."""
-    text = (root / "docs" / "NBDKIT.md").read_text()
+    text = (root / "docs" / "guide" / "NBDKIT.md").read_text()
     block = text.split("For the whole system")[1].split("```\n")[1]
     return block.splitlines()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who may use an export: TLS by key and by certificate, and a socket's permissions.
 
-These are the ways that docs/NBDKIT.md advises.
+These are the ways that docs/guide/NBDKIT.md advises.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def curve_of(said: str) -> list[tuple[int, int]]:
 
 
 def show_errors(name: str, errors: Sequence[tuple[int, float]], elapsed_ns: int) -> None:
-    """For docs/CALIBRATE.md; pytest -s shows it."""
+    """For docs/guide/CALIBRATE.md; pytest -s shows it."""
     worst = max(errors, key=lambda one: abs(one[1]))
     mean = statistics.fmean(abs(error) for _, error in errors)
     seconds = elapsed_ns / 1e9

@@ -38,7 +38,7 @@ def test_process_is_struct_sim_job(root: Path) -> None:
 
 
 def test_documentation_has_the_options(root: Path) -> None:
-    text = (root / "docs/JOBS.md").read_text()
+    text = (root / "docs/sim/JOBS.md").read_text()
     begin, end = "<!-- options: begin -->\n", "<!-- options: end -->"
     assert text[text.index(begin) + len(begin) : text.index(end)] == options_markdown()
 

@@ -36,7 +36,7 @@ YARDSTICKS = sorted((Path(__file__).parents[2] / "jobs/yardsticks").glob("*.fio"
 def test_a_yardstick_fits_and_is_described(root: Path, path: Path) -> None:
     """Each is measured by make results WHAT=yardsticks, with a figure of others' beside ours."""
     assert path.stem in {one.job for one in yardsticks.YARDSTICKS}
-    assert f"jobs/yardsticks/{path.name}" in (root / "docs/JOBS.md").read_text()
+    assert f"jobs/yardsticks/{path.name}" in (root / "docs/sim/JOBS.md").read_text()
     assert f"## {path.stem}\n" in (root / "docs/results/yardsticks.md").read_text()
     for process in load_jobs(path, capacity_bytes=PAPER_DISK, environ={}):
         assert process.offset + process.size <= PAPER_DISK
@@ -57,7 +57,7 @@ def test_says_what_it_models(root: Path, name: str) -> None:
     assert head and f"# {name}: " in head.group() and "paper" in head.group().lower()
     assert "filename=${STREAMSCHED_DISK}\n" in text
     assert all(len(line) <= 84 for line in text.splitlines())
-    assert f"jobs/{name}.fio" in (root / "docs/JOBS.md").read_text()
+    assert f"jobs/{name}.fio" in (root / "docs/sim/JOBS.md").read_text()
 
 
 @pytest.mark.parametrize("name", SHIPPED)

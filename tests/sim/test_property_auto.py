@@ -53,7 +53,7 @@ def test_auto_does_no_harm_on_generated_work() -> None:
             ratios[name].append(least / run.seconds)
     means = {name: round(mean(found), 3) for name, found in ratios.items()}
     near = {name: sum(ratio >= 0.95 for ratio in found) for name, found in ratios.items()}
-    # docs/AUTO.md: here it is enough to begin with stream, and to leave it is seldom right.
+    # docs/guide/AUTO.md: here it is enough to begin with stream, and to leave it is seldom right.
     assert means.pop("auto") >= 0.955 >= max(means.values()) - 0.016, means
     assert near.pop("auto") >= 34 >= max(near.values()) - 2, near
     # The lowest is a workload on which nwcs:sptf is best and each stream is 0.76 or less: that
