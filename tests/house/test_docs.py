@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the documents say is so: examples, links, result keys, the man page.
+"""What the documents say is so: examples, links, result keys, the man pages.
 
 An example is a ```console block (in the man page: what stands between .EX and
 .EE); each line that begins with "$ " is run by a shell at the top of the source
@@ -34,6 +34,7 @@ from streamsched.sim.profile import as_text
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 MAN = ROOT / "man" / "streamsched.1"
+MANS = sorted(MAN.parent.glob("*.1"))
 RESULTS = ROOT / "docs" / "sim" / "RESULTS.md"
 PAPERS = sorted(
     path
@@ -80,7 +81,7 @@ def roff(text: str) -> str:
 
 def examples(path: Path) -> Iterator[Example]:
     begin, end = fences(path)
-    shown = unroff if path == MAN else str
+    shown = unroff if path.suffix == ".1" else str
     command, at, output = "", -1, list[str]()
     inside = False
     for number, raw in enumerate(path.read_text().splitlines()):
@@ -96,7 +97,7 @@ def examples(path: Path) -> Iterator[Example]:
             output.append(shown(raw))
 
 
-EXAMPLES = [example for path in [*PAPERS, MAN] for example in examples(path)]
+EXAMPLES = [example for path in [*PAPERS, *MANS] for example in examples(path)]
 
 
 def lines_of(text: str) -> list[str]:
@@ -122,7 +123,7 @@ def printed(command: str) -> list[str]:
 
 def rewrite(example: Example, output: list[str]) -> None:
     """Put @output behind the command, which may have moved since the file was read."""
-    shown = roff if example.path == MAN else str
+    shown = roff if example.path.suffix == ".1" else str
     lines = example.path.read_text().splitlines()
     command = shown("$ " + example.command)
     at = min(
@@ -211,7 +212,9 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in anchors(to), f"{path.name}: {target}"
 
 
-@pytest.mark.parametrize("path", [*PAPERS, MAN], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", [*PAPERS, *MANS], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_files_that_are_named_exist(path: Path) -> None:
     text = path.read_text().replace("\\-", "-")
     folders = "core|disk|sim|streamsched|jobs|disks|traces|tests|docs|tools|bench|man"
@@ -220,8 +223,10 @@ def test_files_that_are_named_exist(path: Path) -> None:
 
 
 def test_nothing_is_said_of_this_machine() -> None:
-    mine = {"README.md", "ARCHITECTURE.md", "RESULTS.md", "REPRODUCTION.md", MAN.name}
-    for path in [*PAPERS, MAN]:
+    mine = {"README.md", "ARCHITECTURE.md", "RESULTS.md", "REPRODUCTION.md"} | {
+        page.name for page in MANS
+    }
+    for path in [*PAPERS, *MANS]:
         if path.name in mine and path.parent != ROOT / "traces":
             found = re.findall(r"/(?:home|root|work|tmp)/\S*", path.read_text())
             assert not found, f"{path.name}: {found}"
@@ -340,17 +345,22 @@ def test_the_version_of_the_document_is_the_programs(outputs: dict[str, str]) ->
     assert f"version {version}" in RESULTS.read_text()
 
 
-# ---- the man page ----
+# ---- the man pages ----
 
 
-def man_text() -> str:
-    """The man page's source with dashes as they are shown, fonts left out."""
-    text = MAN.read_text().replace("\\-", "-")
+def man_text(page: Path) -> str:
+    """The page's source with dashes as they are shown, fonts left out."""
+    text = page.read_text().replace("\\-", "-")
     return re.sub(r"\\f[BIRP]", "", text)
 
 
-def man_section(name: str) -> str:
-    return re.split(r"^\.SH ", man_text().partition(f"\n.SH {name}\n")[2], flags=re.MULTILINE)[0]
+def man_section(page: Path, name: str) -> str:
+    text = man_text(page).partition(f"\n.SH {name}\n")[2]
+    return re.split(r"^\.SH ", text, flags=re.MULTILINE)[0]
+
+
+def program() -> Any:
+    return typer.main.get_command(app)
 
 
 def commands() -> dict[str, Any]:
@@ -363,8 +373,19 @@ def commands() -> dict[str, Any]:
             found |= inner(one, f"{name} {word}".strip())
         return found or {name: command}
 
-    group = typer.main.get_command(app)
-    return {"": group} | inner(group, "")
+    return {"": program()} | inner(program(), "")
+
+
+def page_of(name: str) -> Path:
+    """Of a command: that of its panel in --help."""
+    if not name:
+        return MAN
+    panel: str = program().commands[name.partition(" ")[0]].rich_help_panel
+    return MAN.with_name(f"streamsched-{panel.split()[-1].lower()}.1")
+
+
+def commands_on(page: Path) -> dict[str, Any]:
+    return {name: command for name, command in commands().items() if page_of(name) == page}
 
 
 def options_of(command: Any) -> set[str]:
@@ -372,10 +393,11 @@ def options_of(command: Any) -> set[str]:
     return found | {"--help"}
 
 
-def synopses() -> dict[str, set[str]]:
-    """The options of each command in the man page's synopsis."""
+def synopses(page: Path) -> dict[str, set[str]]:
+    """The options of each command in the page's synopsis."""
     found: dict[str, set[str]] = {}
-    for part in re.split(r"^\.(?:br|P|SY.*|YS)$", man_section("SYNOPSIS"), flags=re.MULTILINE):
+    synopsis = man_section(page, "SYNOPSIS")
+    for part in re.split(r"^\.(?:br|P|SY.*|YS)$", synopsis, flags=re.MULTILINE):
         words = re.sub(r"^\.[A-Z]+ ", "", part, flags=re.MULTILINE).split()
         if words:
             assert words[0] == "streamsched", part
@@ -385,15 +407,31 @@ def synopses() -> dict[str, set[str]]:
     return found
 
 
-def test_the_synopsis_has_every_command_and_its_options() -> None:
-    there = {name: options_of(command) - {"--help"} for name, command in commands().items()}
-    said = {name: options - {"--help"} for name, options in synopses().items()}
+each_page = pytest.mark.parametrize("page", MANS, ids=lambda page: page.stem)
+
+
+def test_each_group_of_commands_has_a_page() -> None:
+    assert {page_of(name) for name in commands()} == {*MANS}
+
+
+def test_the_first_page_names_each_command_beside_its_page() -> None:
+    section = man_section(MAN, "COMMANDS")
+    for name in commands():
+        if name:
+            part = section.partition(f"\n.BR {page_of(name).stem} (1)\n")[2].partition("\n.TP\n")[0]
+            assert re.search(rf"^\.BR? {name.partition(' ')[0]}(?: ,)?$", part, re.MULTILINE), name
+
+
+@each_page
+def test_the_synopsis_has_every_command_and_its_options(page: Path) -> None:
+    there = {name: options_of(one) - {"--help"} for name, one in commands_on(page).items()}
+    said = {name: options - {"--help"} for name, options in synopses(page).items()}
     assert said == there
 
 
-def tags() -> dict[str, str]:
+def tags(page: Path) -> dict[str, str]:
     """What the options section says of each option, by its first long name."""
-    parts = re.split(r"^\.TP\n", man_section("OPTIONS"), flags=re.MULTILINE)[1:]
+    parts = re.split(r"^\.TP\n", man_section(page, "OPTIONS"), flags=re.MULTILINE)[1:]
     found = {}
     for part in parts:
         tag, _, body = part.partition("\n")
@@ -403,13 +441,27 @@ def tags() -> dict[str, str]:
     return found
 
 
-def test_every_option_is_described_and_no_other() -> None:
-    assert set(tags()) == set().union(*(options_of(one) for one in commands().values()))
+def described(name: str) -> dict[str, str]:
+    """What a command's page says of its options, or the page that it leads to."""
+    found = tags(page_of(name))
+    for option, body in found.items():
+        other = re.search(r"\bas in\n\.BR (streamsched-\w+) \(1\)", body)
+        if other:
+            found[option] = tags(MAN.with_name(f"{other[1]}.1"))[option]
+    return found
 
 
-def test_no_other_option_is_named() -> None:
+@each_page
+def test_every_option_is_described_and_no_other(page: Path) -> None:
+    there = set().union(*(options_of(one) for one in commands_on(page).values()))
+    # That is the program's, and each command's.
+    assert set(tags(page)) == (there if page == MAN else there - {"--help"})
+
+
+@each_page
+def test_no_other_option_is_named(page: Path) -> None:
     known = set().union(*(options_of(one) for one in commands().values()))
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", man_text())) <= known
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", man_text(page))) <= known
 
 
 @pytest.mark.parametrize(
@@ -434,13 +486,13 @@ def test_commands_that_are_named_exist(path: Path) -> None:
 
 
 def test_choices_and_defaults_are_described() -> None:
-    described = tags()
-    for command in commands().values():
+    for name, command in commands().items():
+        said = described(name)
         for param in command.params:
             long = [name for name in param.opts if name.startswith("--")]
             if not long or long[0] in ("--version", "--help"):
                 continue
-            body = described[long[0]]
+            body = said[long[0]]
             default = param.default
             if isinstance(default, enum.Enum):
                 for choice in type(default):
@@ -450,30 +502,33 @@ def test_choices_and_defaults_are_described() -> None:
                 assert re.search(rf"Default:\s+(?:\.BR? )?{default}", body), f"{long[0]}: {default}"
 
 
-def test_every_command_has_a_section() -> None:
+@pytest.mark.parametrize("page", [page for page in MANS if page != MAN], ids=lambda page: page.stem)
+def test_every_command_has_a_section(page: Path) -> None:
     headings = re.findall(
-        r"^\.SS streamsched ([\w-]+(?: \w+)*)", man_section("COMMANDS"), re.MULTILINE
+        r"^\.SS streamsched ([\w-]+(?: \w+)*)", man_section(page, "COMMANDS"), re.MULTILINE
     )
-    assert sorted(headings) == sorted(name for name in commands() if name)
+    assert sorted(headings) == sorted(commands_on(page))
 
 
 def test_every_policy_is_named() -> None:
-    text = man_text()
+    text = man_section(MAN, "POLICIES")
     for name in all_policies():
         assert re.search(rf"^\.B[IR]? {name}\b", text, re.MULTILINE), name
 
 
-def test_the_man_page_is_well_formed() -> None:
+@each_page
+def test_a_man_page_is_well_formed(page: Path) -> None:
     if shutil.which("mandoc"):
-        command = ["mandoc", "-T", "lint", "-W", "warning", str(MAN)]
+        command = ["mandoc", "-T", "lint", "-W", "warning", str(page)]
     elif shutil.which("groff"):
-        command = ["groff", "-man", "-Tutf8", "-ww", "-z", str(MAN)]
+        command = ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)]
     else:
         pytest.skip("neither mandoc nor groff is here")
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert (done.stdout + done.stderr, done.returncode) == ("", 0)
 
 
-def test_the_man_page_is_installed() -> None:
-    path = Path(sys.prefix) / "share" / "man" / "man1" / "streamsched.1"
-    assert path.read_bytes() == MAN.read_bytes()
+@each_page
+def test_a_man_page_is_installed(page: Path) -> None:
+    path = Path(sys.prefix) / "share" / "man" / "man1" / page.name
+    assert path.read_bytes() == page.read_bytes()

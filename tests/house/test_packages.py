@@ -130,7 +130,7 @@ def test_what_is_in_them(built: Path) -> None:
         "/usr/lib/systemd/system/streamsched-weights.service",
         "/usr/share/bash-completion/completions/streamsched",
         "/usr/share/fish/vendor_completions.d/streamsched.fish",
-        "/usr/share/man/man1/streamsched.1.gz",
+        *(f"/usr/share/man/man1/{page.name}.gz" for page in (ROOT / "man").glob("*.1")),
         "/usr/share/streamsched/61-stream-array.rules",
         "/usr/share/streamsched/release-enabled",
         "/usr/share/streamsched/jobs",
