@@ -72,6 +72,19 @@ LAYER = re.compile(r"^ \*\t(\w+)\.c\t", re.MULTILINE)
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 # A comment, or a literal that may hold what looks like one.
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+# A figure of a measurement, in a document: digits with a unit, or a factor.
+FIGURE = re.compile(
+    r"(?<![\w.,])(?:x\d+\.\d+|\d[\d.,]* ?"
+    r"(?:(?:[KMG]i?B|requests|reads|writes)/s|IOPS|instructions|[num]?s|µs|times|%))(?!\w)"
+)
+# What is not a document's own words: code, and what commands write or tests compare with a table.
+NOT_PROSE = re.compile(
+    r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)"
+    r"|<!-- (?:rows|options|measured|programs)\b.*?<!-- (?:end|options: end)\b|<!--.*?-->",
+    re.MULTILINE | re.DOTALL,
+)
+# A document's last line may list figures that nobody measured: defaults, sizes, those of papers.
+CONSTANTS = re.compile(r"^<!-- constants: (.*) -->$", re.MULTILINE)
 
 Finding = tuple[int, str]
 
@@ -222,8 +235,32 @@ def check_imports(path: Path, text: str) -> Iterator[Finding]:
             yield number, f"streamsched/{room}/ may not import from {found.group(1)}/"
 
 
+def check_figures(text: str) -> Iterator[Finding]:
+    """Measured figures are in docs/results/ alone, and in output that a test compares."""
+    listed = {one for line in CONSTANTS.findall(text) for one in line.split(", ")}
+    prose = NOT_PROSE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    used = set()
+    for number, line in enumerate(prose.splitlines(), 1):
+        for found in FIGURE.finditer(line):
+            used.add(found.group())
+            if found.group() not in listed:
+                yield number, f"{found.group()}: a figure; leave it to the table that has it"
+    for one in sorted(listed - used):
+        yield text.count("\n"), f"{one}: listed as a constant, and not in the text"
+
+
+def is_document(path: Path) -> bool:
+    """For users, and not written by a command."""
+    name = path.as_posix()
+    if name.startswith("docs/results/"):
+        return False
+    return name == "README.md" or path.match("docs/*.md") or path.match("docs/*/*.md")
+
+
 def check(path: Path) -> Iterator[Finding]:
     """Everything there is to say about one file."""
+    if is_document(path.relative_to(ROOT)):
+        yield from check_figures(path.read_text(encoding="utf-8"))
     licensed = path.suffix in LICENSED_SUFFIXES or path.name in LICENSED_NAMES
     if not licensed:
         return

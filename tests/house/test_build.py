@@ -166,6 +166,9 @@ BAD_FILES = {
     "core/j.c": ("// SPDX-License-Identifier: GPL-2.0-only\nint x; \n", "blank"),
     "core/k.c": (f"// SPDX-License-Identifier: GPL-2.0-only\nint {'x' * 80};\n", "80 columns"),
     "tools/a.py": ("x = 1\n", "SPDX"),
+    "docs/a.md": ("# A\n\nIt reads 71 MB/s.\n", "a.md:3: 71 MB/s: a figure"),
+    "docs/guide/b.md": ("It has x3.67.\n<!-- constants: x3.6 -->\n", "b.md:1: x3.67: a figure"),
+    "docs/guide/c.md": ("`7 ms`\n<!-- constants: 7 ms -->\n", "7 ms: listed as a constant"),
     "streamsched/sim/a.py": (
         "# SPDX-License-Identifier: GPL-2.0-only\n    from streamsched.cli import run\n",
         "streamsched/sim/ may not import from cli/",
