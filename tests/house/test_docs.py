@@ -299,14 +299,23 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
+MEAN_AND_PERCENTILES = ["mean", "p50", "p99", "p999", "max"]
+
+
+def each(row: str, names: list[str]) -> list[str]:
+    """The keys that a row describes: one, or with a `*` in the end those of these names."""
+    stem, star, _ = row.partition(".*")
+    return [f"{stem}.{name}" for name in names] if star else [row]
+
+
 def test_every_json_key_is_described_and_no_other(outputs: dict[str, str]) -> None:
     rows = rows_of("JSON")
     reasons = [row.rpartition(".")[2] for row in rows if row.startswith("runs[].reasons.")]
-    described: list[str] = []
-    for row in rows:
-        stem, star, _ = row.partition(".*")
-        each = reasons if stem.endswith("reason_waits_s") else ["mean", "p50", "p99", "p999", "max"]
-        described += [f"{stem}.{one}" for one in each] if star else [row]
+    described = [
+        key
+        for row in rows
+        for key in each(row, reasons if "reason_waits" in row else MEAN_AND_PERCENTILES)
+    ]
     assert len(described) == len(set(described))
     there = {key for kind in ("json", "auto") for key in keys_of(json.loads(outputs[kind]))}
     there |= {"setup.path", "runtime_s"}  # only of the real kernel, and where it is limited
@@ -329,7 +338,11 @@ def test_every_csv_column_is_described_and_no_other(outputs: dict[str, str]) -> 
 
 
 def test_every_fio_key_is_described_and_no_other(outputs: dict[str, str]) -> None:
-    described = set(rows_of("fio-json"))
+    described = {
+        key
+        for row in rows_of("fio-json")
+        for key in each(row, ["min", "max", "mean", "stddev", "N"])
+    }
     there = set()
     for key in keys_of(json.loads(outputs["fio-json"])):
         key = re.sub(r"^(jobs\[\])\.(read|write)\.", r"\1.read.", key)
