@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Is another scheduler better than the one in use, by what `measure` found of both?
 
-docs/guide/AUTO.md has the rule. It is cautious: a scheduler stays unless another one was found better.
+docs/guide/AUTO.md has the rule. It is cautious: a scheduler stays unless another one was found
+better.
 """
 
 from __future__ import annotations

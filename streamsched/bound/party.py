@@ -142,7 +142,7 @@ def _outstanding(process: Process, setup: Setup, request_bytes: float) -> int:
 def _cap(
     process: Process, run: Run, setup: Setup, arm: Arm, spread: Spread, size: float
 ) -> tuple[float, bool]:
-    """Its greatest share, and whether that is proved (A3 in docs/research/BOUNDS.md: or assumed)."""
+    """Its greatest share, and whether that is proved (docs/research/BOUNDS.md, Pace)."""
     rate = run.bytes / run.seconds
     blocks = max(1, sum(run.jobs[0].blocks))
     noise = DEVIATIONS * SPREAD / math.sqrt(blocks) if process.rw & RW_RANDOM else 0.01

@@ -2,7 +2,8 @@
 """Where an array has a process's blocks: the bound's program is then of its mean member.
 
 Members are alike. Each row of the program holds on every member, so it holds for the mean of all:
-a process's bytes there are a known part of its bytes, in one region of the member (docs/research/BOUNDS.md).
+a process's bytes there are a known part of its bytes, in one region of the member
+(docs/research/BOUNDS.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Real programs in the rig's real kernel (bench/tables/applications.py, docs/research/APPLICATIONS.md).
+"""Real programs in the rig's kernel (bench/tables/applications.py, docs/research/APPLICATIONS.md).
 
 Two of them are run, with little data; a program that is not installed skips its test with the
 name of its Debian package.
@@ -181,7 +181,8 @@ def test_programs_are_measured_as_in_the_paper(
     monkeypatch.setattr(rig, "build_modules", lambda variant: None)
     agrees = all(row.agrees for row in reproduction.rows(known))
     assert table.main(["reproduction-programs"]) == (0 if agrees else 1)
-    assert ("docs/research/REPRODUCTION.md says why rows differ" in capsys.readouterr().err) is not agrees
+    why = "docs/research/REPRODUCTION.md says why rows differ"
+    assert (why in capsys.readouterr().err) is not agrees
     assert asked == [
         (name, [(1, "loop")], "none,mq-deadline,anticipatory,cfq,stream", 2) for name in PROGRAMS
     ]
