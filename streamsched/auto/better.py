@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 from streamsched.watch.measure_stats import Difference
 
+# What is chosen among.
+SCHEDULERS = ("none", "mq-deadline", "bfq", "stream")
 # A difference counts once all of its interval is beyond this. So noise changes nothing, and what
 # was chosen is not left again for a little.
 GAIN = 0.05

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 
-from streamsched.auto.better import judge
+from streamsched.auto.better import SCHEDULERS, judge
 from streamsched.auto.kept import Kept
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.base.signals import until_stopped
@@ -26,7 +26,6 @@ from streamsched.hosts.machine import Machine
 from streamsched.watch.measure import Measurement, Responses, differences, plan
 from streamsched.watch.measure_state import Spec
 
-SCHEDULERS = ("none", "mq-deadline", "bfq", "stream")
 MOST_HOURS = 365 * 24
 STEP_S = 1.0
 

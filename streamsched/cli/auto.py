@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from streamsched.base.errors import UsageError, given, printable
+from streamsched.cli import complete
 from streamsched.cli.options import FLAG, GOAL_HELP, given_options
 from streamsched.hosts.machine import Machine
 from streamsched.sim.auto import Goal
@@ -52,6 +53,7 @@ def auto_(
         typer.Option(
             "--among",
             metavar="LIST",
+            autocompletion=complete.schedulers,
             help="Only these, comma-separated.",
             show_default="none, mq-deadline, bfq and stream, those that are loaded",
         ),

@@ -40,6 +40,13 @@ def policies(incomplete: str) -> list[str]:
     return _listed(names, incomplete)
 
 
+def schedulers(incomplete: str) -> list[str]:
+    """The kernel's, that `auto` chooses among."""
+    from streamsched.auto.better import SCHEDULERS
+
+    return _listed(SCHEDULERS, incomplete)
+
+
 def formats() -> list[str]:
     """Trace formats."""
     from streamsched.work import tracefile

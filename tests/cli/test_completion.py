@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 FILES = "files the study trace inputs the --to --profile --plot --requests --trace --out what"
 NUMBERS = (
     "--queue-depth --seed --parallel --minutes --seconds --runtime --memory --timeout --interval "
-    "--wait-target"
+    "--wait-target --every"
 )
 OWN = (
     "--array --set --weight --device --trace-device --scheduler --between --listen --cluster "
@@ -37,6 +37,7 @@ NAMED = {
     "--disk": "exos-x18",
     "--model": "exos-x18",
     "--policy": "stream:deadline",
+    "--among": "mq-deadline",
     "--format": "blkparse",
     "job": "par-read",
     "works": "tpc-h",
