@@ -81,12 +81,12 @@ def put_before(path: Path, where: str, text: str) -> None:
     path.write_text(old[: match.start()] + text + old[match.start() :])
 
 
-def tunables(sysfs: str) -> str:
-    """The rows of the .rst: those that have a file."""
+def tunables(code: str) -> str:
+    """The rows of the .rst: those that are sent."""
     rows = []
     for policy in ("stream", "deadline"):
         for row in all_policies()[policy].tunables:
-            if f"X({row.name})" in sysfs:
+            if f'.name = "{row.name}"' in code:
                 help_text = re.sub(r" \([^)]*\)", "", row.help)
                 span = f"{row.show(row.initial)}, from {row.show(row.minimum)} to "
                 rows.append(f"{row.name} ({span}{row.show(row.maximum)})\n\t{help_text}\n")
@@ -122,7 +122,7 @@ def write_files(series: Series, number: int, tree: Path, who: dict[str, str]) ->
     if name == "docs":
         docs = tree / "Documentation" / "block"
         (docs / "stream-iosched.rst").write_text(
-            template("stream-iosched.rst").replace("@TUNABLES@", tunables(texts["sysfs.c"]))
+            template("stream-iosched.rst").replace("@TUNABLES@", tunables("".join(texts.values())))
         )
         put_before(docs / "index.rst", "^   switching-sched", "   stream-iosched\n")
         add_maintainers(tree / "MAINTAINERS", who)

@@ -248,11 +248,16 @@ def test_measured_tables_are_those_of_the_document() -> None:
     assert not [figure for figure in figures if figure not in document]
 
 
-def test_tunables_are_those_of_sysfs() -> None:
-    text = upstream.tunables("X(wait_target) X(fifo_batch)")
+def test_tunables_are_those_that_are_sent() -> None:
+    text = upstream.tunables('.name = "wait_target" .name = "fifo_batch"')
     assert text.startswith("wait_target (500ms, from 10ms to 60s)\n\t")
     assert "fifo_batch (16, from 1 to 1000000)" in text
     assert "read_expire" not in text
+    series = upstream_source.load()
+    sent = "".join(upstream_source.generate(series, len(series.patch) - 1).values())
+    names = re.findall(r"^(\w+) \(", upstream.tunables(sent), re.MULTILINE)
+    assert set(names) >= {"stream_threshold", "wait_target", "read_expire", "fifo_batch"}
+    assert "batch_over_gaps" not in names
 
 
 def test_without_git_it_says_what_is_missing(tmp_path: Path) -> None:
