@@ -375,6 +375,21 @@ void sim_submit(struct sim_array *array, struct sim_bio *bio)
 	put(op);
 }
 
+void sim_submit_range(struct sim_array *array, const struct sim_bio *like,
+		      u64 sector, u64 nr_sectors, u32 max)
+{
+	while (nr_sectors) {
+		struct sim_bio *bio = sim_bio_new(array->block);
+
+		*bio = *like;
+		bio->sector = sector;
+		bio->nr_sectors = (u32)min_t(u64, nr_sectors, max);
+		sector += bio->nr_sectors;
+		nr_sectors -= bio->nr_sectors;
+		sim_submit(array, bio);
+	}
+}
+
 /* A read that waited for the member that has failed goes elsewhere. */
 static void redirect(const struct sim_bio *piece)
 {

@@ -21,6 +21,12 @@ struct sim_array *sim_array_new(struct sim_block *block,
 void sim_array_free(struct sim_array *array);
 /* A new bio for the storage. */
 void sim_submit(struct sim_array *array, struct sim_bio *bio);
+/*
+ * One as @like is, for @nr_sectors from @sector on, or as many of them as that
+ * takes with at most @max sectors each.
+ */
+void sim_submit_range(struct sim_array *array, const struct sim_bio *like,
+		      u64 sector, u64 nr_sectors, u32 max);
 u64 sim_array_capacity(const struct sim_array *array);
 /* What has been submitted since the start. */
 const struct ss_workload_totals *sim_array_arrived(

@@ -276,25 +276,19 @@ static void read_done(struct sim_bio *bio)
 
 static void send_read(struct sim_cache *cache, u32 job, u64 page, u64 nr)
 {
-	while (nr) {
-		struct sim_bio *bio = sim_bio_new(cache->block);
-		u64 sectors = nr * PAGE_SECTORS;
+	const struct sim_bio like = {
+		.direction = SS_READ,
+		.flags = SS_SYNC,
+		.job = job,
+		.wanted_ns = cache->clock->now_ns,
+		.done = read_done,
+		.context = cache,
+	};
 
-		if (sectors > cache->config->max_request_sectors)
-			sectors = cache->config->max_request_sectors /
-				  PAGE_SECTORS * PAGE_SECTORS;
-		bio->sector = page * PAGE_SECTORS;
-		bio->nr_sectors = (u32)sectors;
-		bio->direction = SS_READ;
-		bio->flags = SS_SYNC;
-		bio->job = job;
-		bio->wanted_ns = cache->clock->now_ns;
-		bio->done = read_done;
-		bio->context = cache;
-		page += sectors / PAGE_SECTORS;
-		nr -= sectors / PAGE_SECTORS;
-		sim_submit(cache->array, bio);
-	}
+	sim_submit_range(cache->array, &like, page * PAGE_SECTORS,
+			 nr * PAGE_SECTORS,
+			 cache->config->max_request_sectors / PAGE_SECTORS *
+				 PAGE_SECTORS);
 }
 
 /* Is @page one that says where others are? */
@@ -723,8 +717,11 @@ void sim_cache_sync(struct sim_cache *cache, u32 job, u64 first_page,
 	struct sync *sync = sim_alloc(sizeof(*sync));
 	struct list_head *at = cache->dirty.next, *next;
 
-	*sync = (struct sync){ cache,	   cache->syncs, job,
-			       first_page, end_page,	 false };
+	sync->cache = cache;
+	sync->next = cache->syncs;
+	sync->job = job;
+	sync->first_page = first_page;
+	sync->end_page = end_page;
 	cache->syncs = sync;
 	for (; at != &cache->dirty; at = next) {
 		struct chunk *chunk = list_entry(at, struct chunk, dirty_node);

@@ -49,8 +49,7 @@ static struct sim_process *process_new(struct sim_processes *all,
 
 		p->map_units = range / job->align_bytes;
 		if (job->nr_files <= 1)
-			p->map = sim_alloc((p->map_units + 63) / 64 *
-					   sizeof(u64));
+			p->map = sim_alloc(map_bytes(p));
 	}
 	if (job->nr_files > 1)
 		process_new_files(p);
@@ -141,8 +140,17 @@ static void direct_bio_done(struct sim_bio *bio)
 
 static void send_direct(struct sim_process *p, u64 position)
 {
-	u64 sector = position / SECTOR_BYTES, left = p->bytes / SECTOR_BYTES;
+	u32 nr_sectors = p->bytes / SECTOR_BYTES;
+	u32 max = p->all->config->max_request_sectors;
 	struct slot *slot = p->slot;
+	struct sim_bio like = {
+		.direction = p->direction,
+		.flags = SS_SYNC,
+		.job = p->index,
+		.wanted_ns = p->clock->now_ns,
+		.done = direct_bio_done,
+		.context = p,
+	};
 
 	while (slot->bios_left)
 		slot++;
@@ -151,27 +159,10 @@ static void send_direct(struct sim_process *p, u64 position)
 	slot->start_ns = p->clock->now_ns;
 	slot->thread = p->thread;
 	p->in_flight++;
-	slot->bios_left = (u32)((left + p->all->config->max_request_sectors -
-				 1) /
-				p->all->config->max_request_sectors);
-	while (left) {
-		struct sim_bio *bio = sim_bio_new(p->all->block);
-
-		bio->sector = sector;
-		bio->nr_sectors = left < p->all->config->max_request_sectors ?
-					  (u32)left :
-					  p->all->config->max_request_sectors;
-		bio->direction = p->direction;
-		bio->flags = SS_SYNC;
-		bio->job = p->index;
-		bio->wanted_ns = p->clock->now_ns;
-		bio->done = direct_bio_done;
-		bio->context = p;
-		bio->context_number = (u64)(slot - p->slot);
-		sector += bio->nr_sectors;
-		left -= bio->nr_sectors;
-		sim_submit(p->all->array, bio);
-	}
+	slot->bios_left = (nr_sectors + max - 1) / max;
+	like.context_number = (u64)(slot - p->slot);
+	sim_submit_range(p->all->array, &like, position / SECTOR_BYTES,
+			 nr_sectors, max);
 }
 
 /* The process is gone, as schedulers see it. */

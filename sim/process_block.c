@@ -51,7 +51,7 @@ static u64 random_unit(struct sim_process *p, u64 units)
 	if (!p->map)
 		return unit;
 	if (p->map_used >= p->map_units) {
-		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
+		memset(p->map, 0, map_bytes(p));
 		p->map_used = 0;
 		p->begins_pass = true;
 	}
@@ -95,7 +95,7 @@ static void next_zone(struct sim_process *p)
 	p->position[0] = p->zone_start;
 	p->position[1] = p->zone_start;
 	if (p->map) {
-		memset(p->map, 0, (p->map_units + 63) / 64 * sizeof(u64));
+		memset(p->map, 0, map_bytes(p));
 		p->map_used = 0;
 	}
 }

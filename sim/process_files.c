@@ -64,8 +64,7 @@ void process_new_files(struct sim_process *p)
 	p->file = sim_alloc(p->job.nr_files * sizeof(*p->file));
 	for (i = 0; i < p->job.nr_files; i++)
 		if (p->map_units)
-			p->file[i].map = sim_alloc((p->map_units + 63) / 64 *
-						   sizeof(u64));
+			p->file[i].map = sim_alloc(map_bytes(p));
 }
 
 void process_free_files(struct sim_process *p)
@@ -91,8 +90,7 @@ void process_begin_files(struct sim_process *p)
 		file->map_used = 0;
 		file->open = file->done = false;
 		if (file->map)
-			memset(file->map, 0,
-			       (p->map_units + 63) / 64 * sizeof(u64));
+			memset(file->map, 0, map_bytes(p));
 	}
 	p->files_open = p->files_done = 0;
 	p->begins_pass = true;

@@ -148,6 +148,12 @@ static inline u64 region_end(const struct sim_process *p)
 	return p->job.offset + p->job.size;
 }
 
+/* Of a map of random blocks. */
+static inline u64 map_bytes(const struct sim_process *p)
+{
+	return (p->map_units + 63) / 64 * sizeof(u64);
+}
+
 /* The file that it works at: its region, if it has only that. */
 static inline u64 file_begin(const struct sim_process *p)
 {

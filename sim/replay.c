@@ -150,32 +150,32 @@ static bool place(struct sim_replay *replay, struct trace_request *rq)
 	return true;
 }
 
+/* So many bios of at most the largest size. */
+static u32 nr_bios(const struct sim_replay *replay,
+		   const struct trace_request *rq)
+{
+	u32 max = replay->config->max_request_sectors;
+
+	return (rq->nr_sectors + max - 1) / max;
+}
+
 static void send(struct sim_replay *replay, const struct trace_request *rq,
 		 u64 wanted_ns, void (*done)(struct sim_bio *), void *context)
 {
-	u32 left = rq->nr_sectors, max = replay->config->max_request_sectors;
-	u64 sector = rq->sector;
+	const struct sim_bio like = {
+		.direction = rq->direction,
+		.flags = rq->flags | (rq->direction == SS_READ ? SS_SYNC : 0),
+		.job = (u32)rq->owner,
+		.wanted_ns = wanted_ns,
+		.done = done,
+		.context = context,
+	};
 
 	if (replay->first_start_ns == U64_MAX)
 		replay->first_start_ns = replay->clock->now_ns;
-	while (left) {
-		struct sim_bio *bio = sim_bio_new(replay->block);
-
-		bio->sector = sector;
-		bio->nr_sectors = min_t(u32, left, max);
-		bio->direction = rq->direction;
-		bio->flags = rq->flags;
-		if (rq->direction == SS_READ)
-			bio->flags |= SS_SYNC;
-		bio->job = (u32)rq->owner;
-		bio->wanted_ns = wanted_ns;
-		bio->done = done;
-		bio->context = context;
-		sector += bio->nr_sectors;
-		left -= bio->nr_sectors;
-		replay->in_flight++;
-		sim_submit(replay->array, bio);
-	}
+	replay->in_flight += nr_bios(replay, rq);
+	sim_submit_range(replay->array, &like, rq->sector, rq->nr_sectors,
+			 replay->config->max_request_sectors);
 }
 
 static void count_done(struct sim_replay *replay, const struct sim_bio *bio)
@@ -296,7 +296,6 @@ static void closed_send(void *context)
 	struct sim_replay *replay = item->replay;
 	struct sim_clock *clock = replay->clock;
 	struct owner *owner = owner_of(replay, item->traced.owner);
-	u32 max = replay->config->max_request_sectors;
 	u64 apart_ns;
 
 	/* Who reads ahead never asks for what is behind first. */
@@ -310,7 +309,7 @@ static void closed_send(void *context)
 				   younger->traced.arrival_ns -
 					   item->traced.arrival_ns) :
 			     0;
-	item->bios_left = (item->traced.nr_sectors + max - 1) / max;
+	item->bios_left = nr_bios(replay, &item->traced);
 	owner->last_sent_ns = clock->now_ns;
 	release(clock, item->after_sent);
 	item->after_sent = NULL;

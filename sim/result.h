@@ -11,7 +11,7 @@
 enum sim_state {
 	SIM_DONE,
 	SIM_MORE, /* max_events reached */
-	SIM_INPUT, /* feed more of the trace: sim_feed() */
+	SIM_INPUT, /* feed more of the trace: trace_feed() */
 	SIM_FAILED, /* sim_why() says it */
 	SIM_PAUSED, /* the time of sim_pause_at() has come */
 };

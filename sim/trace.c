@@ -155,6 +155,20 @@ bool trace_fail_line(struct trace_reader *reader, const struct trace_line *line)
 			  found);
 }
 
+enum trace_step trace_fail_truncated(struct trace_reader *reader, u64 has,
+				     u64 of)
+{
+	bool stop = trace_fail(
+		reader,
+		"record %llu (byte %llu): truncated, %llu of its %llu bytes are there",
+		(unsigned long long)reader->line + 1,
+		(unsigned long long)reader->offset, (unsigned long long)has,
+		(unsigned long long)of);
+
+	trace_consume(reader, has);
+	return stop ? TRACE_BAD : TRACE_MORE;
+}
+
 bool trace_fail_backwards(struct trace_reader *reader, u64 from_ns, u64 to_ns)
 {
 	return trace_fail(

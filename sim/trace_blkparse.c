@@ -9,13 +9,6 @@
  */
 #include "trace_events.h"
 
-static bool begins(const struct trace_line *line, const char *with)
-{
-	u64 nr = strlen(with);
-
-	return (u64)(line->end - line->at) >= nr && !memcmp(line->at, with, nr);
-}
-
 /* A line that does not begin with a device. */
 static enum trace_step parse_other(struct trace_text *state,
 				   struct trace_line *line)
@@ -26,11 +19,11 @@ static enum trace_step parse_other(struct trace_text *state,
 	u32 i;
 
 	for (i = 0; i < sizeof(summary) / sizeof(summary[0]); i++) {
-		if (begins(line, summary[i]))
+		if (bytes_begin(line->at, line->end, summary[i]))
 			state->aside = true;
 	}
 	/* What people write above it. */
-	if (state->aside || begins(line, "Input file ") ||
+	if (state->aside || bytes_begin(line->at, line->end, "Input file ") ||
 	    (!state->begun && *line->at == '#'))
 		return TRACE_SKIP;
 	line_bad(line, line->at, FORM_WORD, "the device as major,minor");
@@ -109,11 +102,6 @@ bool trace_scan_rwbs(struct trace_line *line, struct trace_event *event,
 			return line_bad(line, begin, FORM_WORD, noun);
 	}
 	return true;
-}
-
-static bool at_byte(const struct trace_line *line, u8 byte)
-{
-	return line->at < line->end && *line->at == byte;
 }
 
 bool trace_scan_sectors(struct trace_line *line, const u8 *begin, u64 sector,

@@ -148,20 +148,6 @@ static enum trace_step resync(struct trace_reader *reader,
 	return state->lost ? TRACE_MORE : TRACE_SKIP;
 }
 
-/* Where records end too early; only at the end of the trace. */
-static enum trace_step truncated(struct trace_reader *reader, u64 has, u64 of)
-{
-	bool stop = trace_fail(
-		reader,
-		"record %llu (byte %llu): truncated, %llu of its %llu bytes are there",
-		(unsigned long long)reader->line + 1,
-		(unsigned long long)reader->offset, (unsigned long long)has,
-		(unsigned long long)of);
-
-	trace_consume(reader, has);
-	return stop ? TRACE_BAD : TRACE_MORE;
-}
-
 static enum trace_step bad_magic(struct trace_reader *reader,
 				 struct blktrace_state *state, u32 magic)
 {
@@ -247,7 +233,7 @@ static inline enum trace_step take_whole(struct trace_reader *reader,
 	if (unlikely(ready < nr)) {
 		if (!reader->last)
 			return TRACE_MORE;
-		return truncated(reader, ready, nr);
+		return trace_fail_truncated(reader, ready, nr);
 	}
 	reader->line++;
 	action = get32(at + 28, swap);
@@ -272,7 +258,7 @@ static inline enum trace_step take_record(struct trace_reader *reader)
 	if (unlikely(ready < RECORD_BYTES)) {
 		if (!ready || !reader->last)
 			return TRACE_MORE;
-		return truncated(reader, ready, RECORD_BYTES);
+		return trace_fail_truncated(reader, ready, RECORD_BYTES);
 	}
 	if (unlikely(!is_magic(state, at)))
 		return bad_magic(reader, state, get32(at, state->swap));

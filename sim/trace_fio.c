@@ -13,12 +13,6 @@
  */
 #include "trace_internal.h"
 
-#define NEED(scan)                                                             \
-	do {                                                                   \
-		if (!(scan))                                                   \
-			return TRACE_BAD;                                      \
-	} while (0)
-
 struct fio_state {
 	u64 now_ns; /* version 2: until when was waited */
 	bool begun; /* the first line has been read */
@@ -76,11 +70,9 @@ static const struct fio_action *fio_action(struct trace_line *line)
 
 static bool fio_first_line(struct trace_line *line, const char *want)
 {
-	u64 nr = strlen(want);
-
-	if ((u64)(line->end - line->at) < nr || memcmp(line->at, want, nr))
+	if (!bytes_begin(line->at, line->end, want))
 		return line_bad(line, line->at, FORM_WORD, want);
-	line->at += nr;
+	line->at += strlen(want);
 	return scan_end(line);
 }
 

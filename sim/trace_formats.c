@@ -9,7 +9,6 @@ const struct trace_format trace_formats[] = {
 	{
 		.name = "blkparse",
 		.help = "text that blkparse prints, in its default layout",
-		.binary = false,
 		.ops = &trace_blkparse_ops,
 	},
 	{
@@ -21,55 +20,46 @@ const struct trace_format trace_formats[] = {
 	{
 		.name = "ftrace",
 		.help = "text of the kernel's block:* events: tracefs, perf script",
-		.binary = false,
 		.ops = &trace_ftrace_ops,
 	},
 	{
 		.name = "fio-v2",
 		.help = "fio's iolog version 2, times from its wait lines",
-		.binary = false,
 		.ops = &trace_fio2_ops,
 	},
 	{
 		.name = "fio-v3",
 		.help = "fio's iolog version 3 (fio 3.31 and later)",
-		.binary = false,
 		.ops = &trace_fio3_ops,
 	},
 	{
 		.name = "msr",
 		.help = "MSR Cambridge CSV (SNIA 388), with response times",
-		.binary = false,
 		.ops = &trace_msr_ops,
 	},
 	{
 		.name = "spc",
 		.help = "SPC, as the UMass Financial and WebSearch traces",
-		.binary = false,
 		.ops = &trace_spc_ops,
 	},
 	{
 		.name = "alibaba",
 		.help = "Alibaba cloud block traces of 2020, CSV",
-		.binary = false,
 		.ops = &trace_alibaba_ops,
 	},
 	{
 		.name = "tencent",
 		.help = "Tencent cloud block storage CSV (SNIA 27917)",
-		.binary = false,
 		.ops = &trace_tencent_ops,
 	},
 	{
 		.name = "systor",
 		.help = "SYSTOR '17 CSV (SNIA 4928), with response times",
-		.binary = false,
 		.ops = &trace_systor_ops,
 	},
 	{
 		.name = "fiu",
 		.help = "FIU text (SNIA 391), with a hash of the contents",
-		.binary = false,
 		.ops = &trace_fiu_ops,
 	},
 	{
@@ -87,13 +77,11 @@ const struct trace_format trace_formats[] = {
 	{
 		.name = "disksim",
 		.help = "DiskSim's ascii format",
-		.binary = false,
 		.ops = &trace_disksim_ops,
 	},
 	{
 		.name = "mqsim",
 		.help = "MQSim's ascii format, times in nanoseconds",
-		.binary = false,
 		.ops = &trace_mqsim_ops,
 	},
 };

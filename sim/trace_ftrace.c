@@ -23,13 +23,6 @@ static const struct ftrace_name {
 	{ "block_bio_complete", EVENT_COMPLETE },
 };
 
-static bool begins(const u8 *at, const u8 *end, const char *with)
-{
-	u64 nr = strlen(with);
-
-	return (u64)(end - at) >= nr && !memcmp(at, with, nr);
-}
-
 static bool is_name(u8 byte)
 {
 	return is_digit(byte) || byte == '_' ||
@@ -80,7 +73,7 @@ static bool find_event(const struct trace_line *line, const u8 **name,
 		while (at < line->end && is_blank(*at))
 			at++;
 		at = skip_period(at, line->end);
-		if (begins(at, line->end, "block:"))
+		if (bytes_begin(at, line->end, "block:"))
 			at += strlen("block:");
 		*name = at;
 		while (at < line->end && (is_name(*at) || *at == '-'))
@@ -136,11 +129,6 @@ static bool skip_command(struct trace_line *line)
 	return scan_gap(line);
 }
 
-static bool at_byte(const struct trace_line *line, u8 byte)
-{
-	return line->at < line->end && *line->at == byte;
-}
-
 /* Behind the event's name: "8,0 RS 4096 () 64 + 8 [fio]". */
 static enum trace_step scan_range(struct trace_line *line,
 				  struct trace_event *event, u64 *device)
@@ -188,7 +176,7 @@ static bool is_stack(const struct trace_line *line)
 {
 	const u8 *at = line->at, *end = line->end;
 
-	if (begins(at, end, "=> ") || ends(at, end, "stack trace>"))
+	if (bytes_begin(at, end, "=> ") || ends(at, end, "stack trace>"))
 		return true;
 	while (at < end && is_hex(*at))
 		at++;
@@ -204,14 +192,15 @@ static enum trace_step parse_other(struct trace_text *state,
 
 	if (state->begun && is_stack(line))
 		return TRACE_SKIP;
-	if (begins(at, end, "# tracer:") || begins(at, end, "# ====") ||
-	    begins(at, end, "cpus=") || begins(at, end, "version = "))
+	if (bytes_begin(at, end, "# tracer:") ||
+	    bytes_begin(at, end, "# ====") || bytes_begin(at, end, "cpus=") ||
+	    bytes_begin(at, end, "version = "))
 		state->aside = true;
-	if (state->aside && (*at != 'C' || begins(at, end, "CPU ")) &&
+	if (state->aside && (*at != 'C' || bytes_begin(at, end, "CPU ")) &&
 	    memchr("#cvC", *at, 4))
 		return TRACE_SKIP;
 	line_bad(line, at, FORM_WORD,
-		 begins(at, end, "CPU:") ?
+		 bytes_begin(at, end, "CPU:") ?
 			 "no lost events (make buffer_size_kb larger)" :
 			 "an event, as in 1.5: block_rq_issue: 8,0");
 	return TRACE_BAD;
@@ -235,7 +224,7 @@ static enum trace_step parse(struct trace_reader *reader,
 	event->action = EVENT_OTHER;
 	for (i = 0; i < nr; i++) {
 		if ((u64)(end - name) == strlen(ftrace_names[i].name) &&
-		    begins(name, end, ftrace_names[i].name))
+		    bytes_begin(name, end, ftrace_names[i].name))
 			event->action = ftrace_names[i].action;
 	}
 	if (event->action == EVENT_OTHER)

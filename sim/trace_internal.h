@@ -37,6 +37,8 @@ enum trace_step {
 	TRACE_SKIP = 2, /* a good record that is no request */
 };
 
+struct trace_row;
+
 /* What is wrong at a place of a line. */
 enum trace_form {
 	FORM_WORD, /* expected NOUN */
@@ -68,6 +70,14 @@ struct trace_record {
 	u8 flags;
 };
 
+/* What stands in a column, and how it is read: see trace_columns.c. */
+struct trace_column {
+	bool (*scan)(struct trace_line *line, struct trace_row *row,
+		     const struct trace_column *column);
+	const char *noun;
+	u64 unit; /* of a time: ns, or their power of ten before a fraction */
+};
+
 struct trace_ops {
 	/* The first line of the file, if the format may have one; CSV only. */
 	const char *header;
@@ -94,6 +104,10 @@ struct trace_ops {
 	/* Formats with @next: whether a file begins so. */
 	bool (*detect)(const u8 *bytes, u64 nr);
 	void (*close)(struct trace_reader *reader);
+	/* Of trace_columns.c; the last column has no scan(). */
+	struct trace_column column[8];
+	bool commas; /* between them; else blanks */
+	bool bytes_position, bytes_length; /* else sectors */
 };
 
 extern const struct trace_ops trace_blkparse_ops;
@@ -153,6 +167,9 @@ __attribute__((format(printf, 2, 3))) enum trace_step trace_fail_always(
 	struct trace_reader *reader, const char *format, ...);
 bool trace_fail_line(struct trace_reader *reader,
 		     const struct trace_line *line);
+/* Records end too early: @has bytes of @of; they are read over. */
+enum trace_step trace_fail_truncated(struct trace_reader *reader, u64 has,
+				     u64 of);
 bool trace_fail_backwards(struct trace_reader *reader, u64 from_ns, u64 to_ns);
 /*
  * The next line, without its end, into @line: TRACE_REQUEST, or TRACE_MORE,
@@ -229,6 +246,13 @@ static inline void trace_consume(struct trace_reader *reader, u64 nr)
 }
 
 /* Scanners: each takes one thing off the line, or says what it is not. */
+
+/* For what gives back a step: the line says why it is bad. */
+#define NEED(scan)                                                             \
+	do {                                                                   \
+		if (!(scan))                                                   \
+			return TRACE_BAD;                                      \
+	} while (0)
 
 static inline bool line_bad(struct trace_line *line, const u8 *at,
 			    enum trace_form form, const char *noun)
@@ -361,6 +385,18 @@ static inline bool scan_time(struct trace_line *line, u64 unit_ns, u64 *ns,
 	if (__builtin_mul_overflow(value, unit_ns, ns))
 		return line_bad(line, begin, FORM_LARGE, noun);
 	return true;
+}
+
+static inline bool at_byte(const struct trace_line *line, u8 byte)
+{
+	return line->at < line->end && *line->at == byte;
+}
+
+static inline bool bytes_begin(const u8 *at, const u8 *end, const char *with)
+{
+	u64 nr = strlen(with);
+
+	return (u64)(end - at) >= nr && !memcmp(at, with, nr);
 }
 
 /* A token up to a blank or a comma, not empty. */

@@ -108,21 +108,6 @@ static enum trace_step fail(struct trace_reader *reader, const char *what,
 	return stop ? TRACE_BAD : TRACE_SKIP;
 }
 
-static enum trace_step truncated(struct trace_reader *reader,
-				 const struct vscsi_layout *layout)
-{
-	u64 ready = trace_ready(reader);
-	bool stop = trace_fail(
-		reader,
-		"record %llu (byte %llu): truncated, %llu of its %u bytes are there",
-		(unsigned long long)reader->line + 1,
-		(unsigned long long)reader->offset, (unsigned long long)ready,
-		layout->size);
-
-	trace_consume(reader, ready);
-	return stop ? TRACE_BAD : TRACE_MORE;
-}
-
 /* The times of a record in nanoseconds. */
 static bool set_times(const struct vscsi_layout *layout, const u8 *at,
 		      struct trace_record *record)
@@ -190,7 +175,8 @@ static inline enum trace_step next(struct trace_reader *reader,
 			return TRACE_BAD;
 	}
 	if (reader->last && trace_ready(reader))
-		return truncated(reader, layout);
+		return trace_fail_truncated(reader, trace_ready(reader),
+					    layout->size);
 	return TRACE_MORE;
 }
 
