@@ -262,4 +262,35 @@ static inline u64 ss_sched_positioning_ns(const struct ss_sched *sched,
 	return ss_curve_look_up(&sched->curve, distance);
 }
 
+/*
+ * For hosts: the actuators of one disk. Each serves a range of its sectors with
+ * a scheduler of its own: what others do neither delays it nor moves its head.
+ * They share the drive's queue, so each in turn is asked first.
+ */
+#define SS_HEADS 2
+
+struct ss_heads {
+	u32 nr; /* 1, or SS_HEADS */
+	u32 first; /* is asked first */
+	u64 second_sector; /* where the second one's range begins */
+};
+
+/* The one that has @sector. */
+static inline u32 ss_heads_of(const struct ss_heads *heads, u64 sector)
+{
+	return heads->nr > 1 && sector >= heads->second_sector ? 1 : 0;
+}
+
+/* The one to be asked after @nr others. */
+static inline u32 ss_heads_at(const struct ss_heads *heads, u32 nr)
+{
+	return (heads->first + nr) % heads->nr;
+}
+
+/* A request of @head is sent to the drive. */
+static inline void ss_heads_sent(struct ss_heads *heads, u32 head)
+{
+	heads->first = head + 1;
+}
+
 #endif

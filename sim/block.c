@@ -194,13 +194,13 @@ static struct ss_decision choose(const struct sim_block *block,
 	u64 until_ns = SS_FOREVER;
 	u32 i;
 
-	for (i = 0; i < disk->nr_heads; i++) {
-		u32 head = (disk->first_head + i) % disk->nr_heads;
+	for (i = 0; i < disk->heads.nr; i++) {
+		u32 head = ss_heads_at(&disk->heads, i);
 		struct ss_decision decision = ss_sched_choose(
 			&disk->sched[head], block->clock->now_ns);
 
 		if (decision.verdict == SS_DISPATCH) {
-			disk->first_head = head + 1;
+			ss_heads_sent(&disk->heads, head);
 			return decision;
 		}
 		if (decision.verdict == SS_WAIT)
@@ -214,7 +214,7 @@ static void flushes(struct sim_block *block, struct sim_disk *disk, bool begins)
 {
 	u32 i;
 
-	for (i = 0; i < disk->nr_heads; i++)
+	for (i = 0; i < disk->heads.nr; i++)
 		ss_sched_flushes(&disk->sched[i], begins, block->clock->now_ns);
 }
 

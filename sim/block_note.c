@@ -132,7 +132,7 @@ void sim_block_note_flush(const struct sim_block *block, struct sim_disk *disk,
 	bool idle = false;
 	u32 i;
 
-	for (i = 0; i < disk->nr_heads; i++) {
+	for (i = 0; i < disk->heads.nr; i++) {
 		u64 from = disk->sched[i].idle_since_ns;
 
 		if (from == SS_FOREVER)

@@ -48,19 +48,16 @@ struct sim_request {
 	struct sim_request *next_free;
 };
 
-/*
- * Schedulers of a disk: one, but stream has one for each of two actuators, as
- * in the kernel. In an array it has one all the same.
- */
-#define SIM_HEADS 2
 #define SIM_PLACES SS_PLACES /* streams of a policy */
 
-/* A disk and its scheduler: all of the storage, or a member of the array. */
+/*
+ * A disk and its scheduler: all of the storage, or a member of the array. Of
+ * all the storage stream has one for each of two actuators, as in the kernel.
+ */
 struct sim_disk {
-	struct ss_sched sched[SIM_HEADS]; /* by actuator */
-	u32 party[SIM_HEADS][SIM_PLACES]; /* which stream has the place */
-	u32 nr_heads; /* so many of them there are */
-	u32 first_head; /* is asked first */
+	struct ss_sched sched[SS_HEADS]; /* by actuator */
+	u32 party[SS_HEADS][SIM_PLACES]; /* which stream has the place */
+	struct ss_heads heads;
 	struct hdd_drive *drive;
 	bool failed;
 	u64 wake_ns; /* ask the scheduler again then */
@@ -133,16 +130,14 @@ struct sim_block {
 	for (u32 disk_ = 0; disk_ < (block)->nr_disks; disk_++)                \
 		for (struct ss_sched *one = (block)->disk[disk_].sched;        \
 		     one < (block)->disk[disk_].sched +                        \
-				   (block)->disk[disk_].nr_heads;              \
+				   (block)->disk[disk_].heads.nr;              \
 		     one++)
 
 /* The scheduler that has @sector. */
 static inline struct ss_sched *sim_block_sched(struct sim_disk *disk,
 					       u64 sector)
 {
-	u64 half = disk->drive->params.capacity_sectors / SIM_HEADS;
-
-	return &disk->sched[disk->nr_heads > 1 && sector >= half ? 1 : 0];
+	return &disk->sched[ss_heads_of(&disk->heads, sector)];
 }
 
 /* Requests that wait to be chosen. */
@@ -150,7 +145,7 @@ static inline u32 sim_block_pending(const struct sim_disk *disk)
 {
 	u32 i, nr = 0;
 
-	for (i = 0; i < disk->nr_heads; i++)
+	for (i = 0; i < disk->heads.nr; i++)
 		nr += disk->sched[i].nr_pending;
 	return nr;
 }

@@ -30,14 +30,15 @@ int sim_block_begin(const struct sim_block *block, struct sim_disk *disk,
 	if (ss_sched_init(&disk->sched[0], policy, params->capacity_sectors,
 			  why, why_bytes))
 		return -1;
-	disk->nr_heads = 1;
-	if (params->actuators != SIM_HEADS || block->nr_disks > 1 ||
+	disk->heads.nr = 1;
+	if (params->actuators != SS_HEADS || block->nr_disks > 1 ||
 	    disk->sched[0].policy[0].ops != &ss_stream_ops)
 		return 0;
-	disk->nr_heads = SIM_HEADS;
-	for (i = 0; i < SIM_HEADS; i++)
+	disk->heads.nr = SS_HEADS;
+	disk->heads.second_sector = params->capacity_sectors / SS_HEADS;
+	for (i = 0; i < SS_HEADS; i++)
 		if (ss_sched_init(&disk->sched[i], policy,
-				  params->capacity_sectors / SIM_HEADS, why,
+				  params->capacity_sectors / SS_HEADS, why,
 				  why_bytes))
 			return -1;
 	return 0;
@@ -64,7 +65,7 @@ static u32 nr_in_flight(const struct sim_disk *disk)
 {
 	u32 i, nr = 0;
 
-	for (i = 0; i < disk->nr_heads; i++)
+	for (i = 0; i < disk->heads.nr; i++)
 		nr += disk->sched[i].nr_in_flight;
 	return nr;
 }
@@ -81,7 +82,7 @@ bool sim_block_change_when_drained(struct sim_block *block,
 	if (!disk->next_policy[0] || sim_block_pending(disk) ||
 	    nr_in_flight(disk))
 		return false;
-	for (i = 0; i < disk->nr_heads; i++)
+	for (i = 0; i < disk->heads.nr; i++)
 		add_counters(&disk->past, &disk->sched[i].counters);
 	if (members->leave)
 		members->leave(members->context, disk);
@@ -89,7 +90,7 @@ bool sim_block_change_when_drained(struct sim_block *block,
 		sim_fail(block->clock, "%s", why);
 		return false;
 	}
-	for (i = 0; i < disk->nr_heads; i++) {
+	for (i = 0; i < disk->heads.nr; i++) {
 		struct ss_sched *sched = &disk->sched[i];
 
 		sched->curve = curve;

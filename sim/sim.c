@@ -60,10 +60,10 @@ int sim_set_curve(struct sim *sim, u32 disk, const u64 *distance_sectors,
 						    time_ns[i] };
 	if (ss_curve_check(point, nr, why, why_bytes))
 		return -1;
-	for (i = 0; i < one->nr_heads; i++)
+	for (i = 0; i < one->heads.nr; i++)
 		if (ss_curve_set(&one->sched[i].curve, point, nr,
 				 one->drive->params.capacity_sectors /
-					 one->nr_heads))
+					 one->heads.nr))
 			return -1;
 	return 0;
 }

@@ -55,8 +55,7 @@ static struct ss_sched *sched_of(struct iosched_data *sd,
 
 static struct iosched_head *head_of(struct iosched_data *sd, u64 sector)
 {
-	return &sd->head[sd->nr_heads > 1 && sector >= sd->second_sector ? 1 :
-									   0];
+	return &sd->head[ss_heads_of(&sd->heads, sector)];
 }
 
 /* Are both of one struct ss_sched? */
@@ -382,9 +381,9 @@ static struct ss_decision choose(struct iosched_data *sd, u64 now_ns)
 	u64 until_ns = SS_FOREVER;
 	u32 i;
 
-	for (i = 0; i < sd->nr_heads; i++) {
+	for (i = 0; i < sd->heads.nr; i++) {
 		const struct iosched_head *head =
-			&sd->head[(sd->first_head + i) % sd->nr_heads];
+			&sd->head[ss_heads_at(&sd->heads, i)];
 		struct ss_decision decision;
 
 		if (!head->nr_pending)
@@ -416,7 +415,7 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 
 	leave_lists(sd, slot->rq);
 	count_pending(sd, slot, -1);
-	sd->first_head = slot->head + 1;
+	ss_heads_sent(&sd->heads, slot->head);
 	slot->state = IOSCHED_RQ_IN_FLIGHT;
 	if (sd->queue->nr_hw_queues > 1)
 		sd->sent = slot->rq;
@@ -769,13 +768,13 @@ static struct request *iosched_next_request(struct request_queue *q,
 const char *iosched_name_of(const struct iosched_data *sd,
 			    const struct ss_sched *sched)
 {
-	static const char *const name[IOSCHED_HEADS][IOSCHED_CLASSES] = {
+	static const char *const name[SS_HEADS][IOSCHED_CLASSES] = {
 		{ "rt", "be", "idle" },
 		{ "rt2", "be2", "idle2" },
 	};
 	u32 i;
 
-	for (i = 0; i < IOSCHED_HEADS * IOSCHED_CLASSES - 1; i++)
+	for (i = 0; i < SS_HEADS * IOSCHED_CLASSES - 1; i++)
 		if (sd->head[i / IOSCHED_CLASSES]
 			    .class[i % IOSCHED_CLASSES]
 			    .sched == sched)
@@ -786,7 +785,7 @@ const char *iosched_name_of(const struct iosched_data *sd,
 /* ---- the queue's life ---- */
 
 /* So many struct ss_sched there are at most. */
-#define MAX_SCHEDS (IOSCHED_HEADS * IOSCHED_CLASSES)
+#define MAX_SCHEDS (SS_HEADS * IOSCHED_CLASSES)
 
 static void free_scheds(struct ss_sched **sched)
 {
@@ -801,7 +800,7 @@ static u64 span_sectors(const struct iosched_data *sd)
 	u64 span = sd->queue->disk ? get_capacity(sd->queue->disk) : 0;
 
 	/* Not known yet: as good as any, the curve is learned. */
-	return span ? div_u64(span, sd->nr_heads) : 1ULL << 31;
+	return span ? div_u64(span, sd->heads.nr) : 1ULL << 31;
 }
 
 /* Take over what the old scheduler knows and has pending. */
@@ -838,7 +837,7 @@ int iosched_restart(struct iosched_data *sd, const char *spec, char *why,
 
 	/* The queue may be frozen: memory must be had without it. */
 	noio = memalloc_noio_save();
-	for (i = 0; i < sd->nr_heads * IOSCHED_CLASSES && !ret; i++) {
+	for (i = 0; i < sd->heads.nr * IOSCHED_CLASSES && !ret; i++) {
 		fresh[i] = kvmalloc_obj(*fresh[i]);
 		ret = fresh[i] ? ss_sched_init(fresh[i], spec, span_sectors(sd),
 					       why, why_bytes) :
@@ -869,10 +868,10 @@ void iosched_prepare(struct iosched_data *sd, struct request_queue *q)
 {
 	sd->queue = q;
 	spin_lock_init(&sd->lock);
-	sd->nr_heads = IOSCHED_HEADS;
+	sd->heads.nr = SS_HEADS;
 	iosched_for_each_class(sd, class)
 		INIT_LIST_HEAD(&class->pending);
-	sd->nr_heads = 1;
+	sd->heads.nr = 1;
 	INIT_LIST_HEAD(&sd->apart);
 	sd->timer_ns = SS_FOREVER;
 	hrtimer_setup(&sd->timer, iosched_timer, CLOCK_MONOTONIC,

@@ -33,9 +33,6 @@ enum iosched_class {
 	IOSCHED_CLASSES
 };
 
-/* Actuators of one disk, each of which serves a range of its sectors. */
-#define IOSCHED_HEADS 2
-
 /* Waits from arrival to dispatch, by powers of two from 64 us on. */
 #define IOSCHED_WAITS 18
 #define IOSCHED_WAITS_SHIFT 16
@@ -79,10 +76,8 @@ struct iosched_head {
 struct iosched_data {
 	struct request_queue *queue;
 	spinlock_t lock; /* taken with interrupts off */
-	struct iosched_head head[IOSCHED_HEADS];
-	u32 nr_heads;
-	u32 first_head; /* is asked first: they share the drive's tags */
-	u64 second_sector; /* where the second actuator's range begins */
+	struct iosched_head head[SS_HEADS];
+	struct ss_heads heads;
 	struct list_head apart; /* requests to be sent first */
 	u32 nr_pending; /* at all actuators */
 	u32 epoch; /* counts restarts; what was sent before is not known */
@@ -134,7 +129,7 @@ static inline u64 iosched_now_ns(void)
 
 /* All classes of all actuators of @sd; the loop cannot be left by break. */
 #define iosched_for_each_class(sd, one)                                        \
-	for (u32 head_ = 0; head_ < (sd)->nr_heads; head_++)                   \
+	for (u32 head_ = 0; head_ < (sd)->heads.nr; head_++)                   \
 		for (struct iosched_class_data *one = (sd)->head[head_].class; \
 		     one < (sd)->head[head_].class + IOSCHED_CLASSES; one++)
 

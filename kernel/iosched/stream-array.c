@@ -220,7 +220,7 @@ static int check_member(const struct stream_array *array, u32 i,
 			i, sd->io.queue->disk->disk_name);
 		return -EINVAL;
 	}
-	if (sd->io.nr_heads > 1) {
+	if (sd->io.heads.nr > 1) {
 		snprintf(
 			why, WHY_BYTES,
 			"member %u: %s has two actuators; arrays of such disks are not coordinated",

@@ -112,8 +112,8 @@ static int stream_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	iosched_prepare(&sd->io, q);
 	sd->io.begin = stream_begin;
 	sd->io.owner = owner_of;
-	if (two_ranges(q, &sd->io.second_sector))
-		sd->io.nr_heads = 2;
+	if (two_ranges(q, &sd->io.heads.second_sector))
+		sd->io.heads.nr = SS_HEADS;
 	stream_weights_begin(sd);
 	stream_settings_default(sd);
 	/* Where positioning is free, waiting for it never pays. */

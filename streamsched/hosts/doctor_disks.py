@@ -13,7 +13,7 @@ from streamsched.hosts.disks import LEAST_REQUESTS, ArrayState, Disk
 from streamsched.hosts.doctor_finding import Finding, note, ok, problem
 from streamsched.hosts.machine import Machine
 
-ACTUATORS = 2  # that are scheduled apart: IOSCHED_HEADS
+ACTUATORS = 2  # that are scheduled apart: SS_HEADS
 DRIVE_MANAGED = (
     "drive-managed SMR: the drive rewrites its zones when it chooses, and a request may then wait "
     "for seconds under any scheduler; stream was not measured on such a drive"
