@@ -193,8 +193,10 @@ SCARCE(kcalloc, (size_t nr, size_t size, gfp_t gfp), (nr, size, gfp))
 SCARCE(kzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
 SCARCE(kvzalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
 SCARCE(kvmalloc_node, (size_t size, gfp_t gfp, int node), (size, gfp, node))
+#define scarce_kmalloc_obj(obj, gfp) scarce_kmalloc(sizeof(obj), gfp)
+#define scarce_kvmalloc_obj(obj) scarce_kvmalloc(sizeof(obj), GFP_KERNEL)
 """
-ALLOCATIONS = re.compile(r"\b(kcalloc|kv?[mz]alloc(?:_node)?)\(")
+ALLOCATIONS = re.compile(r"\b(kcalloc|kv?[mz]alloc(?:_node|_obj)?)\(")
 MEMORY_FOR = """
 #include <linux/module.h>
 int memory_for = -1;
