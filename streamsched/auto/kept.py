@@ -9,6 +9,7 @@ The file is in /run, for a scheduler that is chosen lasts until the next boot. I
     queue      files of /sys/block/DISK/queue, and what they said
     settings   files of /sys/block/DISK/queue/iosched, and what they said
     chosen     the scheduler that auto has chosen
+    measured   the one that the disk has for a comparison, or nothing
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Kept(State):
         number = device.folder / "diskseq"
         self._diskseq = device.text(number) if number.is_file() else ""
         self.chosen = Spec(self.scheduler, None)
+        self.measured = ""
         self.found = self._load()
 
     def _load(self) -> bool:
@@ -48,6 +50,7 @@ class Kept(State):
             self.scheduler = str(data["scheduler"])
             self.queue, self.settings = dict(data["queue"]), dict(data["settings"])
             self.chosen = Spec(str(data["chosen"]), None)
+            self.measured = str(data["measured"])
         except FileNotFoundError:
             return False
         except (ValueError, KeyError, TypeError):
@@ -67,6 +70,7 @@ class Kept(State):
             "queue": self.queue,
             "settings": self.settings,
             "chosen": self.chosen.scheduler,
+            "measured": self.measured,
         }
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -74,20 +78,60 @@ class Kept(State):
             raise StreamschedError(f"{self.file}: cannot write it: {error.strerror}") from None
         write_whole(Target(self.file, replace=True), json.dumps(data, indent=2) + "\n")
 
+    @property
+    def same(self) -> bool:
+        """Whether it is still the disk that it was."""
+        number = self._device.folder / "diskseq"
+        if not number.is_file():  # an old kernel, or no disk at all
+            return True
+        return self._device.text(number) == self._diskseq
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody else has chosen what is in use."""
+        ours = {self.chosen.scheduler, self.measured}
+        # A process that was killed may have been on the way, which leads over none.
+        if self.found and self.measured:
+            ours.add("none")
+        return self._device.in_use not in ours
+
     def adopt(self) -> None:
         """What somebody has chosen by hand is from now on what there was."""
         super().__init__(self._device, self._sys)
-        self.chosen = Spec(self.scheduler, None)
+        self.chosen, self.measured = Spec(self.scheduler, None), ""
         self.save()
+
+    def take_up(self) -> str | None:
+        """The disk as it was left by a process that was killed, or by --once; a sentence, or None.
+
+        What is chosen is in use afterwards.
+        """
+        name = self._device.name
+        if self.by_hand:
+            self.adopt()
+            return f"{name}: {self.chosen} was chosen by hand"
+        if self._device.in_use == self.chosen.scheduler:
+            return None
+        if self.chosen.scheduler in self._device.offered:
+            self.choose(self.chosen)
+            return None
+        gone = self.chosen
+        self.choose(Spec(self.scheduler, None))
+        return f"{name}: {self.chosen} again, for {gone} is not loaded any more"
 
     def choose(self, spec: Spec) -> None:
         """Have the disk scheduled by it from now on."""
         self.use(spec)
-        self.chosen = spec
+        self.chosen, self.measured = spec, ""
         self.save()
 
     def use(self, spec: Spec) -> None:
         """As State, and with as many requests as `streamsched enable` gives stream."""
+        if not self.same:
+            raise StreamschedError(f"{self._device.name}: the disk is another one now")
+        if self.measured != spec.scheduler:
+            self.measured = spec.scheduler
+            self.save()
         super().use(spec)
         requests = self._device.queue / "nr_requests"
         if spec.scheduler != STREAM or self.scheduler == STREAM or not requests.is_file():
@@ -96,24 +140,40 @@ class Kept(State):
             self._device.write(requests, str(LEAST_REQUESTS))
 
     def restore(self, say: Callable[[str], None]) -> None:
-        """What is chosen, again: for measuring in between."""
+        """What is chosen, again: for measuring in between. What is chosen by hand stays."""
         try:
+            if self.by_hand:
+                return
             self.use(self.chosen)
+            self.measured = ""
+            self.save()
         except StreamschedError as error:
             say(self.complaint(error))
 
-    def undo(self, say: Callable[[str], None]) -> None:
-        """As it was before auto, where nobody has chosen another scheduler since."""
+    def undo(self, say: Callable[[str], None]) -> bool:
+        """As it was before auto, where nobody has chosen another scheduler since.
+
+        False if that could not be had, which @say has said; it can be tried again.
+        """
         name = self._device.name
         try:
-            if (now := self._device.in_use) != self.chosen.scheduler:
-                say(f"{name}: {now} stays, chosen by hand")
+            if not self.same:
+                said = f"{name}: the disk is another one now"
+            elif self.by_hand:
+                said = f"{name}: {self._device.in_use} stays, chosen by hand"
             else:
+                was = self._device.in_use, self.chosen.scheduler
                 super().restore(say)
                 if self._device.in_use != self.scheduler:
-                    return  # @say has why; it can be tried again
-                if self.chosen.scheduler != self.scheduler:
-                    say(f"{name}: {self.scheduler} again, as before")
+                    return False
+                said = f"{name}: {self.scheduler} again, as before"
+                said = "" if was == (self.scheduler, self.scheduler) else said
         except StreamschedError as error:
             say(self.complaint(error))
+            if (self._device.folder / "queue").is_dir():
+                return False
+            said = ""
         self.file.unlink(missing_ok=True)
+        if said:
+            say(said)
+        return True

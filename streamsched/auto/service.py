@@ -19,7 +19,7 @@ from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.base.signals import until_stopped
 from streamsched.base.tracing import TRACING
 from streamsched.hosts.device import Device, device_of, keeping
-from streamsched.hosts.disks import CONFIGFS, disks_of
+from streamsched.hosts.disks import CONFIGFS, arrays_of, disks_of
 from streamsched.hosts.enable import check_disk, kernel_name
 from streamsched.hosts.enable_state import read_state, record_of
 from streamsched.hosts.machine import Machine
@@ -50,18 +50,24 @@ def disk_of(machine: Machine, given: str) -> Device:
     """A disk whose scheduler may be chosen; or UsageError."""
     name = kernel_name(machine, given)
     check_disk(machine, name, {disk.name: disk for disk in disks_of(machine)})
-    for array in machine.names(CONFIGFS):
-        if machine.text(f"{CONFIGFS}/{array}/attached") != "1":
-            continue
-        if name in machine.names(f"/sys/block/{array}/slaves"):
-            raise UsageError(
-                f"{name}: is a member of {array}, which is attached; "
-                f"`streamsched array detach /dev/{array}` first"
-            )
+    _refuse_member(machine, name)
     device = device_of(name, machine.path("/sys"))
     if not os.access(device.queue / "scheduler", os.W_OK):
         raise UsageError(f"no permission to change {device.queue / 'scheduler'}; run this as root")
     return device
+
+
+def _refuse_member(machine: Machine, name: str) -> None:
+    """Members of an array that is attached work together."""
+    members = {array.name: set(array.members) for array in arrays_of(machine)}
+    for array in machine.names(CONFIGFS):
+        if machine.text(f"{CONFIGFS}/{array}/attached") != "1":
+            continue
+        if name in members.get(array, set()) | set(machine.names(f"/sys/block/{array}/slaves")):
+            raise UsageError(
+                f"{name}: is a member of {array}, which is attached; "
+                f"`streamsched array detach /dev/{array}` first"
+            )
 
 
 def _refuse_enabled(machine: Machine, name: str) -> None:
@@ -108,15 +114,17 @@ class Auto:
         self,
         machine: Machine,
         device: Device,
+        kept: Kept,
         how: How,
         running: Callable[[], bool],
         say: Say,
         note: Say,
     ) -> None:
-        self._device, self._how, self._running = device, how, running
-        self._sys = machine.path("/sys")
+        self._machine, self._device, self._how, self._running = machine, device, how, running
+        self._sys, self.kept = machine.path("/sys"), kept
         self._say, self._noted, self._write = say, set[str](), note
         self._names = others_of(device, how.among)
+        self._left: list[str] = []  # of a look that an error has ended
         if how.goal == "p99":
             try:
                 Responses(device, self._sys / TRACING).close()
@@ -124,11 +132,8 @@ class Auto:
                 raise UsageError(
                     f"--goal p99: p99 is not known ({self._sys / TRACING}: {error.strerror})"
                 ) from None
-        self.kept = Kept(device, self._sys)
-        self.kept.save()
-        now = self.kept.chosen.scheduler
-        if device.in_use != now:  # another auto was killed while it measured
-            self.kept.choose(self.kept.chosen)
+        kept.save()
+        now = kept.chosen.scheduler
         others = ", ".join(name for name in self._names if name != now)
         say(f"{device.name}: {now} is compared with {others}, {how.minutes:g} minutes each")
 
@@ -139,11 +144,16 @@ class Auto:
         self._noted.add(line)
 
     def look(self) -> None:
-        """Compare what is in use with all others, and choose what is better."""
-        if self._device.in_use != self.kept.chosen.scheduler:
-            self.kept.adopt()
-            self._say(f"{self._device.name}: {self.kept.chosen} was chosen by hand")
-        for name in self._names:
+        """Compare what is in use with all others, and choose what is better.
+
+        After an error the next look goes on behind the one that had it.
+        """
+        _refuse_member(self._machine, self._device.name)
+        if said := self.kept.take_up():
+            self._say(said)
+        self._left = self._left or list(self._names)
+        while self._left:
+            name = self._left.pop(0)
             if name != self.kept.chosen.scheduler and name in self._device.offered:
                 self._compare(Spec(name, None))
 
@@ -178,7 +188,7 @@ class Auto:
             except Interrupted:
                 return
             except StreamschedError as error:
-                if not (self._device.folder / "queue").is_dir():
+                if not (self._device.folder / "queue").is_dir() or not self.kept.same:
                     raise
                 self.note(str(error))
                 rest_s = 60 * self._how.minutes
@@ -196,18 +206,28 @@ def choose(machine: Machine, given: str, how: How, say: Say, note: Say) -> None:
     if how.once:
         _refuse_enabled(machine, device.name)
     with until_stopped() as running, keeping(device, note), contextlib.ExitStack() as end:
-        one = Auto(machine, device, how, running, say, note)
-        end.callback(one.kept.undo, say)
+        kept = Kept(device, machine.path("/sys"))
+        if kept.found:  # also where the rest is refused
+            end.callback(kept.undo, say)
+            if said := kept.take_up():
+                say(said)
+        before = kept.chosen
+        one = Auto(machine, device, kept, how, running, say, note)
+        if not kept.found:
+            end.callback(kept.undo, say)
         if not how.once:
             one.serve()
             return
+        if before.scheduler != kept.scheduler:  # an earlier --once stays, unless a better one comes
+            end.pop_all()
         one.look()
-        if one.kept.chosen.scheduler == one.kept.scheduler:
-            return
         end.pop_all()
+        if kept.chosen.scheduler == kept.scheduler:
+            kept.undo(say)
+            return
         say(
-            f"{device.name}: {one.kept.chosen} stays until the next boot; "
-            f"`streamsched auto --undo {device.name}` puts {one.kept.scheduler} back"
+            f"{device.name}: {kept.chosen} stays until the next boot; "
+            f"`streamsched auto --undo {device.name}` puts {kept.scheduler} back"
         )
 
 
@@ -218,4 +238,5 @@ def undo(machine: Machine, given: str, say: Say, note: Say) -> None:
         kept = Kept(device, machine.path("/sys"))
         if not kept.found:
             raise UsageError(f"{device.name}: has no choice of auto; there is nothing to undo")
-        kept.undo(say)
+        if not kept.undo(say):
+            raise StreamschedError(f"{device.name}: is not as it was; try it again")

@@ -18,7 +18,9 @@ def until_stopped() -> Iterator[Callable[[], bool]]:
         nonlocal stopped
         stopped = True
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        numbers.append(signal.SIGHUP)
     handlers = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield lambda: not stopped

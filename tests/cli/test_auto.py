@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from made_kernel import MadeKernel
@@ -337,8 +338,9 @@ def test_once_that_is_stopped_puts_all_back(kernel: Kernel) -> None:
 
 def killed(kernel: Kernel) -> None:
     """As kill -9 leaves it: stream is chosen, and bfq was being measured."""
-    Kept(kernel.device, kernel.made.root).choose(Spec("stream", None))
-    kernel.begin("bfq")
+    kept = Kept(kernel.device, kernel.made.root)
+    kept.choose(Spec("stream", None))
+    kept.use(Spec("bfq", None))
 
 
 def test_after_kill_it_knows_what_was_before(kernel: Kernel) -> None:
@@ -348,6 +350,56 @@ def test_after_kill_it_knows_what_was_before(kernel: Kernel) -> None:
     assert kernel.log[0] == "scheduler=stream"
     assert kernel.said[0].startswith("sda: stream is compared with none, mq-deadline, bfq, ")
     assert kernel.settings == BEFORE and not kernel.file.exists()
+
+
+@pytest.mark.parametrize("on_the_way", [False, True])
+def test_after_kill_undo_puts_it_back(kernel: Kernel, on_the_way: bool) -> None:
+    killed(kernel)
+    if on_the_way:
+        kernel.begin("none")
+    kernel.undo()
+    assert kernel.settings == BEFORE and not kernel.file.exists()
+    assert kernel.said == ["sda: mq-deadline again, as before"]
+
+
+def test_after_kill_what_is_refused_puts_it_back_too(kernel: Kernel) -> None:
+    killed(kernel)
+    with pytest.raises(UsageError, match="there is nothing else to choose"):
+        kernel.choose(among="stream")
+    assert kernel.settings == BEFORE and not kernel.file.exists()
+
+
+def test_what_is_not_loaded_any_more_gives_place_to_what_was(kernel: Kernel) -> None:
+    killed(kernel)
+    kernel.names.remove("stream")
+    kernel.begin("bfq")
+    kernel.rates = {}
+    kernel.serves(1500)
+    assert kernel.said[0] == "sda: mq-deadline again, for stream is not loaded any more"
+    assert kernel.scheduler == "mq-deadline" and not kernel.file.exists()
+
+
+def test_what_cannot_be_put_back_is_kept_and_an_error(kernel: Kernel) -> None:
+    killed(kernel)
+
+    def denied(*_: object) -> None:
+        raise StreamschedError("queue/scheduler: Device or resource busy")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Device, "write", denied)
+        with pytest.raises(StreamschedError, match=r"^sda: is not as it was; try it again$"):
+            kernel.undo()
+    assert kernel.file.exists()
+
+
+def test_a_second_once_leaves_what_the_first_has_chosen(kernel: Kernel) -> None:
+    kernel.choose(once=True)
+    kernel.usual, kernel.rates = 0.0, {}
+    with pytest.raises(UsageError, match="is idle"):
+        kernel.choose(once=True)
+    assert kernel.scheduler == "stream" and kernel.file.exists()
+    kernel.undo()
+    assert kernel.settings == BEFORE
 
 
 def test_another_disk_of_that_name_has_no_past(kernel: Kernel) -> None:
@@ -379,6 +431,31 @@ def test_what_is_chosen_by_hand_stays(kernel: Kernel) -> None:
     kernel.serves(5500)
     assert "sda: none was chosen by hand" in kernel.said
     assert kernel.scheduler == "none" and kernel.said[-1] == "sda: none again, as before"
+
+
+def test_what_is_chosen_by_hand_during_a_comparison_stays(kernel: Kernel) -> None:
+    kernel.at(70, lambda: kernel.begin("bfq"))
+    kernel.serves(1000, among="mq-deadline,stream")
+    assert any("somebody else changed the scheduler to bfq" in line for line in kernel.noted)
+    assert "sda: bfq was chosen by hand" in kernel.said
+    assert kernel.said[-1] == "sda: bfq again, as before"
+
+
+def test_what_is_chosen_by_hand_after_once_is_not_taken_back(kernel: Kernel) -> None:
+    kernel.choose(once=True)
+    kernel.begin("bfq")
+    kernel.said.clear()
+    kernel.serves(1)
+    assert kernel.said[0] == "sda: bfq was chosen by hand" and kernel.scheduler == "bfq"
+
+
+def test_a_look_that_fails_goes_on_with_the_next(kernel: Kernel) -> None:
+    """A disk that pauses now and then: the last one is compared, too."""
+    kernel.at(200, lambda: setattr(kernel, "usual", 0.0))
+    kernel.at(400, lambda: setattr(kernel, "usual", 60.0))
+    kernel.serves(1500, among="none,mq-deadline,stream")
+    assert any("became idle" in line for line in kernel.noted)
+    assert "stream instead of mq-deadline" in kernel.said[1]
 
 
 def test_what_is_chosen_by_hand_after_the_last_look_stays(kernel: Kernel) -> None:
@@ -458,6 +535,22 @@ def test_a_member_of_an_attached_array_is_refused(kernel: Kernel) -> None:
     assert refused(kernel) == (
         "sda: is a member of md0, which is attached; `streamsched array detach /dev/md0` first"
     )
+
+
+def test_a_member_by_its_partition_is_refused(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the array is attached only later."""
+    array = SimpleNamespace(name="md0", members=("sda",))
+    monkeypatch.setattr(service, "arrays_of", lambda _: [array])
+    kernel.put("/sys/kernel/config/stream-array/md0/attached", "1\n")
+    kernel.put("/sys/block/md0/slaves/sda1", "")
+    assert refused(kernel).startswith("sda: is a member of md0, which is attached; ")
+    kernel.put("/sys/kernel/config/stream-array/md0/attached", "0\n")
+    attach = "/sys/kernel/config/stream-array/md0/attached"
+    kernel.at(1, lambda: kernel.put(attach, "1\n"))
+    kernel.serves(2 * 3600)
+    assert [line for line in kernel.noted if "is a member of md0" in line]
 
 
 def test_once_is_not_for_what_udev_takes_back(kernel: Kernel) -> None:
