@@ -52,6 +52,12 @@ class Reached:
         return 1 - self.total / self.most
 
 
+def check_setup(setup: Setup) -> None:
+    """Refuse a disk or an array that nothing is proved for."""
+    spread_of(setup)
+    Arm(setup.disk)
+
+
 class JobBound:
     """A job's processes on a disk, measured alone."""
 

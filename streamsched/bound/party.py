@@ -191,7 +191,8 @@ def party_of(process: Process, run: Run, setup: Setup, arm: Arm, shared: int) ->
         medium = arm.sector_ns(*spread.region(first, end)) / 512e9 / spread.members
         farthest = 1.05 * moved * max(1.0, min(cap, 1 / medium / (run.bytes / run.seconds)))
         end = min(end, first + int(farthest) // 512 + 2048)
-    if spread.half and kind is Kind.random:  # a block may be had from two places
+    # A block may be had from two places; or each copy's place is no draw of its own.
+    if kind is Kind.random and (spread.half or (writes and spread.copies > 1)):
         kind = Kind.other
     thin = spread.thin(first, end)
     first, end = spread.region(first, end)

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +167,14 @@ def _job(name: str, place: Place, asked: Asked, most_ns: int) -> dict[str, Any]:
     done = job_work(job, storage, setups, [], 0)
     say(done.notes)
     return _bounded(done, asked)
+
+
+def check_works(works: Iterable[Work]) -> None:
+    """Refuse what nothing is proved for, before it is done."""
+    from streamsched.bound.job import check_setup
+
+    for work in works:
+        check_setup(work.setups[0])
 
 
 def check_bound(policy: str | None) -> None:

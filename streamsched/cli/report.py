@@ -18,7 +18,7 @@ from streamsched.base.errors import StreamschedError, UsageError, given, install
 from streamsched.base.files import check_output, is_file, mode_of, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
-from streamsched.cli.bound import check_bound, regrets
+from streamsched.cli.bound import check_bound, check_works, regrets
 from streamsched.cli.options import (
     ArrayOption,
     BoundOption,
@@ -202,6 +202,8 @@ def report(
                 else [work_of(one, stack)]
             )
         ]
+        if bound:
+            check_works(one for _, one in found if isinstance(one, Work) and one.processes)
         for name, one in found:
             if isinstance(one, Work):
                 work = one
@@ -217,7 +219,7 @@ def report(
                     continue
                 failed += result.comparison.failed
                 one = result.drawn
-                if bound and work.processes:
+                if bound and work.processes and not result.comparison.failed:
                     far = regrets(work, name, nr_jobs(parallel))
                     for run in one.runs:
                         run["regret"] = far[run["policy"]]

@@ -18,7 +18,7 @@ from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
-from streamsched.cli.bound import check_bound, print_regret
+from streamsched.cli.bound import check_bound, check_works, print_regret
 from streamsched.cli.options import (
     ON_KERNEL,
     POLICIES_HELP,
@@ -193,6 +193,8 @@ def run(
         for number in seed or (0,)
     ]
     say(dict.fromkeys(text for work in works for text in work.notes))
+    if bound:
+        check_works(works)
     results = host.run(works, asked)
     _plot(results[0], outputs["--plot"])
     show(results, output, results_to, by is By.process)

@@ -283,6 +283,8 @@ def test_the_regret_stands_beside_the_other_figures(tmp_path: Path) -> None:
     [
         ((TRACE, "--bound"), "--bound: only for a job, and none is named"),
         (("par-read", "--policy", "auto", "--bound"), "--bound: not with the policy auto"),
+        (("par-read", "--array", "linear:2", "--bound"), "linear: the bound is proved for"),
+        (("par-read", "--disk", "exos-2x18", "--bound"), "has two arms"),
     ],
 )
 def test_what_has_no_regret(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
