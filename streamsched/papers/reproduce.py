@@ -96,7 +96,8 @@ def headline(found: Found) -> str:
 # For who sees rows that differ and has not read the document.
 REASONS = (
     "Rows differ because layout of files and think times are estimates, and the paper's disk and "
-    'kernel were others; docs/research/REPRODUCTION.md explains each under "Why rows differ".'
+    "kernel were others; each is explained in docs/research/REPRODUCTION.md under "
+    '"Why rows differ".'
 )
 
 # What a table with all columns needs to be read.

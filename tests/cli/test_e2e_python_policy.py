@@ -161,7 +161,6 @@ def test_the_file_is_not_an_output(folder: Path) -> None:
         (["run", str(JOB), "--on=kernel"], "--on kernel"),
         (["run", str(JOB), "--on=nbd"], "--on nbd"),
         (["profile", "wd5000aaks"], "profile"),
-        (["auto", "/dev/null", "--model=wd5000aaks"], "auto"),
     ],
 )
 def test_only_the_simulator_has_them(folder: Path, command: list[str], where: str) -> None:
