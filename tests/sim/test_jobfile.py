@@ -23,7 +23,7 @@ from streamsched.work.process import Process
 
 
 def test_process_is_struct_sim_job(root: Path) -> None:
-    header = (root / "sim/sim.h").read_text()
+    header = (root / "sim/job.h").read_text()
     body = re.search(r"struct sim_job \{(.*?)\n\};", header, re.DOTALL)
     assert body
     plain = re.sub(r"/\*.*?\*/", "", body.group(1), flags=re.DOTALL)
