@@ -33,7 +33,7 @@ static void unlock(struct ss_array *locked)
 static void kick(struct ss_array *locked, u32 index)
 {
 	(void)locked;
-	thread_kick(server.member[index]);
+	queue_kick(server.member[index]);
 }
 
 /* Why it cannot be, or NULL. */

@@ -21,16 +21,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-void thread_kick(struct member *member)
-{
-	uint64_t one = 1;
-
-	if (member->engine)
-		engine_kick(member->engine);
-	else if (write(member->kick_fd, &one, sizeof(one)) < 0)
-		abort();
-}
-
 /* With the lock held: how long to sleep; 0: not at all. */
 static u64 sleep_for(struct member *member, u64 now_ns)
 {
@@ -209,7 +199,7 @@ void thread_stop(struct member *member)
 	if (member->thread_runs) {
 		pthread_mutex_lock(&member->lock);
 		member->stop = true;
-		thread_kick(member);
+		queue_kick(member);
 		pthread_mutex_unlock(&member->lock);
 		pthread_join(member->thread, NULL);
 	}

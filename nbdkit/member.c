@@ -9,16 +9,6 @@
  */
 #include "server.h"
 
-#include <time.h>
-
-u64 clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * SS_SEC + (u64)now.tv_nsec;
-}
-
 struct piece *member_submit(struct member *member, struct piece *pieces, u32 nr,
 			    bool may_leave)
 {
@@ -100,7 +90,7 @@ static int flush_file(struct member *member)
 			member->lost = error;
 		ss_sched_flushes(&member->sched, false, clock_ns());
 		/* Others may have waited for its end. */
-		thread_kick(member);
+		queue_kick(member);
 		member->flushes_ended++;
 		pthread_cond_broadcast(&member->flush_ended);
 	}

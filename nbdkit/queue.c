@@ -2,9 +2,9 @@
 /*
  * A member's queue: its scheduler, what waits there, what the disk has.
  *
- * All but queue_wake() with the member's lock held. Whoever changes something
- * (a request arrives, one is done, time has passed) asks the scheduler until it
- * has no more to send (queue_pump()).
+ * All but queue_wake() and queue_kick() with the member's lock held. Whoever
+ * changes something (a request arrives, one is done, time has passed) asks the
+ * scheduler until it has no more to send (queue_pump()).
  */
 #include "server.h"
 
@@ -14,6 +14,7 @@
 #include <linux/bug.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct piece *piece_of(struct ss_request *rq)
 {
@@ -124,6 +125,16 @@ static void to_thread(struct member *member, struct transfer *transfer)
 	member->ready_last = transfer;
 }
 
+void queue_kick(struct member *member)
+{
+	uint64_t one = 1;
+
+	if (member->engine)
+		engine_kick(member->engine);
+	else if (write(member->kick_fd, &one, sizeof(one)) < 0)
+		abort();
+}
+
 u64 queue_next_ns(const struct member *member)
 {
 	u64 at = member->wake_ns;
@@ -170,7 +181,7 @@ struct piece *queue_pump(struct member *member, const struct batch *batch,
 	/* 0: the thread is awake and will look for itself. */
 	if (member->sleep_ns && queue_next_ns(member) < member->sleep_ns) {
 		member->sleep_ns = 0;
-		thread_kick(member);
+		queue_kick(member);
 	}
 	return mine;
 }

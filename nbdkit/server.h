@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "../core/sched.h"
 #include "../disk/hdd_drive.h"
@@ -156,7 +157,13 @@ struct server {
 extern struct server server;
 
 /* Monotonic time in ns. */
-u64 clock_ns(void);
+static inline u64 clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * SS_SEC + (u64)now.tv_nsec;
+}
 
 /* ---- member.c ---- */
 
@@ -199,6 +206,8 @@ struct piece *queue_pump(struct member *member, const struct batch *batch,
 void queue_done(struct member *member, struct piece *leader, u64 now_ns);
 /* Until when the disk thread has nothing to do. */
 u64 queue_next_ns(const struct member *member);
+/* Have the disk thread ask the scheduler again; whatever locks are held. */
+void queue_kick(struct member *member);
 /*
  * Without the lock: tell the threads that wait; then the pieces' memory is
  * theirs again.
@@ -210,8 +219,6 @@ void queue_wake(struct piece *leader);
 /* 0, or -1 after nbdkit_error(). */
 int thread_start(struct member *member);
 void thread_stop(struct member *member);
-/* Have it ask the scheduler again; whatever locks are held. */
-void thread_kick(struct member *member);
 
 /* ---- log.c ---- */
 
