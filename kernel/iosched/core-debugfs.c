@@ -119,7 +119,8 @@ static void show_waits(struct iosched_data *sd, struct seq_file *m)
 			seq_puts(m, "more");
 		else
 			seq_printf(m, "%llu",
-				   (1ULL << (IOSCHED_WAITS_SHIFT + i)) / 1000);
+				   div_u64(1ULL << (IOSCHED_WAITS_SHIFT + i),
+					   1000));
 		seq_printf(m, " %llu %llu\n",
 			   READ_ONCE(sd->wait_histogram[SS_READ][i]),
 			   READ_ONCE(sd->wait_histogram[SS_WRITE][i]));
