@@ -63,7 +63,7 @@ ARRAY_POLICIES = {name: POLICIES[name] for name in ("none", "deadline")} | {
     "stream": POLICIES["stream"],
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
-WIDER_KINDS = ("synced", "strided", "deep", "lights", "pieces")
+WIDER_KINDS = ("synced", "strided", "deep", "lights", "pieces", "small")
 ALL_KINDS = KINDS + WIDER_KINDS
 TARGET_S = 0.5
 RUN_S, RAMP_S = 24, 4
@@ -161,18 +161,24 @@ class Mix:
         return result
 
 
-def _processes(texts: Sequence[str], capacity: int) -> tuple[Process, ...]:
-    """One of each, in equal parts of @capacity bytes."""
+def _processes(texts: Sequence[str], capacity: int, small_mib: int) -> tuple[Process, ...]:
+    """One of each, in equal parts of @capacity bytes; random ones side by side, if they are small.
+
+    @small_mib: the size of those; 0: they are not.
+    """
     part_mib = capacity // len(texts) >> 20
     job = f"[global]\nruntime={RUN_S}\nramp_time={RAMP_S}\ntime_based\n"
     for number, text in enumerate(texts):
-        job += f"[p{number}]\n{text}\noffset={number * part_mib}m\nsize={part_mib * 3 // 4}m\n"
+        at_mib, size_mib = number * part_mib, part_mib * 3 // 4
+        if small_mib and "randread" in text:
+            at_mib, size_mib = number * small_mib, small_mib
+        job += f"[p{number}]\n{text}\noffset={at_mib}m\nsize={size_mib}m\n"
     return tuple(parse_jobs(job, "mix", capacity_bytes=capacity))
 
 
 def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
     """A mix of this kind, on one disk or an array of them."""
-    disk, depth, rate, lights = dice.choice(DISKS), dice.choice(DEPTHS), 0, 0
+    disk, depth, rate, lights, small_mib = dice.choice(DISKS), dice.choice(DEPTHS), 0, 0, 0
     if kind == "equal":
         names = [dice.choice([n for n in READERS if "random" not in n])] * dice.randint(2, 8)
     elif kind == "random":
@@ -187,6 +193,10 @@ def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
     elif kind == "lights":
         rate, lights = dice.choice((5, 10)), dice.randint(2, 4)
         names = [dice.choice([*READERS, *WIDER["deep"]]) for _ in range(dice.randint(1, 4))]
+    elif kind == "small":
+        small_mib = dice.choice((50, 200, 500, 1000, 4000))
+        names = [dice.choice([n for n in READERS if "random" in n])] * dice.randint(2, 16)
+        names += dice.choice(([], ["scan"]))
     elif kind in WIDER:
         known = {**READERS, **WIDER[kind]}
         names = [dice.choice(list(known)) for _ in range(dice.randint(1, 6))]
@@ -196,14 +206,15 @@ def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
         names = [dice.choice(list(known)) for _ in range(dice.randint(2, 8))]
         if kind == "writers":
             names[0] = dice.choice(list(WRITERS))
-    dice.shuffle(names)
+    if not small_mib:  # there a scan is last, behind them
+        dice.shuffle(names)
     texts = [JOBS[name] for name in names]
     for _ in range(lights):
         kib, order = dice.choice((4, 16, 64)), dice.choice(("read", "randread"))
         texts.append(f"rw={order}\nbs={kib}k\ndirect=1\nthinktime={1_000_000 // rate}")
         names.append(f"light-{order}-{kib}k-{rate}/s")
     capacity = Setup(load_disk(disk), "noop", array=array).capacity_bytes
-    processes = _processes(texts, capacity)
+    processes = _processes(texts, capacity, small_mib)
     return Mix(kind, disk, depth, tuple(names), processes, rate, lights, array)
 
 
