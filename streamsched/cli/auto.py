@@ -59,7 +59,7 @@ def auto_(
         ),
     ] = None,
     minutes: Annotated[
-        float, typer.Option("--minutes", metavar="N", min=0, help="Of each comparison, 4 or more.")
+        float, typer.Option("--minutes", metavar="N", help="Of each comparison, 4 or more.")
     ] = 20,
     every: Annotated[
         float, typer.Option("--every", metavar="HOURS", help="From one choice to the next.")

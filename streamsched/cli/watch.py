@@ -124,7 +124,7 @@ def measure_(
         ),
     ],
     minutes: Annotated[
-        float, typer.Option("--minutes", metavar="N", min=0, help="How long, 4 or more.")
+        float, typer.Option("--minutes", metavar="N", help="How long, 4 or more.")
     ] = 20,
     output: FormOption = Form.table,
     seed: Annotated[

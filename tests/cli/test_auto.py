@@ -652,6 +652,8 @@ def test_only_auto_had_them() -> None:
         (["--undo", "--goal", "p99"], "--goal: not with --undo, which only puts"),
         (["--once", "--every", "2"], "--every: not with --once"),
         (["--minutes", "2"], "--minutes 2: is too short"),
+        (["--minutes", "nan"], "--minutes nan: must be at most 10080, a week"),
+        (["--minutes", "-1"], "--minutes -1: is too short"),
         ([], "no-such-disk: there is no such disk"),
         (["--undo"], "no-such-disk: there is no such disk"),
     ],
