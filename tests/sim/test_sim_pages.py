@@ -182,6 +182,16 @@ def test_dirty_data_is_written_after_half_a_minute() -> None:
     assert 30 * S <= write.arrival_ns <= 35 * S
 
 
+def test_dirty_data_stays_in_memory_when_room_is_made() -> None:
+    """A reader fills it sixty times over before the data are written."""
+    text = (
+        "[w]\nrw=write\nbs=4k\nsize=64k\n[r]\nrw=read\nbs=64k\nsize=64m\noffset=1g\n"
+        "[last]\nrw=read\ndirect=1\nbs=4k\nsize=4k\noffset=2g\nstartdelay=60\n"
+    )
+    rows, _ = played(text, cache_bytes=1 * MIB)
+    assert covered([row for row in rows if row.sector < 2048]) == list(range(128))
+
+
 def test_fsync_waits_for_the_medium() -> None:
     """Nothing is thought done before the disk has emptied its cache."""
     plain = "[w]\nrw=write\nbs=4k\nsize=64k\n"
