@@ -262,9 +262,6 @@ def compare_on_kernel(
     numbers = sorted(set(stand_ins([process.section for process in processes])))
     alone = [(processes[n], min(processes[n].io_bytes, ALONE_BYTES)) for n in numbers]
     text, lonely = job_text(file, Place()), alone_text(alone, Place(), ALONE_S)
-    rig.build(variant)
-    with _doing("compiling the modules for the rig, unless they are there", console):
-        rig.build_modules(variant)
 
     def one(policy: KernelPolicy, text: str) -> rig.RigResult:
         result = boot(
@@ -288,6 +285,9 @@ def compare_on_kernel(
     futures: list[Future[rig.RigResult]] = []
     interrupted = False
     try:
+        rig.build(variant)
+        with _doing("compiling the modules for the rig, unless they are there", console):
+            rig.build_modules(variant)
         with progress, rig.pool(jobs) as pool:
             futures.append(pool.submit(one, KernelPolicy("none"), lonely))
             futures += [pool.submit(one, policy, text) for policy in policies]

@@ -234,18 +234,26 @@ def _call(command: Sequence[str | Path], what: str) -> None:
     # A make around us is not this one's, nor are the settings of another kernel's build.
     strange = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KBUILD_OUTPUT", "ARCH", "CROSS_COMPILE"}
     environment = {name: value for name, value in os.environ.items() if name not in strange}
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
         env=environment | {"LC_ALL": "C"},
-    )
-    if done.returncode != 0:
-        last = "\n".join(done.stdout.strip().splitlines()[-LAST_LINES:])
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate()
+        except BaseException:
+            # A compiler that is left running writes into a folder that its caller removes. All of
+            # them hold the pipe: they have ended when it has.
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+    if process.returncode != 0:
+        last = "\n".join(printed.strip().splitlines()[-LAST_LINES:])
         raise StreamschedError(f"{what} failed; its last lines:\n{last}")
 
 

@@ -658,6 +658,24 @@ def folders_in_use(top: Path) -> list[str]:
     return found
 
 
+def test_stopping_a_build_leaves_no_compiler(tmp_path: Path) -> None:
+    lines = [
+        "import signal",
+        "from streamsched.hosts import rig",
+        "signal.signal(signal.SIGALRM, signal.default_int_handler)",
+        "signal.alarm(1)",
+        f"rig._call(['sh', '-c', 'sleep 1000 & touch {tmp_path}/begun; wait'], 'a build')",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert b"KeyboardInterrupt" in done.stderr and (tmp_path / "begun").exists()
+    assert gone_soon(lambda: folders_in_use(tmp_path)) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopping_a_comparison_stops_its_rigs(
     kernel: Path, tmp_path: Path, root: Path, number: signal.Signals
