@@ -239,7 +239,8 @@ def _local(jobs: int) -> Iterator[tuple[str, Any]]:
         try:
             yield cluster.scheduler_address, security
         finally:
-            with _no_interrupts():
+            # All results are kept by now. Workers that are slow to end do so without us.
+            with _no_interrupts(), contextlib.suppress(TimeoutError):
                 cluster.close(timeout=10)
 
 
