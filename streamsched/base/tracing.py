@@ -11,6 +11,14 @@ from pathlib import Path
 TRACING = Path("kernel") / "tracing"  # below sysfs
 
 
+def _remove_abandoned(instances: Path) -> None:
+    """Instances of ours whose process was killed; the kernel keeps one that somebody reads."""
+    for folder in instances.glob("streamsched-*-*"):
+        if not Path("/proc", folder.name.rpartition("-")[2]).exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
 class Instance:
     """Events in tracefs, for the device @number (major, minor), until close().
 
@@ -31,6 +39,7 @@ class Instance:
         major, minor = number
         self._folder = tracing / "instances" / f"streamsched-{name}-{os.getpid()}"
         self._rest = ""
+        _remove_abandoned(self._folder.parent)
         self._folder.mkdir()
         try:
             if buffer_kib is not None:

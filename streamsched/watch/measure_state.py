@@ -13,8 +13,9 @@ from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts.device import INNER, STREAM, SYS, Device
 from streamsched.watch.parties import DEBUGFS
 
-# What the kernel sets anew with each change of the scheduler.
-OF_QUEUE = ("nr_requests", "wbt_lat_usec")
+# What the kernel sets anew with each change of the scheduler; async_depth, which Linux has since
+# 7.0, is at most nr_requests.
+OF_QUEUE = ("nr_requests", "async_depth", "wbt_lat_usec")
 CURVE, WEIGHTS, INNER_FILE = "service_curve", "cgroup_weights", "inner"
 
 

@@ -46,6 +46,7 @@ class MadeKernel:
         )
         self.made.write("queue/scheduler", self.made.scheduler)
         self.made.write("queue/nr_requests", 64)
+        self.made.write("queue/async_depth", 64)
         settings = {
             "none": {},
             "mq-deadline": {"read_expire": "500", "fifo_batch": "16"},

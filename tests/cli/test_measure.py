@@ -18,7 +18,7 @@ from watch_data import MadeDisk, made
 from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.hosts.device import device_of
 from streamsched.watch import measure
-from streamsched.watch.measure_state import State, specs_of
+from streamsched.watch.measure_state import OF_QUEUE, State, specs_of
 from streamsched.watch.measure_stats import LEAST_PAIRS, compare
 from streamsched.work.blocktrace import Arrivals
 
@@ -146,6 +146,7 @@ def test_settings_are_those_that_were(kernel: Kernel, made: MadeDisk) -> None:
     """In its own blocks, too; a curve that was learned is learned again."""
     kernel.begin("stream")
     made.write("queue/nr_requests", 256)
+    made.write("queue/async_depth", 192)
     made.write("queue/wbt_lat_usec", 0)
     made.write("queue/iosched/wait_target", "150ms")
     made.write("queue/iosched/inner", "noop deadline [cscan] sptf linus")
@@ -169,7 +170,8 @@ def test_settings_are_those_that_were(kernel: Kernel, made: MadeDisk) -> None:
     assert ("mq-deadline", {"nr_requests": "64"}) in seen
     assert settings() == wanted and kernel.scheduler == "stream"
     assert not any(line.startswith("service_curve") for line in kernel.log)
-    assert (made.folder / "queue" / "wbt_lat_usec").read_text() == "0\n"
+    queue = made.folder / "queue"
+    assert [(queue / name).read_text() for name in OF_QUEUE] == ["256\n", "192\n", "0\n"]
 
 
 def test_a_curve_that_was_written_is_written_again(kernel: Kernel, made: MadeDisk) -> None:
