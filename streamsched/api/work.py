@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from streamsched import __version__
+import streamsched
 from streamsched.api.place import Storage
 from streamsched.api.result import Result
 from streamsched.base.errors import UsageError, said, unknown
@@ -198,7 +198,7 @@ def origin_of(storage: Storage, seed: int, work_sha256: str | list[str]) -> dict
     """Where a result comes from: the program's version, the seed, what was read."""
     texts = [disk.description_text() for disk in storage.members]
     return {
-        "program": f"streamsched {__version__}",
+        "program": f"streamsched {streamsched.__version__}",
         "seed": seed,
         "work_sha256": work_sha256,
         "disk_sha256": [hashlib.sha256(text.encode()).hexdigest() for text in texts],

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 
-from streamsched import __version__
+import streamsched
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError
 from streamsched.calibrate.device import DeviceInfo
@@ -42,7 +42,7 @@ def _head(info: DeviceInfo, name: str, kind: str, description: str, today: datet
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Sources:
-#   {MEASURED}  measured by streamsched calibrate {__version__} on {today.isoformat()}
+#   {MEASURED}  measured by streamsched calibrate {streamsched.__version__} on {today.isoformat()}
 #           device model: {info.model}
 #           serial from sysfs: {info.serial}
 #   [sys]   what the kernel says of the device, in sysfs

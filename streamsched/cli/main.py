@@ -20,7 +20,7 @@ import typer.core
 import typer.main
 from typer.completion import get_completion_inspect_parameters
 
-from streamsched import __version__
+import streamsched
 from streamsched.base.errors import StreamschedError, UsageError, printable, said
 from streamsched.cli import advise as cli_advise
 from streamsched.cli import auto as cli_auto
@@ -109,7 +109,7 @@ app.add_typer(hddemu.app, name="hdd-emu", rich_help_panel=KERNEL)
 
 def _version(value: bool) -> None:
     if value:
-        print(f"streamsched {__version__}")
+        print(f"streamsched {streamsched.__version__}")
         raise typer.Exit
 
 

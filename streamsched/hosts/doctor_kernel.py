@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from streamsched import __version__
+import streamsched
 from streamsched.hosts.doctor_finding import Finding, note, ok, problem
 from streamsched.hosts.machine import Machine
 
@@ -183,7 +183,7 @@ def _dkms_status(machine: Machine) -> list[tuple[str, str, str, str]] | str | No
 
 def _dkms(machine: Machine, action: str) -> str:
     status = _dkms_status(machine)
-    version = status[-1][0] if isinstance(status, list) and status else __version__
+    version = status[-1][0] if isinstance(status, list) and status else streamsched.__version__
     return (
         f"dkms {action} {shlex.quote(f'streamsched/{version}')} -k {shlex.quote(machine.release)}"
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from streamsched import __version__
+import streamsched
 from streamsched.report.figures import Figure, Section
 from streamsched.report.panels import figures_of_merit, panels
 
@@ -117,7 +117,7 @@ def page(sections: Sequence[Section]) -> str:
         PAGE.format,
         title=html.escape(", ".join(section.document["work"] for section in sections)),
         css=(ours / "page.css").read_text(),
-        version=__version__,
+        version=streamsched.__version__,
         body=body,
         # As text of a script element: no "<" may end it.
         figures=json.dumps(figures, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from streamsched import __version__
+import streamsched
 from streamsched.base.units import format_bytes
 from streamsched.sim.compare import Comparison
 from streamsched.sim.simulate import Buckets
@@ -111,7 +111,7 @@ def as_fio_json(comparison: Comparison, processes: Sequence[Process]) -> str:
                 }
             )
     document = {
-        "fio version": f"streamsched-{__version__}",
+        "fio version": f"streamsched-{streamsched.__version__}",
         "timestamp": 0,
         "time": "simulated",
         "jobs": jobs,

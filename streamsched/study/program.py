@@ -7,7 +7,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from streamsched import __version__
+import streamsched
 from streamsched._core import ffi, lib
 
 # What makes results, beside the C: that a sentence of the command line is another one is no reason
@@ -22,4 +22,4 @@ def program() -> str:
     package = Path(__file__).parents[1]
     for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
         found.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
-    return f"{__version__}-{found.hexdigest()[:12]}"
+    return f"{streamsched.__version__}-{found.hexdigest()[:12]}"

@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-from streamsched import __version__
+import streamsched
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.base.progress import counted
 from streamsched.study.cell import Order, Rates, Row, measure, measure_alone
@@ -148,8 +148,8 @@ class _Session:
                     error = future.exception()
                 if isinstance(error, ImportError):
                     raise StreamschedError(
-                        f"a worker cannot import it: {error}; install streamsched {__version__} "
-                        "on all machines"
+                        f"a worker cannot import it: {error}; install streamsched "
+                        f"{streamsched.__version__} on all machines"
                     )
                 if not isinstance(what, str):
                     self._failed(what, error)
