@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from streamsched.base.errors import StreamschedError, UsageError, install
@@ -27,14 +28,22 @@ SLACK_NS = 100
 NEAR, FAR = 512, 1024  # HDD_SEEK_NEAR, HDD_SEEK_FAR
 
 
+def _no_solver() -> StreamschedError:
+    return StreamschedError(f"bound needs scipy, which is not installed: {install('bound')}")
+
+
+def check_solver() -> None:
+    """StreamschedError without scipy. Its import takes longer than many a refusal."""
+    if importlib.util.find_spec("scipy") is None:
+        raise _no_solver()
+
+
 def solver() -> Any:
     """scipy.optimize, whose linear programs HiGHS solves."""
     try:
         import scipy.optimize
     except ImportError:
-        raise StreamschedError(
-            f"bound needs scipy, which is not installed: {install('bound')}"
-        ) from None
+        raise _no_solver() from None
     return scipy.optimize
 
 

@@ -106,11 +106,11 @@ def bound(
     parallel: ParallelOption = 0,
 ) -> None:
     """Show what no scheduler can beat for a job or a trace."""
-    from streamsched.bound.arm import solver
+    from streamsched.bound.arm import check_solver
 
     asked = Asked(_target_s(wait_target), policy, nr_jobs(parallel))
     place = Place(disk, array, owners, queue_depth)
-    solver()  # if it is missing, before there is work
+    check_solver()  # if it is missing, before there is work
     if _is_trace(work):
         if runtime is not None:
             raise UsageError("--runtime: is of a job; a trace is as long as it is")
@@ -179,11 +179,11 @@ def check_works(works: Iterable[Work]) -> None:
 
 def check_bound(policy: str | None) -> None:
     """Refuse --bound with what has none."""
-    from streamsched.bound.arm import solver
+    from streamsched.bound.arm import check_solver
 
     if AUTO in (policy or "").split(","):
         raise UsageError("--bound: not with the policy auto; name those that it chooses among")
-    solver()
+    check_solver()
 
 
 def regrets(work: Work, job: str, parallel: int) -> dict[str, float]:
