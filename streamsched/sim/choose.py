@@ -17,7 +17,6 @@ from streamsched.sim.policies import WORK_CONSERVING, check_spec
 from streamsched.sim.profile import Known, Outcome, Profile
 from streamsched.work.looks import SAMPLE_S, Looks, Observation, between
 
-GOALS = ("throughput", "p99")
 RULES = ("workload", "size")
 
 # A workload is judged by as much of it as this, and by as many requests.

@@ -22,7 +22,6 @@ from streamsched.sim.compare import Comparison
 from streamsched.sim.policies import check_spec
 from streamsched.sim.simulate import Buckets, Run, Setup, Times
 
-OUTPUTS = ("table", "json", "json+", "csv", "fio-json")
 # Raised when a key changes its meaning or goes; docs/sim/RESULTS.md describes it.
 JSON_VERSION = 1
 # Wider than any table.

@@ -22,7 +22,6 @@ from streamsched.work.looks import SAMPLE_S, Observation
 from streamsched.work.process import Process
 
 OWNERS = ("process", "group", "none")
-CURVES = ("measured", "learned")
 
 # What Linux 2.6.31 has: block/blk-settings.c, mm/readahead.c, mm/page-writeback.c.
 NR_REQUESTS = 128
@@ -411,10 +410,6 @@ class Simulation:
         rows = ffi.new("struct sim_log_row **")
         nr = lib.sim_log_rows(self.sim, rows)
         return [getattr(rows[0][i], field) for i in range(nr)]
-
-    def log_disks(self) -> list[int]:
-        """The disk that served it, of each request kept."""
-        return self.log_column("disk")
 
     def log_rows(self) -> list[tuple[int, int, int, int, int, int]]:
         """(arrival, dispatch, completion in ns, sector, sectors, job) of each request kept."""

@@ -10,16 +10,17 @@ import statistics
 import time
 from pathlib import Path
 
+import exact_bound as exact
 import pytest
+from exact_bound import Read
 from job_text import job_text
 from rich.console import Console
 
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.bound import arm as arms
-from streamsched.bound import exact, trace
+from streamsched.bound import trace
 from streamsched.bound.arm import Arm
-from streamsched.bound.exact import Read
 from streamsched.bound.job import Absence, JobBound
 from streamsched.bound.mix import Asked, Mix
 from streamsched.bound.party import Kind, Party
