@@ -82,7 +82,7 @@ ROWS = (
     Row(
         "yardsticks",
         "results/yardsticks.md",
-        "python -P -m streamsched.papers.yardsticks",
+        "python -P bench/yardsticks.py",
         1,
         SIMULATED,
     ),
@@ -176,8 +176,7 @@ ROWS = (
     Row(
         "forecast",
         "results/forecast.md",
-        f"{_RIG} && python -P -m streamsched.watch.forecast_check "
-        "--to docs/results/forecast.md --force",
+        f"{_RIG} && python -P bench/advise_forecast.py --to docs/results/forecast.md --force",
         30,
         ("core", "disk model", "kernel"),
         RIG,

@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yardsticks
 from said import ran
 
-from streamsched.papers import yardsticks
 from streamsched.work.jobfile import load_jobs
 from streamsched.work.process import Process
 

@@ -124,7 +124,7 @@ def write(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """What `python -m streamsched.papers.yardsticks` does."""
+    """What `bench/yardsticks.py` does."""
     return exit_code_of("yardsticks", lambda: write(arguments))
 
 

@@ -204,8 +204,8 @@ def write(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """What `python -m streamsched.watch.forecast_check` does."""
-    return exit_code_of("forecast_check", lambda: write(arguments))
+    """What `bench/advise_forecast.py` does."""
+    return exit_code_of("advise_forecast", lambda: write(arguments))
 
 
 if __name__ == "__main__":
