@@ -271,9 +271,10 @@ def keys_of(value: Any, prefix: str = "") -> Iterator[str]:
 
 
 def rows_of(heading: str) -> list[str]:
-    """The first column of the tables below a heading of docs/sim/RESULTS.md."""
+    """What the first column of the tables below a heading of docs/sim/RESULTS.md names."""
     text = RESULTS.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+    cells = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
 @pytest.fixture(scope="module")
