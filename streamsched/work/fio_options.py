@@ -713,8 +713,9 @@ def options_markdown() -> str:
     lines.append(", ".join(f"`{key}`" for key in sorted(IGNORED)) + ".")
     lines += ["", "Accepted and without effect as well, with a note:", "", "| keys | why |"]
     lines += ["|---|---|", *_by_reason(NOTED)]
-    lines += ["", "fio's, and refused here:", "", "| keys | instead |", "|---|---|"]
-    lines += _by_reason(UNSUPPORTED)
+    refused = {key: why for key, why in UNSUPPORTED.items() if why != _NO_ENGINE}
+    lines += ["", "fio's, and refused here, as are the options of the engines below:", ""]
+    lines += ["| keys | instead |", "|---|---|", *_by_reason(refused)]
     lines += ["", "Engines that are refused:", "", "| ioengine | it |", "|---|---|"]
     lines += _by_reason(ENGINES)
     return "\n".join(lines) + "\n"
