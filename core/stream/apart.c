@@ -33,7 +33,8 @@ static struct ss_sender *apart_find(struct ss_parties *all, u64 owner, bool new,
 	*oldest = (struct ss_sender){ .owner = owner };
 	/* Until it is seen, what an area has at once is mostly of several. */
 	if (owner >> 62 == 1)
-		oldest->nearest.own = oldest->nearest.before = SENDERS_SOME;
+		oldest->nearest = (struct ss_nearest){ .own = SENDERS_SOME,
+						       .before = SENDERS_SOME };
 	return oldest;
 }
 

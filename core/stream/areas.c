@@ -67,17 +67,14 @@ static void areas_replace(struct ss_areas *areas, u32 *old, u32 end)
 static u64 areas_number(struct ss_areas *areas, u64 sector)
 {
 	struct ss_area *area = areas->area;
-	u64 owner;
+	u64 owner = 0;
 
-	for (; area < &areas->area[areas->nr]; area++) {
-		owner = area->owner;
-		if (area->begin_sector > sector || area->end_sector <= sector ||
-		    !owner)
-			continue;
-		area->owner = 0;
-		return owner;
-	}
-	return areas_owner(++areas->last_owner);
+	for (; !owner && area < &areas->area[areas->nr]; area++)
+		if (sector >= area->begin_sector && sector < area->end_sector) {
+			owner = area->owner;
+			area->owner = 0;
+		}
+	return owner ? owner : areas_owner(++areas->last_owner);
 }
 
 /* Which end is the last of the area whose first is @first. */
@@ -130,8 +127,10 @@ static void areas_link(struct ss_areas *areas, u64 sector)
 	u32 other = (u32)(sector >> END_SHIFT);
 
 	if (areas->nr_ends < 2 * NR_LINKS) {
-		areas->end[areas->nr_ends++] = link[0] = U32_MAX;
-		areas->end[areas->nr_ends++] = link[1] = U32_MAX;
+		link[0] = U32_MAX;
+		link[1] = U32_MAX;
+		areas->end[areas->nr_ends++] = U32_MAX;
+		areas->end[areas->nr_ends++] = U32_MAX;
 	}
 	areas_replace(areas, &link[0], min_t(u32, one, other) & ~END_HIGH);
 	areas_replace(areas, &link[1], max_t(u32, one, other) | END_HIGH);

@@ -64,7 +64,7 @@ static const struct ss_tunable stream_tunables[] = {
 		.initial = 150,
 		.min = 100,
 		.max = 1000,
-		.help = "what positioning backward costs, of the same distance forward (FAST 2011, section 3.2)",
+		.help = "cost of a backward seek, of an equal forward one (FAST 2011, section 3.2)",
 	},
 };
 
