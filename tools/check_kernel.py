@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,6 +31,10 @@ from streamsched.hosts import rig
 ROOT = Path(__file__).resolve().parents[1]
 # As in other build systems, 77 is a check that could not be made.
 FINDINGS, MISSING = 1, 77
+Command = Sequence[str | Path]
+Variables = Mapping[str, str] | None
+# Of a make around us.
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KBUILD_OUTPUT", "O", "M", "ARCH", "LINUX")
 
 # What checkpatch says that does not count: its type, of which files, and why.
 NOT_COUNTED = (
@@ -56,38 +60,51 @@ def sources(*folders: str) -> list[Path]:
     ]
 
 
-def sparse() -> str:
+def need(tool: str, package: str) -> str:
     """Where it is."""
-    path = shutil.which("sparse")
+    path = shutil.which(tool)
     if not path:
-        raise MissingError("sparse is missing: install the Debian package sparse")
+        raise MissingError(f"{tool} is missing: install the Debian package {package}")
     return path
 
 
-def run(command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
-    """Its standard output and error are one; no make around us is this one's."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+def run(
+    command: Command, folder: Path = ROOT, extra: Variables = None
+) -> subprocess.CompletedProcess[str]:
+    """Its standard output and error are one; no make around us is its own, nor settings of git."""
+    kept = {k: v for k, v in os.environ.items() if k not in MAKE and not k.startswith("GIT_")}
+    kept |= dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
     return subprocess.run(
         command,
-        cwd=ROOT,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        env=environment | {"LC_ALL": "C"},
+        env=kept | {"LC_ALL": "C"} | dict(extra or {}),
     )
 
 
 def sparse_shared() -> list[str]:
     """core/ and disk/ against compat/'s headers, which is all they include outside the kernel."""
     files = [path for path in sources("core", "disk") if path.suffix == ".c"]
-    done = run([sparse(), "-std=gnu11", "-Wsparse-error", "-Icompat", "-Icore", "-Idisk", *files])
+    done = run(
+        [
+            need("sparse", "sparse"),
+            "-std=gnu11",
+            "-Wsparse-error",
+            "-Icompat",
+            "-Icore",
+            "-Idisk",
+            *files,
+        ]
+    )
     return done.stdout.splitlines() or ([f"exit code {done.returncode}"] if done.returncode else [])
 
 
 def sparse_modules() -> list[str]:
     """Warnings of the compiler and of sparse about our files; all of them must be looked at."""
-    sparse()
+    need("sparse", "sparse")
     with tempfile.TemporaryDirectory(prefix="streamsched-sparse-") as name:
         try:
             kernel = rig.stage_modules("base", Path(name))

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import upstream  # noqa: E402
 import upstream_source  # noqa: E402
-import upstream_tree  # noqa: E402
 
 from streamsched.base.errors import StreamschedError, UsageError  # noqa: E402
+from streamsched.hosts import rig  # noqa: E402
 
 
 def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -41,13 +41,19 @@ def need_git() -> None:
         pytest.skip("git is missing: install the Debian package git")
 
 
-def source() -> upstream_tree.Tree:
+def source() -> Path:
     """A kernel source; nothing is fetched for a test."""
     need_git()
-    tree = upstream_tree.find("", fetch=False)
-    if not tree:
+    cache = rig.cache()
+    packages = sorted(cache.glob("source/newest/linux-source-*.deb"))
+    if not packages or not list(cache.parent.glob("upstream/*/source")):
         pytest.skip("there is no kernel source in the cache; make upstream fetches one")
-    return tree
+    return upstream.find("")
+
+
+def patch_of(series: upstream_source.Series, file: str) -> int:
+    """The number of the patch that brings this file."""
+    return next(number for number, patch in enumerate(series.patch) if file in patch.files)
 
 
 def test_quick(tmp_path: Path) -> None:
@@ -89,8 +95,7 @@ def compiled(tmp_path: Path, name: str, folders: list[Path], files: list[Path]) 
 def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
     """All that is edited away changes no decision, over 40,000 requests of four workloads."""
     series = upstream_source.load()
-    order = [patch.name for patch in series.patch]
-    texts = upstream_source.generate(series, order.index("deadline"))
+    texts = upstream_source.generate(series, patch_of(series, "deadline.c"))
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     core = ROOT / "core"
@@ -128,9 +133,8 @@ def test_nothing_of_this_tree_is_left() -> None:
 
 def test_trace_events_come_with_their_patch() -> None:
     series = upstream_source.load()
-    order = [patch.name for patch in series.patch]
-    before = upstream_source.generate(series, order.index("trace") - 1)
-    after = upstream_source.generate(series, order.index("trace"))
+    before = upstream_source.generate(series, patch_of(series, "trace.c") - 1)
+    after = upstream_source.generate(series, patch_of(series, "trace.c"))
     assert "trace.h" not in before["main.c"]
     assert "queue_debugfs_attrs" not in before["main.c"]
     assert "trace_stream_choose" in after["trace.c"]
@@ -140,7 +144,7 @@ def test_trace_events_come_with_their_patch() -> None:
 
 def left_out(code: str, name: str = "gone") -> str:
     """The function around this code, without what has the name."""
-    text = upstream_source.drop_conditions(f"int f(struct x *x)\n{{\n{code}}}\n", name)
+    text = f"int f(struct x *x)\n{{\n{code}}}\n"
     text = upstream_source.drop_statements(text, name, "a.c")
     return text.removeprefix("int f(struct x *x)\n{\n").removesuffix("}\n")
 
@@ -211,8 +215,8 @@ int kept(void)
 	return 1;
 }
 """
-    kinds = f"{upstream_source.OUTSIDE}|{upstream_source.INSIDE}"
-    dropped = upstream_source.tidy(upstream_source.drop_declarations(text, "gone", kinds))
+    dropped = upstream_source.drop_declarations(text, "gone")
+    dropped = upstream_source.tidy(upstream_source.drop_statements(dropped, "gone", "a.c"))
     assert dropped == (
         "int kept(void);\n\nstruct x {\n\tint kept;\n};\n\nint kept(void)\n{\n\treturn 1;\n}\n"
     )
