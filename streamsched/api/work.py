@@ -29,7 +29,7 @@ from streamsched.sim.workloads import WORKLOADS, job_path, shipped_jobs
 from streamsched.work import tracefile
 from streamsched.work.jobfile import JobFile, load_job_file, parse_job_file
 from streamsched.work.process import Process
-from streamsched.work.processors import joined, note_of
+from streamsched.work.processors import NO_TIME, joined, note_of
 
 if TYPE_CHECKING:
     from streamsched.report.figures import Section
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 # A trace whose first requests come farther apart, or are more than this, has other times than read.
 PACE_REQUESTS, PACE_LEAST = 10_000, 16
 SLOW_S, FAST_GB_S = 10.0, 100.0
+# A closed replay takes what comes sooner as sent together; what comes later finds the disk idle.
+TOGETHER_S, BUSY_S = 50e-6, 20e-3
 # Of several traces each begins at a whole MiB.
 PLACE_SECTORS = 2048
 
@@ -254,10 +256,14 @@ def _joined(traces: Sequence[Trace]) -> list[Trace]:
     return found
 
 
-def _pace_note(trace: Trace) -> str | None:
-    """What is said of a trace whose first requests come at a rate that no disk is asked for."""
+def _first_notes(trace: Trace, closed: bool) -> Iterator[str]:
+    """What is said of a trace by its first requests.
+
+    They come at a rate that no disk is asked for, or a closed replay takes many senders for one.
+    """
     opened = tracefile.open_trace(trace.path, trace.format, trace.skip_bad)
     nr = sectors = span_ns = 0
+    told = False  # who sent it, or when it was done
     with contextlib.suppress(UsageError):  # which the replay says
         for request in itertools.islice(
             trace_requests(
@@ -266,16 +272,24 @@ def _pace_note(trace: Trace) -> str | None:
             PACE_REQUESTS,
         ):
             nr, sectors, span_ns = nr + 1, sectors + request.nr_sectors, request.arrival_ns
+            told = told or bool(request.owner) or request.complete_ns != NO_TIME
     if nr < PACE_LEAST or not span_ns:
-        return None
+        return
+    name = tracefile.shown(trace.path)
     apart, rate = span_ns / (nr - 1) / 1e9, sectors * 512 / span_ns
-    if apart <= SLOW_S and rate <= FAST_GB_S:
-        return None
-    pace = f"come {apart:,.0f} s apart" if apart > SLOW_S else f"are {rate:,.0f} GB a second"
-    return (
-        f"{tracefile.shown(trace.path)}: its first {nr} requests {pace}; if they were not, its "
-        f"times are not in the unit of {opened.format} (docs/sim/TRACES.md)"
-    )
+    if apart > SLOW_S or rate > FAST_GB_S:
+        pace = f"come {apart:,.0f} s apart" if apart > SLOW_S else f"are {rate:,.0f} GB a second"
+        yield (
+            f"{name}: its first {nr} requests {pace}; if they were not, its "
+            f"times are not in the unit of {opened.format} (docs/sim/TRACES.md)"
+        )
+    # A log of fio's is one job's.
+    one_job = opened.format.startswith("fio")
+    if closed and not told and not one_job and TOGETHER_S < apart < BUSY_S:
+        yield (
+            f"{name}: says neither who sent a request nor when it was done, so all wait for each "
+            "other as if one program had sent them; if many did, use --mode open"
+        )
 
 
 @contextlib.contextmanager
@@ -309,6 +323,6 @@ def trace_work(
             traces=kept,
             notes=[
                 *(note for trace in traces if (note := note_of(trace.path))),
-                *(note for trace in kept if (note := _pace_note(trace))),
+                *(note for trace in kept for note in _first_notes(trace, closed)),
             ],
         )

@@ -227,6 +227,30 @@ def test_a_pace_that_cannot_be_is_said(tmp_path: Path) -> None:
     assert notes("once", "fio version 2 iolog\n" + "/a read 0 65536\n" * 40) == ""
 
 
+def test_many_senders_taken_for_one_are_said(tmp_path: Path) -> None:
+    """A closed replay lets all requests wait for each other if a trace tells neither."""
+
+    def notes(columns: str, apart_us: int, *words: str, head: str = "") -> str:
+        lines = [columns.format(at=n * apart_us, place=n % 3 << 30) for n in range(40)]
+        (tmp_path / "mine").write_text(head + "".join(lines))
+        call = [BIN / "streamsched", "replay", tmp_path / "mine", "--policy", "noop", *words]
+        return subprocess.run(call, capture_output=True, text=True, check=True).stderr
+
+    alibaba = "7,R,{place},65536,{at}\n"
+    assert notes(alibaba, 1000) == (
+        f"streamsched: note: {tmp_path / 'mine'}: says neither who sent a request nor when it was "
+        "done, so all wait for each other as if one program had sent them; if many did, "
+        "use --mode open\n"
+    )
+    assert notes(alibaba, 1000, "--mode", "open") == ""
+    # Together, and so seldom that none waits.
+    assert notes(alibaba, 10) == notes(alibaba, 50_000) == ""
+    msr = "{at}0,host,0,Read,{place},65536,20000\n"
+    assert notes(msr, 1000) == ""  # it has completions
+    fio = "{at} /a read {place} 65536\n"
+    assert notes(fio, 1000, head="fio version 3 iolog\n") == ""  # one job's
+
+
 def test_who_is_told_apart(tmp_path: Path) -> None:
     """cfq gives each owner a slice: with the group a trace is one owner, with process each pid."""
     steps = [(n, 7 + n % 2, n % 2 * 2_000_000 + n * 8) for n in range(400)]
