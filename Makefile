@@ -29,7 +29,7 @@ help:
 	@echo "make run        set up, the main comparison, the paper's Figure 3, a real trace"
 	@echo "                (the first time 1 min, 3 if machine or net are slow; then 10 s)"
 	@echo "make unit       the tests of the scheduling core alone, for who changes core/"
-	@echo "                (1 min with its set-up)"
+	@echo "                (4 min with its set-up; TESTS=FILE: only those of a file)"
 	@echo "make test       all checks but the longest: lint, unit, property, golden, e2e,"
 	@echo "                network server, stock kernel, packages, fuzz (30 min; the first"
 	@echo "                time it also builds a kernel and fetches Debian roots)"
@@ -79,7 +79,7 @@ test-setup: $(STAMP)-dev
 
 # What depends on core/ alone, and needs no kernel, server or network.
 unit: $(STAMP)-unit
-	@$(BIN)/pytest --quiet --numprocesses auto --dist worksteal tests/core
+	@$(BIN)/pytest --quiet --numprocesses auto --dist worksteal $(or $(TESTS),tests/core)
 
 test-all: $(STAMP)-dev
 	@tools/setup.sh rig kasan newest
@@ -130,7 +130,9 @@ deb:
 deb-dkms:
 	@packaging/deb.sh --dkms
 
-repo: deb
+repo:
+	@packaging/repo.sh --check
+	@packaging/deb.sh
 	@packaging/repo.sh
 
 upstream: $(STAMP)-dev

@@ -7,6 +7,8 @@
 #
 #   REPO_KEY=KEY        sign it with this key of gpg's; without, it is unsigned
 #   REPO_DIR=build/repo  where it is made
+#
+# With --check it only says what of this is missing: building takes longer.
 set -eu
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -15,8 +17,20 @@ fail() {
 	exit 1
 }
 
+case "$*" in
+'' | --check) ;;
+*) fail "takes only --check" ;;
+esac
 command -v apt-ftparchive >/dev/null ||
 	fail "apt-ftparchive is missing: install the Debian package apt-utils"
+if [ -n "${REPO_KEY-}" ]; then
+	command -v gpg >/dev/null ||
+		fail "gpg is missing: install the Debian package gnupg"
+	gpg --batch --list-secret-keys "$REPO_KEY" >/dev/null 2>&1 ||
+		fail "gpg has no key REPO_KEY=$REPO_KEY to sign with:" \
+			"gpg --quick-generate-key $REPO_KEY makes one"
+fi
+[ "${1-}" != --check ] || exit 0
 suite=$(
 	# shellcheck source=/dev/null
 	. /etc/os-release
@@ -50,8 +64,6 @@ mv "$dist.Release" "$dist/Release"
 
 at=$(realpath "$repo")
 if [ -n "${REPO_KEY-}" ]; then
-	command -v gpg >/dev/null ||
-		fail "gpg is missing: install the Debian package gnupg"
 	gpg --batch --yes --local-user "$REPO_KEY" --clearsign \
 		--output "$dist/InRelease" "$dist/Release" 2>"$repo/gpg.log" ||
 		fail "gpg could not sign with REPO_KEY=$REPO_KEY: $(tail -n 1 "$repo/gpg.log")"

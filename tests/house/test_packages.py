@@ -261,6 +261,7 @@ def apt_candidates(line: str, tmp_path: Path) -> dict[str, str]:
     ("script", "words", "says"),
     [
         ("deb.sh", ["--all"], "takes only --dkms, --needs or --check"),
+        ("repo.sh", ["--all"], "takes only --check"),
         ("install.sh", ["command"], "usage: packaging/install.sh modules|command DEST"),
         ("root.sh", ["make", "bookworm"], "usage: root.sh make SUITE ROOT"),
         ("root.sh", ["keep", "bookworm", "all"], "root.sh keep SUITE build|install"),
@@ -270,6 +271,16 @@ def apt_candidates(line: str, tmp_path: Path) -> dict[str, str]:
 def test_mistakes_are_one_sentence(script: str, words: list[str], says: str) -> None:
     done = run(PACKAGING / script, *words)
     assert done.returncode and says in done.stdout and done.stdout.count("\n") == 1
+
+
+def test_a_key_that_is_missing_is_said_before_packages_are_built(tmp_path: Path) -> None:
+    need("apt-ftparchive", "apt-utils")
+    need("gpg", "gnupg")
+    mine = {"GNUPGHOME": str(tmp_path), "REPO_KEY": "nobody@streamsched.invalid"}
+    done = run("make", "repo", cwd=ROOT, env=mine)
+    said, of_make = done.stdout.splitlines()
+    assert said.startswith("repo.sh: gpg has no key REPO_KEY=nobody@streamsched.invalid ")
+    assert of_make.startswith("make: ")
 
 
 def test_a_folder_of_others_is_no_repository(built: Path, tmp_path: Path) -> None:
