@@ -174,6 +174,11 @@ struct ss_policy_ops {
 	void (*check)(const struct ss_policy *policy);
 };
 
+#ifndef SS_MAINLINE
+/* For struct ss_policy_ops: a whole table of tunables. */
+#define SS_TUNABLES(rows) .tunables = (rows), .nr_tunables = ARRAY_SIZE(rows)
+#endif
+
 /* One policy at work; its state follows it in memory. */
 struct ss_policy {
 	const struct ss_policy_ops *ops;

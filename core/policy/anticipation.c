@@ -35,62 +35,26 @@
 #define AS_HALF (SS_MEAN_ONE / 2)
 
 const struct ss_tunable ss_as_tunables[] = {
-	[AS_ANTIC_EXPIRE] = {
-		.name = "antic_expire",
-		.unit = SS_UNIT_NS,
-		.initial = 6 * SS_MSEC,
-		.min = 0,
-		.max = 1 * SS_SEC,
-		.help = "how long to wait for a process's next request, 0 = never (Linux anticipatory, HZ=1000)",
-	},
-	[AS_READ_EXPIRE] = {
-		.name = "read_expire",
-		.unit = SS_UNIT_NS,
-		.initial = 125 * SS_MSEC,
-		.min = 1 * SS_MSEC,
-		.max = 60 * SS_SEC,
-		.help = "age at which a sync request goes first, looked at once in as long (Linux anticipatory)",
-	},
-	[AS_READ_BATCH_EXPIRE] = {
-		.name = "read_batch_expire",
-		.unit = SS_UNIT_NS,
-		.initial = 500 * SS_MSEC,
-		.min = 0,
-		.max = 60 * SS_SEC,
-		.help = "time for sync requests before waiting async ones get theirs (Linux anticipatory)",
-	},
-	[AS_WRITE_EXPIRE] = {
-		.name = "write_expire",
-		.unit = SS_UNIT_NS,
-		.initial = 250 * SS_MSEC,
-		.min = 1 * SS_MSEC,
-		.max = 600 * SS_SEC,
-		.help = "age at which an async request goes first, looked at once in as long (Linux anticipatory)",
-	},
-	[AS_WRITE_BATCH_EXPIRE] = {
-		.name = "write_batch_expire",
-		.unit = SS_UNIT_NS,
-		.initial = 125 * SS_MSEC,
-		.min = 0,
-		.max = 60 * SS_SEC,
-		.help = "time for async requests before waiting sync ones get theirs (Linux anticipatory)",
-	},
-	[AS_COOPERATION] = {
-		.name = "cooperation",
-		.unit = SS_UNIT_BOOL,
-		.initial = 1,
-		.min = 0,
-		.max = 1,
-		.help = "1: others may go on where a process has exited (Linux 2.6.31), 0: who has exited is not waited for (Linux 2.6.12)",
-	},
-	[AS_GROUP_DISTANCE] = {
-		.name = "group_distance",
-		.unit = SS_UNIT_SECTORS,
-		.initial = AS_CLOSE_SECTORS,
-		.min = 0,
-		.max = 1 << 30,
-		.help = "so far ahead of a group's last request, or half as far behind, a process joins it; as close is for Linux anticipatory",
-	},
+	[AS_ANTIC_EXPIRE] = { "antic_expire", SS_UNIT_NS, 6 * SS_MSEC, 0,
+			      1 * SS_SEC,
+			      .help = "how long to wait for a process's next request, 0 = never (Linux anticipatory, HZ=1000)" },
+	[AS_READ_EXPIRE] = { "read_expire", SS_UNIT_NS, 125 * SS_MSEC,
+			     1 * SS_MSEC, 60 * SS_SEC,
+			     .help = "age at which a sync request goes first, looked at once in as long (Linux anticipatory)" },
+	[AS_READ_BATCH_EXPIRE] = { "read_batch_expire", SS_UNIT_NS,
+				   500 * SS_MSEC, 0, 60 * SS_SEC,
+				   .help = "time for sync requests before waiting async ones get theirs (Linux anticipatory)" },
+	[AS_WRITE_EXPIRE] = { "write_expire", SS_UNIT_NS, 250 * SS_MSEC,
+			      1 * SS_MSEC, 600 * SS_SEC,
+			      .help = "age at which an async request goes first, looked at once in as long (Linux anticipatory)" },
+	[AS_WRITE_BATCH_EXPIRE] = { "write_batch_expire", SS_UNIT_NS,
+				    125 * SS_MSEC, 0, 60 * SS_SEC,
+				    .help = "time for async requests before waiting sync ones get theirs (Linux anticipatory)" },
+	[AS_COOPERATION] = { "cooperation", SS_UNIT_BOOL, 1, 0, 1,
+			     .help = "1: others may go on where a process has exited (Linux 2.6.31), 0: who has exited is not waited for (Linux 2.6.12)" },
+	[AS_GROUP_DISTANCE] = { "group_distance", SS_UNIT_SECTORS,
+				AS_CLOSE_SECTORS, 0, 1 << 30,
+				.help = "so far ahead of a group's last request, or half as far behind, a process joins it; as close is for Linux anticipatory" },
 };
 
 static const u32 as_expire[AS_KINDS] = { AS_WRITE_EXPIRE, AS_READ_EXPIRE };
@@ -263,14 +227,18 @@ static enum as_reason as_judge(const struct ss_policy *policy,
 	return AS_HOLD;
 }
 
+/* A newcomer's first value, into the mean that is for them all. */
+static void as_learn_new(u64 *total, u64 *mean, u64 value)
+{
+	*total = (7 * *total + SS_MEAN_ONE * value) / 8;
+	*mean = *total / SS_MEAN_ONE;
+}
+
 static void as_learn_think(struct as_state *as, struct as_owner *owner,
 			   u64 think_ns)
 {
 	if (!owner->past.think_ns.samples) {
-		as->new_think_total = (7 * as->new_think_total +
-				       SS_MEAN_ONE * think_ns) /
-				      8;
-		as->new_think_ns = as->new_think_total / SS_MEAN_ONE;
+		as_learn_new(&as->new_think_total, &as->new_think_ns, think_ns);
 		as->exit_prob = as_fall(as->exit_prob);
 	}
 	ss_mean_add(&owner->past.think_ns, think_ns);
@@ -279,12 +247,9 @@ static void as_learn_think(struct as_state *as, struct as_owner *owner,
 static void as_learn_seek(struct as_state *as, struct as_owner *owner,
 			  u64 sectors)
 {
-	if (!owner->past.seek_sectors.samples) {
-		as->new_seek_total = (7 * as->new_seek_total +
-				      SS_MEAN_ONE * sectors) /
-				     8;
-		as->new_seek_sectors = as->new_seek_total / SS_MEAN_ONE;
-	}
+	if (!owner->past.seek_sectors.samples)
+		as_learn_new(&as->new_seek_total, &as->new_seek_sectors,
+			     sectors);
 	ss_mean_add_seek(&owner->past.seek_sectors, sectors);
 }
 

@@ -34,6 +34,8 @@
 #include "../policies.h"
 #include "../sched.h"
 
+#include <linux/kernel.h>
+
 /* What a buffer costs those behind it that merges. */
 #define LINUS_MERGE_COST 1
 #define LINUS_BUFFER_SECTORS 8
@@ -44,34 +46,17 @@ enum {
 	LINUS_READ_PASSOVERS,
 	LINUS_WRITE_PASSOVERS,
 	LINUS_SEEK_COST,
-	LINUS_TUNABLES,
 };
 
 static const struct ss_tunable linus_tunables[] = {
-	[LINUS_READ_PASSOVERS] = {
-		.name = "read_passovers",
-		.unit = SS_UNIT_NONE,
-		.initial = 2048,
-		.min = 0,
-		.max = LINUS_MOST,
-		.help = "how often a read may be overtaken, seek_cost for a seek and 1 for a merge (elvtune -r, Linux 2.4.20)",
-	},
-	[LINUS_WRITE_PASSOVERS] = {
-		.name = "write_passovers",
-		.unit = SS_UNIT_NONE,
-		.initial = 8192,
-		.min = 0,
-		.max = LINUS_MOST,
-		.help = "how often a write may be overtaken, counted likewise (elvtune -w, Linux 2.4.20)",
-	},
-	[LINUS_SEEK_COST] = {
-		.name = "seek_cost",
-		.unit = SS_UNIT_NONE,
-		.initial = 16,
-		.min = 1,
-		.max = 1000,
-		.help = "what a request sorted in before others costs them (16 in Linux 2.4.20, 1 from 2.4.22 on)",
-	},
+	[LINUS_READ_PASSOVERS] = { "read_passovers", SS_UNIT_NONE, 2048, 0,
+				   LINUS_MOST,
+				   .help = "how often a read may be overtaken, seek_cost for a seek and 1 for a merge (elvtune -r, Linux 2.4.20)" },
+	[LINUS_WRITE_PASSOVERS] = { "write_passovers", SS_UNIT_NONE, 8192, 0,
+				    LINUS_MOST,
+				    .help = "how often a write may be overtaken, counted likewise (elvtune -w, Linux 2.4.20)" },
+	[LINUS_SEEK_COST] = { "seek_cost", SS_UNIT_NONE, 16, 1, 1000,
+			      .help = "what a request sorted in before others costs them (16 in Linux 2.4.20, 1 from 2.4.22 on)" },
 };
 
 struct linus_state {
@@ -194,8 +179,7 @@ const struct ss_policy_ops ss_linus_ops = {
 	.help = "sorted queue, overtaking bounded by a budget (Linux 2.4.20)",
 	.flags = SS_WORK_CONSERVING | SS_MERGES_SAME,
 	.state_bytes = sizeof(struct linus_state),
-	.tunables = linus_tunables,
-	.nr_tunables = LINUS_TUNABLES,
+	SS_TUNABLES(linus_tunables),
 	.init = linus_init,
 	.arrived = linus_arrived,
 	.choose = linus_choose,

@@ -47,17 +47,12 @@
 #define NWCS_PAUSE_NS (1 * SS_SEC)
 #define NWCS_MOST_PAUSE_NS (32 * SS_SEC)
 
-enum { NWCS_WAIT_LIMIT, NWCS_TUNABLES };
+enum { NWCS_WAIT_LIMIT };
 
 static const struct ss_tunable nwcs_tunables[] = {
-	[NWCS_WAIT_LIMIT] = {
-		.name = "wait_limit",
-		.unit = SS_UNIT_NS,
-		.initial = 20 * SS_MSEC,
-		.min = 0,
-		.max = 1 * SS_SEC,
-		.help = "longest wait for an owner's next request, 0 = never; as long as a seek over the whole disk",
-	},
+	[NWCS_WAIT_LIMIT] = { "wait_limit", SS_UNIT_NS, 20 * SS_MSEC, 0,
+			      1 * SS_SEC,
+			      .help = "longest wait for an owner's next request, 0 = never; as long as a seek over the whole disk" },
 };
 
 /* What an owner has done so far. */
@@ -444,8 +439,7 @@ const struct ss_policy_ops ss_nwcs_ops = {
 	.help = "waits for the owner last served where that pays (Iyer and Druschel, SOSP 2001)",
 	.flags = SS_WRAPPER | SS_USES_OWNER,
 	.state_bytes = sizeof(struct nwcs_state),
-	.tunables = nwcs_tunables,
-	.nr_tunables = NWCS_TUNABLES,
+	SS_TUNABLES(nwcs_tunables),
 	.init = nwcs_init,
 	.tuned = nwcs_tuned,
 	.arrived = nwcs_arrived,

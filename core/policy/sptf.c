@@ -10,17 +10,14 @@
 #include "../sched.h"
 #include "../sorted.h"
 
-enum { SPTF_AGE_LIMIT, SPTF_TUNABLES };
+#include <linux/kernel.h>
+
+enum { SPTF_AGE_LIMIT };
 
 static const struct ss_tunable sptf_tunables[] = {
-	[SPTF_AGE_LIMIT] = {
-		.name = "age_limit",
-		.unit = SS_UNIT_NS,
-		.initial = 500 * SS_MSEC,
-		.min = 1 * SS_MSEC,
-		.max = 60 * SS_SEC,
-		.help = "a request pending longer than this goes first; as deadline's read_expire",
-	},
+	[SPTF_AGE_LIMIT] = { "age_limit", SS_UNIT_NS, 500 * SS_MSEC,
+			     1 * SS_MSEC, 60 * SS_SEC,
+			     .help = "a request pending longer than this goes first; as deadline's read_expire" },
 };
 
 struct sptf_state {
@@ -139,8 +136,7 @@ const struct ss_policy_ops ss_sptf_ops = {
 	.help = "shortest positioning time first by the curve, with an age limit",
 	.flags = SS_WORK_CONSERVING,
 	.state_bytes = sizeof(struct sptf_state),
-	.tunables = sptf_tunables,
-	.nr_tunables = SPTF_TUNABLES,
+	SS_TUNABLES(sptf_tunables),
 	.init = sptf_init,
 	.arrived = sptf_arrived,
 	.choose = sptf_choose,

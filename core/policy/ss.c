@@ -16,8 +16,10 @@
 #include "../sched.h"
 #include "inner.h"
 
+#include <linux/kernel.h>
+
 #define NR_PARENTS 64 /* beyond it the earliest deadline is given up */
-enum { THRESHOLD, TIME_SLICE, TOLERANCE, BACKWARD, NR_TUNABLES };
+enum { THRESHOLD, TIME_SLICE, TOLERANCE, BACKWARD };
 static const struct ss_tunable ss_tunables[] = {
 	[THRESHOLD] = { "stream_threshold", SS_UNIT_NONE, 4, 1, 1000,
 			.help = "members from which on a stream is established (paper 3.2)" },
@@ -289,8 +291,7 @@ const struct ss_policy_ops ss_ss_ops = {
 	.help = "stream scheduling as published (Xu and Jiang, FAST 2011, Figure 2)",
 	.flags = SS_WRAPPER,
 	.state_bytes = sizeof(struct ss_state),
-	.tunables = ss_tunables,
-	.nr_tunables = NR_TUNABLES,
+	SS_TUNABLES(ss_tunables),
 	.init = ss_init,
 	.tuned = ss_tuned,
 	.arrived = ss_arrived,
