@@ -14,10 +14,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from streamsched.api.place import DEPTH, files_of
-from streamsched.base.errors import UsageError, given
+from streamsched.base.errors import UsageError
 from streamsched.base.files import Target, check_output, target, write_whole
 from streamsched.cli import complete
-from streamsched.cli.options import ForceOption, Form, FormatOption, FormOption, path_option
+from streamsched.cli.options import (
+    ForceOption,
+    Form,
+    FormatOption,
+    FormOption,
+    argument,
+    depth_option,
+    path_option,
+    text_option,
+)
 from streamsched.cli.work import check_force, note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth
@@ -74,19 +83,17 @@ def advise(
     context: typer.Context,
     device: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DISK",
-            parser=given("DISK", "a disk, as sda", str),
-            help="A whole disk of this machine, as sda, which is watched.",
+        argument(
+            "DISK", "a disk, as sda", "A whole disk of this machine, as sda, which is watched."
         ),
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option(
+        text_option(
             "--trace",
-            metavar="FILE",
-            parser=given("--trace", "a block trace", str),
-            help="Instead of watching: a trace with completions, as blktrace makes.",
+            "FILE",
+            "a block trace",
+            "Instead of watching: a trace with completions, as blktrace makes.",
         ),
     ] = None,
     trace_device: Annotated[
@@ -98,11 +105,11 @@ def advise(
     format_: FormatOption = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        text_option(
             "--scheduler",
-            metavar="NAME",
-            parser=given("--scheduler", "a scheduler", str),
-            help="Under which the trace was made: none, mq-deadline, bfq or stream.",
+            "NAME",
+            "a scheduler",
+            "Under which the trace was made: none, mq-deadline, bfq or stream.",
             show_default="mq-deadline",
         ),
     ] = None,
@@ -111,24 +118,16 @@ def advise(
     ] = 60.0,
     model: Annotated[
         str | None,
-        typer.Option(
+        text_option(
             "--model",
-            metavar="DISK",
-            parser=given("--model", "a disk", str),
+            "DISK",
+            "a disk",
+            "What model it is: a name, or the .toml that `calibrate` has written.",
             autocompletion=complete.disks,
-            help="What model it is: a name, or the .toml that `calibrate` has written.",
             show_default="found by the drive's name, or learned",
         ),
     ] = None,
-    queue_depth: Annotated[
-        int | None,
-        typer.Option(
-            DEPTH,
-            metavar="N",
-            help="Commands in the disk at once.",
-            show_default="the disk's, up to 32",
-        ),
-    ] = None,
+    queue_depth: Annotated[int | None, depth_option("Commands in the disk at once.")] = None,
     output: FormOption = Form.table,
     to: Annotated[
         Path | None, path_option("--to", "a file", "Write the answer to this file, as HTML.")

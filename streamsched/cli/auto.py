@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from streamsched.base.errors import UsageError, given, printable
+from streamsched.base.errors import UsageError, printable
 from streamsched.cli import complete
-from streamsched.cli.options import FLAG, GOAL_HELP, given_options
+from streamsched.cli.options import GOAL_HELP, argument, flag, given_options
 from streamsched.hosts.machine import Machine
 from streamsched.sim.auto import Goal
 
@@ -37,14 +37,7 @@ def _note(line: str) -> None:
 
 def auto_(
     context: typer.Context,
-    disk: Annotated[
-        str,
-        typer.Argument(
-            metavar="DISK",
-            parser=given("DISK", "a disk, as sda", str),
-            help="A whole rotating disk, as sda.",
-        ),
-    ],
+    disk: Annotated[str, argument("DISK", "a disk, as sda", "A whole rotating disk, as sda.")],
     goal: Annotated[Goal, typer.Option("--goal", metavar="GOAL", help=GOAL_HELP)] = (
         Goal.throughput
     ),
@@ -65,15 +58,9 @@ def auto_(
         float, typer.Option("--every", metavar="HOURS", help="From one choice to the next.")
     ] = 24,
     once: Annotated[
-        bool,
-        typer.Option(
-            "--once", metavar=FLAG, help="Choose once, leave the disk so until the next boot, end."
-        ),
+        bool, flag("--once", "Choose once, leave the disk so until the next boot, end.")
     ] = False,
-    undo: Annotated[
-        bool,
-        typer.Option("--undo", metavar=FLAG, help="Put back what there was before --once."),
-    ] = False,
+    undo: Annotated[bool, flag("--undo", "Put back what there was before --once.")] = False,
 ) -> None:
     """Measure a disk's schedulers at its own work, and choose the best.
 

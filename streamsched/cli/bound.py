@@ -20,10 +20,9 @@ from rich.progress import TaskID
 from streamsched.api.place import Place, setups_of
 from streamsched.api.work import Job, Work, job_of, job_work
 from streamsched.base.console import trimmed
-from streamsched.base.errors import Interrupted, StreamschedError, UsageError, given
+from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import nr_jobs, part_bars
-from streamsched.base.units import fio_time_ns
 from streamsched.cli import complete
 from streamsched.cli.options import (
     POLICIES_HELP,
@@ -38,8 +37,10 @@ from streamsched.cli.options import (
     ParallelOption,
     RuntimeOption,
     SkipBadOption,
+    argument,
     policy_option,
     runtime_ns,
+    time_ns,
 )
 from streamsched.cli.work import say
 from streamsched.sim.policies import AUTO
@@ -64,23 +65,17 @@ class Asked:
 
 
 def _target_s(text: str) -> float:
-    try:
-        target_ns = 0 if text.startswith("-") else fio_time_ns(text, "ms")
-    except UsageError as error:
-        raise UsageError(f"--wait-target: {error}") from None
-    if not target_ns:
-        raise UsageError(f"--wait-target {text}: nothing is reached in no time; write 500ms")
-    return target_ns / 1e9
+    return time_ns("--wait-target", text, "ms", "nothing is reached in no time; write 500ms") / 1e9
 
 
 def bound(
     work: Annotated[
         str,
-        typer.Argument(
-            metavar="JOB|TRACE",
-            parser=given("JOB|TRACE", "a job file or a block trace", str),
+        argument(
+            "JOB|TRACE",
+            "a job file or a block trace",
+            "A fio job file, the name of a shipped one, a workload, or a block trace.",
             autocompletion=complete.jobs,
-            help="A fio job file, the name of a shipped one, a workload, or a block trace.",
         ),
     ],
     disk: DiskOption = None,

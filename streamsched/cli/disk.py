@@ -11,16 +11,18 @@ from rich.console import Console
 
 from streamsched.api.place import DEPTH, files_of, specs_of
 from streamsched.base.console import trimmed
-from streamsched.base.errors import UsageError, given
+from streamsched.base.errors import UsageError
 from streamsched.base.files import Target, check_output, is_stdout, target, write_whole
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.options import (
-    FLAG,
     ForceOption,
     Form,
     FormOption,
     ParallelOption,
+    argument,
+    depth_option,
+    flag,
     path_option,
 )
 from streamsched.cli.work import check_force
@@ -35,11 +37,7 @@ from streamsched.sim.simulate import check_depth
 def calibrate(
     device: Annotated[
         str,
-        typer.Argument(
-            metavar="DEVICE",
-            parser=given("DEVICE", "a disk, as /dev/sda", str),
-            help="A whole disk that is not in use, as /dev/sda.",
-        ),
+        argument("DEVICE", "a disk, as /dev/sda", "A whole disk that is not in use, as /dev/sda."),
     ],
     to: Annotated[
         Path | None,
@@ -50,16 +48,12 @@ def calibrate(
         ),
     ] = None,
     force: ForceOption = False,
-    fast: Annotated[
-        bool,
-        typer.Option("--fast", metavar=FLAG, help="In less than a minute, and only roughly."),
-    ] = False,
+    fast: Annotated[bool, flag("--fast", "In less than a minute, and only roughly.")] = False,
     overwrite: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--overwrite",
-            metavar=FLAG,
-            help="Also measure write-out beside reads, by writing all over the disk: "
+            "Also measure write-out beside reads, by writing all over the disk: "
             "WHAT IS ON IT IS LOST.",
         ),
     ] = False,
@@ -106,13 +100,7 @@ def profile_(
         ),
     ] = None,
     queue_depth: Annotated[
-        int | None,
-        typer.Option(
-            DEPTH,
-            metavar="N",
-            help="Commands in the disk at once, up to its queue_depth.",
-            show_default="the disk's, up to 32",
-        ),
+        int | None, depth_option("Commands in the disk at once, up to its queue_depth.")
     ] = None,
     to: Annotated[
         Path | None,

@@ -6,31 +6,23 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
-from streamsched.base.errors import UsageError, given, printable
-from streamsched.cli.options import FLAG
+from streamsched.base.errors import UsageError, printable
+from streamsched.cli.options import argument, flag
 from streamsched.hosts import enable as hosts_enable
 from streamsched.hosts.machine import Machine
 
 DisksArgument = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="DISK",
-        parser=given("DISK", "a disk or an array, as sda or /dev/md0", str),
-        help="Whole rotating disks, as sda, or arrays, as /dev/md0, with their members.",
+    argument(
+        "DISK",
+        "a disk or an array, as sda or /dev/md0",
+        "Whole rotating disks, as sda, or arrays, as /dev/md0, with their members.",
     ),
 ]
 AllOption = Annotated[
-    bool,
-    typer.Option(
-        "--all", metavar=FLAG, help="All rotating disks, those that come later too, and arrays."
-    ),
+    bool, flag("--all", "All rotating disks, those that come later too, and arrays.")
 ]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", metavar=FLAG, help="Say what would be changed, and change nothing."),
-]
+DryRunOption = Annotated[bool, flag("--dry-run", "Say what would be changed, and change nothing.")]
 
 
 def _names(disks: list[str] | None, every: bool) -> list[str]:

@@ -35,7 +35,7 @@ from streamsched.cli import run as cli_run
 from streamsched.cli import study as cli_study
 from streamsched.cli import validate as cli_validate
 from streamsched.cli import watch as cli_watch
-from streamsched.cli.options import FLAG
+from streamsched.cli.options import flag
 from streamsched.hosts import hddemu, kernelarray
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -116,10 +116,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version."
-        ),
+        bool, flag("--version", "Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options of the program itself."""

@@ -38,7 +38,24 @@ def path_option(name: str, what: str, tells: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, parser=given(name, what, path), help=tells, **more)
 
 
-FLAG = ""  # what follows an option that takes no value; typer would say <bool>
+def argument(name: str, what: str, tells: str, make: Any = str, **more: Any) -> Any:
+    """The argument @name of typer, which names @what and must not be empty."""
+    return typer.Argument(metavar=name, parser=given(name, what, make), help=tells, **more)
+
+
+def text_option(name: str, metavar: str, what: str, tells: str, **more: Any) -> Any:
+    """The option @name of typer, which names @what and must not be empty."""
+    return typer.Option(name, metavar=metavar, parser=given(name, what, str), help=tells, **more)
+
+
+def depth_option(tells: str, shown: str = "the disk's, up to 32") -> Any:
+    """--queue-depth, of a command that shows @shown as its default."""
+    return typer.Option(DEPTH, metavar="N", help=tells, show_default=shown)
+
+
+def flag(name: str, tells: str, **more: Any) -> Any:
+    """The option @name of typer, which takes no value; of itself typer would say <bool>."""
+    return typer.Option(name, metavar="", help=tells, **more)
 
 
 def reveal(context: typer.Context, panel: str) -> None:
@@ -67,17 +84,22 @@ def policy_option(tells: str, **more: Any) -> Any:
     )
 
 
+def time_ns(option: str, text: str, unit: str, no_time: str) -> int:
+    """What @option says, a time of fio's, without a unit in @unit; @no_time: why it cannot be 0."""
+    try:
+        found = 0 if text.startswith("-") else fio_time_ns(text, unit)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+    if not found:
+        raise UsageError(f"{option} {text}: {no_time}")
+    return found
+
+
 def runtime_ns(text: str | None) -> int:
-    """What --runtime says, a time of fio's; 0 if it is not given."""
+    """What --runtime says; 0 if it is not given."""
     if text is None:
         return 0
-    try:
-        time_ns = 0 if text.startswith("-") else fio_time_ns(text, "s")
-    except UsageError as error:
-        raise UsageError(f"--runtime: {error}") from None
-    if not time_ns:
-        raise UsageError(f"--runtime {text}: nothing is done in no time; write one such as 30s")
-    return time_ns
+    return time_ns("--runtime", text, "s", "nothing is done in no time; write one such as 30s")
 
 
 class Owners(enum.StrEnum):
@@ -136,25 +158,25 @@ POLICIES_HELP = (
 )
 DiskOption = Annotated[
     str | None,
-    typer.Option(
+    text_option(
         "--disk",
-        metavar="DISK",
-        parser=given("--disk", "a disk", str),
-        autocompletion=complete.disks,
-        help="A name (`streamsched list disks`) or a .toml file; "
+        "DISK",
+        "a disk",
+        "A name (`streamsched list disks`) or a .toml file; "
         "of an array also a list, one for each member.",
+        autocompletion=complete.disks,
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
 DisksOption = Annotated[
     list[str] | None,
-    typer.Option(
+    text_option(
         "--disk",
-        parser=given("--disk", "a disk", str),
-        metavar="DISK",
-        autocompletion=complete.disks,
-        help="A name (`streamsched list disks`) or a .toml file; "
+        "DISK",
+        "a disk",
+        "A name (`streamsched list disks`) or a .toml file; "
         "of an array also a list, one for each member. Several times: a result of each.",
+        autocompletion=complete.disks,
         show_default=f"{DEFAULT_DISK}; a workload's own",
     ),
 ]
@@ -170,10 +192,9 @@ ArrayOption = Annotated[
 ]
 BoundOption = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--bound",
-        metavar=FLAG,
-        help="Also how far each policy is from what no scheduler can beat "
+        "Also how far each policy is from what no scheduler can beat "
         "(docs/research/BOUNDS.md); takes about twice as long.",
         rich_help_panel=RESULTS,
     ),
@@ -193,12 +214,10 @@ OwnersOption = Annotated[
 ]
 DepthOption = Annotated[
     int | None,
-    typer.Option(
-        DEPTH,
-        metavar="N",
-        help="Commands in the disk at once, up to its queue_depth; "
+    depth_option(
+        "Commands in the disk at once, up to its queue_depth; "
         "with 1 the scheduler alone decides the order.",
-        show_default="the disk's; 1 with a workload's own disk",
+        "the disk's; 1 with a workload's own disk",
     ),
 ]
 RuntimeOption = Annotated[
@@ -267,13 +286,7 @@ ToOption = Annotated[
     ),
 ]
 ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        metavar=FLAG,
-        help="Replace files that are there.",
-        rich_help_panel=RESULTS,
-    ),
+    bool, flag("--force", "Replace files that are there.", rich_help_panel=RESULTS)
 ]
 ByOption = Annotated[
     By,
@@ -326,14 +339,8 @@ DeviceOption = Annotated[
     str | None,
     typer.Option("--device", metavar="DEVICE", help="Only this device's requests of the trace."),
 ]
-SkipBadOption = Annotated[
-    bool,
-    typer.Option("--skip-bad", metavar=FLAG, help="Skip and count records that cannot be read."),
-]
-WrapOption = Annotated[
-    bool,
-    typer.Option("--wrap", metavar=FLAG, help="Fold positions beyond the disk's end back onto it."),
-]
+SkipBadOption = Annotated[bool, flag("--skip-bad", "Skip and count records that cannot be read.")]
+WrapOption = Annotated[bool, flag("--wrap", "Fold positions beyond the disk's end back onto it.")]
 SeedOption = Annotated[
     int,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from streamsched.cli.options import FLAG, FOLDER, path_option
+from streamsched.cli.options import FOLDER, flag, path_option
 from streamsched.hosts import rig
 
 app = typer.Typer(
@@ -25,10 +25,7 @@ VariantOption = Annotated[
     ),
 ]
 NoModulesOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-modules", metavar=FLAG, help="Do not compile and load stream-iosched and hdd-emu."
-    ),
+    bool, flag("--no-modules", "Do not compile and load stream-iosched and hdd-emu.")
 ]
 MemoryOption = Annotated[
     int,
@@ -40,10 +37,7 @@ MemoryOption = Annotated[
 def rig_build(
     variant: VariantOption = "base",
     update: Annotated[
-        bool,
-        typer.Option(
-            "--update", metavar=FLAG, help="Look for a newer version of the kernel's source."
-        ),
+        bool, flag("--update", "Look for a newer version of the kernel's source.")
     ] = False,
 ) -> None:
     """Build the kernel, once for each version and configuration; print its folder."""

@@ -13,7 +13,7 @@ from streamsched.api.host import HOSTS, Asked
 from streamsched.api.place import DEFAULT_POLICIES, Place, setups_of
 from streamsched.api.result import Result
 from streamsched.api.work import Job, job_of, run_each, trace_work
-from streamsched.base.errors import UsageError, given
+from streamsched.base.errors import UsageError
 from streamsched.base.files import Target, target
 from streamsched.base.plotfile import save
 from streamsched.base.progress import nr_jobs
@@ -55,6 +55,7 @@ from streamsched.cli.options import (
     ToOption,
     WeightOption,
     WrapOption,
+    argument,
     given_options,
     policy_option,
     reveal,
@@ -234,10 +235,10 @@ def _check_by(by: By, output: Output) -> None:
 def replay(
     trace: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TRACE",
-            parser=given("TRACE", "a block trace", str),
-            help="A block trace; - reads stdin. Several are replayed together on one disk.",
+        argument(
+            "TRACE",
+            "a block trace",
+            "A block trace; - reads stdin. Several are replayed together on one disk.",
         ),
     ],
     disk: DisksOption = None,

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import typer
 from rich.console import Console
 
-from streamsched.base.errors import StreamschedError, UsageError, given, install, printable
+from streamsched.base.errors import StreamschedError, UsageError, install, printable
 from streamsched.base.files import STDOUT, is_folder
 from streamsched.base.progress import nr_jobs
-from streamsched.cli.options import FLAG, FOLDER, ParallelOption, path_option
+from streamsched.cli.options import FOLDER, ParallelOption, argument, flag, path_option
 
 WIDTH = 80
 
@@ -23,10 +23,11 @@ WIDTH = 80
 def study(
     what: Annotated[
         Path,
-        typer.Argument(
-            metavar="STUDY.toml",
-            parser=given("STUDY.toml", "a study", Path),
-            help="A study (docs/sim/STUDY.md), or with --table its results.",
+        argument(
+            "STUDY.toml",
+            "a study",
+            "A study (docs/sim/STUDY.md), or with --table its results.",
+            make=Path,
         ),
     ],
     to: Annotated[
@@ -34,15 +35,9 @@ def study(
         path_option("--to", FOLDER, "Where the results are, and go; the same command goes on."),
     ] = None,
     table: Annotated[
-        bool,
-        typer.Option(
-            "--table", metavar=FLAG, help="Print what results say, with intervals over the seeds."
-        ),
+        bool, flag("--table", "Print what results say, with intervals over the seeds.")
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", metavar=FLAG, help="Check it all and say what it would cost."),
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Check it all and say what it would cost.")] = False,
     cluster: Annotated[
         str | None,
         typer.Option(

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from streamsched.base.errors import UsageError, given, install
-from streamsched.cli.options import FLAG, Form, FormOption
+from streamsched.base.errors import UsageError, install
+from streamsched.cli.options import Form, FormOption, argument, flag
 
 
 def top_(
     disks: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="DISK",
-            parser=given("DISK", "a disk, as sda, or a file of the network server", str),
-            help="Disks under stream, as sda, or the file that the network server's metrics= "
+        argument(
+            "DISK",
+            "a disk, as sda, or a file of the network server",
+            "Disks under stream, as sda, or the file that the network server's metrics= "
             "writes; without any all disks under stream.",
         ),
     ] = None,
@@ -26,10 +26,7 @@ def top_(
         float,
         typer.Option("--interval", metavar="S", help="Seconds between two looks, 0.1 to 3600."),
     ] = 2,
-    once: Annotated[
-        bool,
-        typer.Option("--once", metavar=FLAG, help="Print what happens in one second, and end."),
-    ] = False,
+    once: Annotated[bool, flag("--once", "Print what happens in one second, and end.")] = False,
     output: FormOption = Form.table,
 ) -> None:
     """Show live who uses a disk under stream, and whose turn it is."""
@@ -84,10 +81,7 @@ def weights_(
         float,
         typer.Option("--interval", metavar="S", help="Seconds between two looks, 0.1 to 60."),
     ] = 1,
-    once: Annotated[
-        bool,
-        typer.Option("--once", metavar=FLAG, help="Set all weights, print them, and end."),
-    ] = False,
+    once: Annotated[bool, flag("--once", "Set all weights, print them, and end.")] = False,
 ) -> None:
     """Give disks under stream the weights of cgroups.
 
@@ -107,12 +101,7 @@ def weights_(
 
 def measure_(
     disk: Annotated[
-        str,
-        typer.Argument(
-            metavar="DISK",
-            parser=given("DISK", "a disk, as sda", str),
-            help="A whole disk that is at work, as sda.",
-        ),
+        str, argument("DISK", "a disk, as sda", "A whole disk that is at work, as sda.")
     ],
     between: Annotated[
         str,
