@@ -20,10 +20,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tables.machine import end_with_signals, positive, printed
+from tables.machine import end_with_signals, must_print, positive, write_table
 
 from streamsched.base.errors import StreamschedError, exit_code_of
-from streamsched.base.files import check_output, target, write_whole
 
 QEMU = Path(__file__).resolve().parents[1] / "kernel" / "qemu"
 BASE = "mq-deadline"
@@ -82,14 +81,6 @@ Cell = tuple[int, str, str]  # hardware queues, load, kind
 CELLS = [(queues, load, kind) for queues in QUEUES for load in LOADS for kind in KINDS]
 
 
-def _run(*command: str | Path) -> str:
-    done = printed(command)
-    if done.returncode:
-        lines = done.stdout.strip().splitlines() or ["no reason was given"]
-        raise StreamschedError(f"{Path(command[0]).name} failed: {lines[-1]}")
-    return done.stdout
-
-
 def _call(cell: Cell) -> str:
     """The arguments of one(), which says them again."""
     queues, load, kind = cell
@@ -128,13 +119,13 @@ def measure(suite: str, reads: int, rounds: int) -> dict[Cell, list[tuple[float,
     """One boot."""
     with tempfile.TemporaryDirectory(prefix="streamsched-nullblk-") as name:
         share = Path(name)
-        _run(QEMU / "build.sh", suite, share)
+        must_print(QEMU / "build.sh", suite, share)
         path = share / "script"
         path.write_text(script(reads, rounds))
         limits = ("--start", "1800", "--timeout", "14400", "--share", share)
         # The device has no more hardware queues than there could be processors.
         more = ("-smp", "1,maxcpus=4")
-        said = _run(QEMU / "boot.sh", "--counted", *limits, suite, path, *more)
+        said = must_print(QEMU / "boot.sh", "--counted", *limits, suite, path, *more)
     return rounds_in(said, rounds)
 
 
@@ -167,7 +158,7 @@ a lock that several processors want cost is not in the figures.
 
 def table(suite: str, reads: int, rounds: int) -> str:
     """The whole document."""
-    release = _run(QEMU / "fetch.sh", "--tools", suite).splitlines()[-1]
+    release = must_print(QEMU / "fetch.sh", "--tools", suite).splitlines()[-1]
     took = measure(suite, reads, rounds)
     text = HEAD.format(reads=reads, release=release, rounds=rounds, warm=WARM)
     for cell in CELLS:
@@ -183,19 +174,10 @@ def table(suite: str, reads: int, rounds: int) -> str:
 def write(arguments: Sequence[str]) -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(prog="nullblk", description=__doc__)
-    parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.add_argument("--reads", type=positive, default=10_000, help="of each load and scheduler")
     parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--suite", choices=("bookworm", "trixie", "sid"), default="sid")
-    options = parser.parse_args(arguments)
-    to = target(options.to, options.force)
-    check_output(to)
-    text = table(options.suite, options.reads, options.rounds)
-    if to:
-        write_whole(to, text)
-    else:
-        print(text, end="")
+    write_table(parser, arguments, lambda what: table(what.suite, what.reads, what.rounds))
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tables.machine import end_with_signals, positive, printed
+from tables.machine import end_with_signals, must_print, positive, write_table
 
 from streamsched.base.cache import kept_in
 from streamsched.base.errors import StreamschedError, exit_code_of
-from streamsched.base.files import check_output, read_whole, target, write_whole
+from streamsched.base.files import read_whole
 from streamsched.hosts import hddemu
 from streamsched.sim.diskfile import Disk, load_disk
 
@@ -171,14 +171,6 @@ class Figures:
     busy: float  # the processor's share
 
 
-def _run(*command: str | Path) -> str:
-    done = printed(command)
-    if done.returncode:
-        lines = done.stdout.strip().splitlines() or ["no reason was given"]
-        raise StreamschedError(f"{Path(command[0]).name} failed: {lines[-1]}")
-    return done.stdout
-
-
 def order(rounds: int) -> list[tuple[str, str]]:
     """Schedulers and jobs in the order in which a pool has them."""
     return [
@@ -256,7 +248,7 @@ def measure(
     path.write_text(guest_script(pool, seconds, rounds))
     limits = ("--start", "1800", "--timeout", "14400", "--memory", "5000", "--share", share)
     with_layers = [word for layer in layers for word in ("--with", layer)]
-    said = _run(QEMU / "boot.sh", "--counted", *map(str, limits), *with_layers, SUITE, path)
+    said = must_print(QEMU / "boot.sh", "--counted", *map(str, limits), *with_layers, SUITE, path)
     lines = [line.split() for line in said.splitlines()]
     if ["all", "done"] not in lines:
         raise StreamschedError(f"the guest failed: {said.strip().splitlines()[-1]}")
@@ -336,39 +328,35 @@ def document(
 def table(options: argparse.Namespace) -> str:
     """Measure, and tell."""
     disk = load_disk(options.disk)
-    release = _run(QEMU / "fetch.sh", "--zfs", SUITE).splitlines()[-1]
+    release = must_print(QEMU / "fetch.sh", "--zfs", SUITE).splitlines()[-1]
     tree = kept_in("stock", "stock kernels") / release
     cells: dict[Cell, list[Figures]] = {}
     version = ""
     for pool in options.pool or POOLS:
         with tempfile.TemporaryDirectory(prefix="streamsched-openzfs-") as name:
             share = Path(name)
-            _run(QEMU / "build.sh", SUITE, share)
+            must_print(QEMU / "build.sh", SUITE, share)
             layers = (tree / "tools", tree / "zfs")
             version, found = measure(pool, disk, options.seconds, options.rounds, layers, share)
         cells |= found
     return document(cells, options, version, release)
 
 
+def _seconds(text: str) -> int:
+    seconds = positive(text)
+    if seconds <= 2 * WITHIN:
+        raise argparse.ArgumentTypeError(f"give more than {2 * WITHIN}")
+    return seconds
+
+
 def write(arguments: Sequence[str]) -> None:
     """Measure, and print or write the table."""
     parser = argparse.ArgumentParser(prog="openzfs", description=__doc__)
-    parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.add_argument("--disk", default="wd5000aaks", help="the model of the disks")
     parser.add_argument("--pool", choices=tuple(POOLS), action="append", help="only this pool")
-    parser.add_argument("--seconds", type=positive, default=7, help="of each line")
+    parser.add_argument("--seconds", type=_seconds, default=7, help="of each line")
     parser.add_argument("--rounds", type=positive, default=3)
-    options = parser.parse_args(arguments)
-    if options.seconds <= 2 * WITHIN:
-        parser.error(f"argument --seconds: give more than {2 * WITHIN}")
-    to = target(options.to, options.force)
-    check_output(to)
-    text = table(options)
-    if to:
-        write_whole(to, text)
-    else:
-        print(text, end="")
+    write_table(parser, arguments, table)
 
 
 if __name__ == "__main__":

@@ -192,12 +192,7 @@ static void hdd_drive_done(struct hdd_drive *drive, struct hdd_work *work,
 	struct hdd_cmd *whole = work->whole;
 
 	whole->done_ns = now_ns;
-	whole->next = NULL;
-	if (drive->done_last)
-		drive->done_last->next = whole;
-	else
-		drive->done_first = whole;
-	drive->done_last = whole;
+	hdd_append(drive->done, whole);
 	drive->nr_works--;
 	if (drive->media && !drive->nr_works)
 		drive->media->quiet_since_ns = now_ns;

@@ -22,6 +22,17 @@
 struct hdd_media;
 struct hdd_work;
 
+/* @item, by its next, behind the last of a queue: QUEUE_first and QUEUE_last. */
+#define hdd_append(queue, item)                                                \
+	do {                                                                   \
+		(item)->next = NULL;                                           \
+		if (queue##_first)                                             \
+			queue##_last->next = (item);                           \
+		else                                                           \
+			queue##_first = (item);                                \
+		queue##_last = (item);                                         \
+	} while (0)
+
 /* A piece of a command, as one actuator gets it. */
 struct hdd_part {
 	struct hdd_cmd cmd;

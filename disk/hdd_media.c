@@ -307,16 +307,6 @@ static bool hdd_media_write(struct hdd_drive *drive, struct hdd_work *work,
 	return true;
 }
 
-static void hdd_media_hold(struct hdd_media *media, struct hdd_work *work)
-{
-	work->next = NULL;
-	if (media->held_last)
-		media->held_last->next = work;
-	else
-		media->held_first = work;
-	media->held_last = work;
-}
-
 void hdd_media_go(struct hdd_drive *drive, struct hdd_work *work, u64 now_ns)
 {
 	const struct hdd_cmd *whole = work->whole;
@@ -332,7 +322,7 @@ void hdd_media_go(struct hdd_drive *drive, struct hdd_work *work, u64 now_ns)
 	}
 	if (!media->held_first && hdd_media_write(drive, work, now_ns))
 		return;
-	hdd_media_hold(media, work);
+	hdd_append(media->held, work);
 	if (!media->cleaning)
 		hdd_media_begin(drive, now_ns);
 }

@@ -115,16 +115,6 @@ static void to_model(struct member *member, struct piece *leader, u64 now_ns)
 	hdd_drive_submit(member->drive, &leader->cmd, now_ns);
 }
 
-static void to_thread(struct member *member, struct transfer *transfer)
-{
-	transfer->next = NULL;
-	if (member->ready_first)
-		member->ready_last->next = transfer;
-	else
-		member->ready_first = transfer;
-	member->ready_last = transfer;
-}
-
 void queue_kick(struct member *member)
 {
 	uint64_t one = 1;
@@ -176,7 +166,7 @@ struct piece *queue_pump(struct member *member, const struct batch *batch,
 		if (batch && !mine && leader->batch == batch)
 			mine = leader;
 		else
-			to_thread(member, leader->transfer);
+			hdd_append(member->ready, leader->transfer);
 	}
 	/* 0: the thread is awake and will look for itself. */
 	if (member->sleep_ns && queue_next_ns(member) < member->sleep_ns) {

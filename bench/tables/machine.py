@@ -10,9 +10,11 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from streamsched.base.errors import Interrupted, StreamschedError
+from streamsched.base.files import check_output, target, write_whole
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -48,6 +50,15 @@ def printed(words: Iterable[object]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(command, process.returncode, said)
 
 
+def must_print(*command: str | Path) -> str:
+    """What a command printed; its last line is the error's."""
+    done = printed(command)
+    if done.returncode:
+        lines = done.stdout.strip().splitlines() or ["no reason was given"]
+        raise StreamschedError(f"{Path(command[0]).name} failed: {lines[-1]}")
+    return done.stdout
+
+
 def _end_group(process: subprocess.Popen[str]) -> None:
     """End a command with all that it has begun; scripts have some time to tidy up."""
     for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 1)):
@@ -58,6 +69,24 @@ def _end_group(process: subprocess.Popen[str]) -> None:
                 process.poll()  # one that nobody has waited for is still there
                 os.killpg(process.pid, 0)
                 time.sleep(0.05)
+
+
+def write_table(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str],
+    make: Callable[[argparse.Namespace], str],
+) -> None:
+    """What @make says of the options, into the file of --to, which is checked first, or printed."""
+    parser.add_argument("--to", type=Path, help="the file to write; else it is printed")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    options = parser.parse_args(arguments)
+    to = target(options.to, options.force)
+    check_output(to)
+    text = make(options)
+    if to:
+        write_whole(to, text)
+    else:
+        print(text, end="")
 
 
 def end_with_signals() -> None:

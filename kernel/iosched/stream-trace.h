@@ -28,30 +28,25 @@ DECLARE_EVENT_CLASS(stream_event,
 		  __entry->sector, __entry->size)
 );
 
+#define DEFINE_STREAM_EVENT(name) \
+DEFINE_EVENT(stream_event, name, \
+	TP_PROTO(dev_t dev, u64 sector, u32 size), \
+	TP_ARGS(dev, sector, size))
+
 /* A stream has become long enough to be waited for. */
-DEFINE_EVENT(stream_event, stream_established,
-	TP_PROTO(dev_t dev, u64 sector, u32 size),
-	TP_ARGS(dev, sector, size));
+DEFINE_STREAM_EVENT(stream_established);
 
 /* The disk is kept idle for the stream's next request, others are pending. */
-DEFINE_EVENT(stream_event, stream_held,
-	TP_PROTO(dev_t dev, u64 sector, u32 size),
-	TP_ARGS(dev, sector, size));
+DEFINE_STREAM_EVENT(stream_held);
 
 /* The request that the disk was kept idle for came. */
-DEFINE_EVENT(stream_event, stream_hit,
-	TP_PROTO(dev_t dev, u64 sector, u32 size),
-	TP_ARGS(dev, sector, size));
+DEFINE_STREAM_EVENT(stream_hit);
 
 /* It did not come in time. */
-DEFINE_EVENT(stream_event, stream_timed_out,
-	TP_PROTO(dev_t dev, u64 sector, u32 size),
-	TP_ARGS(dev, sector, size));
+DEFINE_STREAM_EVENT(stream_timed_out);
 
 /* The stream's slice is over, others go on. */
-DEFINE_EVENT(stream_event, stream_slice_ended,
-	TP_PROTO(dev_t dev, u64 sector, u32 size),
-	TP_ARGS(dev, sector, size));
+DEFINE_STREAM_EVENT(stream_slice_ended);
 
 /*
  * A request goes to the driver: how long it has waited, why it is next, and

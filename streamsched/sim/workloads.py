@@ -222,6 +222,15 @@ rwmixread={reads}
 """
 
 
+def _seelam(
+    name: str, tells: str, text: str, changes: Mapping[str, Changes], source: str = "Seelam"
+) -> Workload:
+    """One of Seelam's, on a disk and with the memory of that time."""
+    memory = SEELAM_MEMORY_MIB
+    made = _plain(text)
+    return Workload(name, source, tells, made, changes, disk=SEELAM_DISK, cache_mib=memory)
+
+
 def _ffsb_workload(name: str, what: str, reads: int, creates: int, appends: int) -> Workload:
     """FFSB's profile @name: of 100 operations so many; the rest are deletions."""
     size = FFSB_DIRECTORIES * FFSB_GROUP // MIB
@@ -229,53 +238,40 @@ def _ffsb_workload(name: str, what: str, reads: int, creates: int, appends: int)
     if creates + appends:
         text += FFSB_MIXED.format(reads=100 * reads // (reads + creates + appends))
     operations = FFSB_OPERATIONS * (reads + creates + appends) // 100
-    return Workload(
+    return _seelam(
         f"ffsb-{name}",
-        "Seelam",
         f"FFSB's {name} profile: four threads, {what}, on 100,000 files of 4 to 64 KB.",
-        _plain(text),
+        text,
         {"ffsb": _ffsb(operations, reads, creates, appends)},
-        disk=SEELAM_DISK,
-        cache_mib=SEELAM_MEMORY_MIB,
     )
 
 
 SEELAM = (
-    Workload(
+    _seelam(
         "writes-and-read",
-        "Love; Seelam",
         "A stream of writes, and beside it a read of 200 MB.",
-        _plain(WRITES_AND_READ),
+        WRITES_AND_READ,
         {"writer": BACKGROUND, "reader": OLD_READER},
-        disk=SEELAM_DISK,
-        cache_mib=SEELAM_MEMORY_MIB,
-    ),
-    Workload(
-        "stream-and-tree",
         "Love; Seelam",
+    ),
+    _seelam(
+        "stream-and-tree",
         "A stream of reads, and beside it a source tree, each file read by a new process.",
-        _plain(STREAM_AND_TREE),
+        STREAM_AND_TREE,
         {"stream": {**BACKGROUND, **OLD_READER}, "tree": _tree()},
-        disk=SEELAM_DISK,
-        cache_mib=SEELAM_MEMORY_MIB,
+        "Love; Seelam",
     ),
-    Workload(
+    _seelam(
         "one-tree",
-        "Seelam",
         "A source tree, each file read by a new process.",
-        _plain(TREES.format(count=1)),
+        TREES.format(count=1),
         {"tree": _tree()},
-        disk=SEELAM_DISK,
-        cache_mib=SEELAM_MEMORY_MIB,
     ),
-    Workload(
+    _seelam(
         "two-trees",
-        "Seelam",
         "Two source trees, each file of each read by a new process.",
-        _plain(TREES.format(count=2)),
+        TREES.format(count=2),
         {"tree": _tree()},
-        disk=SEELAM_DISK,
-        cache_mib=SEELAM_MEMORY_MIB,
     ),
     _ffsb_workload("web", "reads", 100, 0, 0),
     _ffsb_workload("mail", "as many reads as new files", 40, 40, 0),
