@@ -66,6 +66,18 @@ def root() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture
+def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, for a user that no file names."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
 # What measures in real time takes long, and what is marked so: make test-all runs it too.
 LONG = ("nbdkit/test_nbdkit_speed.py",)
 ALL = os.environ.get("STREAMSCHED_TESTS") == "all"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from said import ROOT
 from udev_rules import alone
 
 from streamsched.hosts import doctor
@@ -15,7 +16,6 @@ from streamsched.hosts.doctor_finding import Finding, Level
 from streamsched.hosts.doctor_kernel import LOCKDOWN, SECURE_BOOT
 from streamsched.hosts.machine import Done, Machine, run_program
 
-ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "6.1.0-37-amd64"
 MODULES = f"/lib/modules/{RELEASE}"
 MODULE = f"{MODULES}/updates/dkms/stream-iosched.ko"

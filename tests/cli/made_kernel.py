@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from collections.abc import Callable
@@ -86,6 +87,15 @@ class MadeKernel:
         self.made.stat[2] += 128 * number
         self.made.stat[3] += 12 * number
         self.made.write("stat", " ".join(map(str, self.made.stat)))
+
+    def wobbles(self, least: float, most: float) -> None:
+        """Let it serve another number of requests each time, under all alike."""
+        drawn = random.Random(1)
+
+        def each() -> None:
+            self.usual = drawn.uniform(least, most)
+
+        self.rates, self.each = {}, each
 
 
 def after(kernel: MadeKernel, seconds: float, what: Callable[[], object]) -> None:

@@ -7,14 +7,13 @@ import csv
 import html
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from said import COMMAND, ROOT, ran
+
 from streamsched.sim.resultfile import load_results
 
-ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "traces" / "grep-twice.blktrace.zst"
 POLICIES = "noop,deadline,stream:deadline"
 # A name that is HTML, and one that would end a script.
@@ -39,13 +38,7 @@ PAPERS = ("--disk", "wd5000aaks", "--owners", "process", "--queue-depth", "1")
 
 
 def streamsched(*words: object, fails: bool = False) -> str:
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "streamsched"), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = ran(COMMAND, *words, timeout=SECONDS)
     assert (done.returncode != 0) == fails, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr if fails else done.stdout

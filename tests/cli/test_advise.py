@@ -8,11 +8,11 @@ import json
 import random
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from said import COMMAND, ran
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts.device import Device
@@ -22,7 +22,6 @@ from streamsched.watch.forecast import forecast
 from streamsched.work import model as workmodel
 from streamsched.work.blocktrace import Bio, bios
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 MS = 1_000_000
 DISK = load_disk("wd5000aaks")
 GB = 1_000_000_000 // 512
@@ -215,11 +214,11 @@ def test_shipped_traces_of_fast_storage(name: str, root: Path, tmp_path: Path) -
     """At once, in every form, and no dead end."""
     trace = root / "traces" / f"{name}.blktrace.zst"
     call = [COMMAND, "advise", "--trace", trace, "--scheduler", "none"]
-    text = subprocess.run(call, capture_output=True, text=True, check=True, timeout=60)
+    text = ran(*call, check=True, timeout=60)
     assert not text.stderr and all(len(line) <= 80 for line in text.stdout.splitlines())
     assert "looks like no rotating disk" in " ".join(text.stdout.split())
     assert "Leave it as it is: stream saves seeks, and there are none." in text.stdout
-    done = subprocess.run([*call, "--output", "json"], capture_output=True, text=True, check=True)
+    done = ran(*call, "--output", "json", check=True)
     answer = json.loads(done.stdout)
     assert (answer["format"], answer["model"], answer["advice"]) == (advise.FORMAT, None, "none")
     page = tmp_path / "page.html"
@@ -280,12 +279,7 @@ def test_a_trace_of_that_text_is_read_alike(tmp_path: Path) -> None:
         path.write_text("\n".join(text) + "\n")
         read = advise.traced(str(path), None, None)
         assert [dataclasses.replace(one, comm="cat") for one in read] == seen
-        done = subprocess.run(
-            [COMMAND, "replay", path, "--policy", "noop", "--output", "json"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ran(COMMAND, "replay", path, "--policy", "noop", "--output", "json", check=True)
         assert json.loads(done.stdout)["runs"][0]["disk_requests"] == len(rows)
 
 
@@ -327,12 +321,6 @@ def test_what_a_person_can_get_wrong(arguments: list[str], sentence: str, tmp_pa
                 for i in range(1, number + 1)
             )
         )
-    done = subprocess.run(
-        [COMMAND, "advise", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(COMMAND, "advise", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2) and sentence in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from said import COMMAND, ran
 
 import streamsched
 from streamsched import Disk, Job, Trace, UsageError, simulate
@@ -27,13 +27,7 @@ def test_the_documents_examples(root: Path, tmp_path: Path) -> None:
     text = (root / "docs/sim/PYTHON.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 4
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", "\n".join(blocks)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-    )
+    done = ran(sys.executable, "-P", "-c", "\n".join(blocks), cwd=tmp_path, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "stream:deadline[wait_target=1s]" in done.stdout
     assert done.stdout.splitlines()[-1] == "['noop', 'stream:deadline']"
@@ -46,13 +40,10 @@ def test_it_is_what_the_command_line_prints(tmp_path: Path) -> None:
     job = tmp_path / "two.fio"
     job.write_text(TWO)
     result = simulate(job, policies=POLICIES, seed=3)
-    command = Path(sys.executable).parent / "streamsched"
 
     def printed(output: str) -> str:
-        words = [command, "run", job, "--policy", ",".join(POLICIES), "--seed", "3"]
-        return subprocess.run(
-            [*words, "--output", output], capture_output=True, text=True, check=True
-        ).stdout
+        words = [COMMAND, "run", job, "--policy", ",".join(POLICIES), "--seed", "3"]
+        return ran(*words, "--output", output, check=True).stdout
 
     assert result.to_json() == printed("json")
     assert result.to_json() == printed("json+")

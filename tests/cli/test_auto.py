@@ -10,7 +10,6 @@ import random
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from made_kernel import MadeKernel
+from said import COMMAND, ran
 from test_e2e_cli import why_refused
 from watch_data import MadeDisk
 
@@ -231,13 +231,7 @@ def test_what_is_as_good_as_the_best_is_not_left(kernel: Kernel) -> None:
 
 def test_noise_changes_nothing(kernel: Kernel) -> None:
     """Nor does it go to and fro."""
-    kernel.rates = {}
-    drawn = random.Random(1)
-
-    def wobbles() -> None:
-        kernel.usual = drawn.uniform(40, 80)
-
-    kernel.each = wobbles
+    kernel.wobbles(40, 80)
     for _ in range(20):
         kernel.choose(once=True, among="mq-deadline,stream")
     assert kernel.scheduler == "mq-deadline"
@@ -671,12 +665,9 @@ UNIT = PACKAGING / "systemd" / "streamsched-auto@.service"
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is missing: install the Debian package systemd")
-    command = Path(sys.executable).parent / "streamsched"
     unit = tmp_path / "streamsched-auto@sda.service"
-    unit.write_text(UNIT.read_text().replace("ExecStart=streamsched", f"ExecStart={command}"))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
-    )
+    unit.write_text(UNIT.read_text().replace("ExecStart=streamsched", f"ExecStart={COMMAND}"))
+    done = ran("systemd-analyze", "verify", "--man=no", unit)
     assert done.returncode == 0, done.stderr
     # Of other units on this machine it complains, too.
     assert "streamsched" not in done.stderr, done.stderr
@@ -688,9 +679,7 @@ def test_without_the_command_the_unit_is_skipped(tmp_path: Path) -> None:
     words = shlex.split(line.removeprefix("ExecCondition=").replace("%I", "sda"))
 
     def tried() -> tuple[int, str]:
-        done = subprocess.run(
-            words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
-        )
+        done = ran(*words, env={"PATH": str(tmp_path)})
         return done.returncode, done.stdout + done.stderr
 
     said = "the scheduler of sda is not chosen: systemd finds no command streamsched\n"
@@ -704,9 +693,7 @@ def test_the_units_command_has_these_options() -> None:
     (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecStart=")]
     command, *words = line.removeprefix("ExecStart=").replace("%I", "no-such-disk").split()
     assert command == "streamsched"
-    done = subprocess.run(
-        [Path(sys.executable).parent / command, *words], capture_output=True, text=True, check=False
-    )
+    done = ran(Path(sys.executable).parent / command, *words)
     # Ended so it is not begun again: RestartPreventExitStatus.
     assert done.returncode == 2 and "RestartPreventExitStatus=2\n" in UNIT.read_text()
     assert done.stderr.startswith("streamsched: no-such-disk: there is no such disk")

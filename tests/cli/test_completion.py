@@ -6,20 +6,17 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
+from said import BIN, ran
 from typer.completion import get_completion_inspect_parameters
 from typer.testing import CliRunner
 
 from streamsched.cli.main import app
-
-BIN = Path(sys.executable).parent
 
 # Values of no list: files, numbers, and what only this machine knows.
 FILES = "files the study trace inputs the --to --profile --plot --requests --trace --out what"
@@ -149,7 +146,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 def test_bash(root: Path, line: str, replies: list[str]) -> None:
     words = ["bash", "--norc", "-c", ASK, "bash", line]
     variables = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True)
+    done = ran(*words, cwd=root, env=variables)
     assert (done.stdout.splitlines(), done.stderr) == (replies, "")
 
 
@@ -168,5 +165,5 @@ def test_fish(root: Path, tmp_path: Path, line: str, replies: list[str]) -> None
     path = f"{BIN}:{os.environ['PATH']}"
     variables = {**os.environ, "PATH": path, "HOME": str(tmp_path), "XDG_CONFIG_HOME": ""}
     words = ["fish", "--no-config", "-c", script]
-    done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True)
+    done = ran(*words, cwd=root, env=variables)
     assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == replies

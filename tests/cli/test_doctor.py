@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from machine_data import (
     good,
     real_udev,
 )
+from said import COMMAND, ran
 from typer.testing import CliRunner
 from udev_rules import (
     ARCH,
@@ -583,14 +583,7 @@ def test_udev_does_not_say(host: Made, done: Done | None, why: str) -> None:
 )
 def test_what_cannot_be_confined(udev: Made, user: int | None, words: list[str], why: str) -> None:
     script = Path(confined.__file__).read_text()
-    done = subprocess.run(
-        ["/usr/bin/env", "python3", "-I", "-", "", *words],
-        input=script,
-        capture_output=True,
-        text=True,
-        user=user,
-        check=False,
-    )
+    done = ran("/usr/bin/env", "python3", "-I", "-", "", *words, input=script, user=user)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(why) and done.stderr.count("\n") == 1
 
@@ -945,12 +938,8 @@ def test_the_text(locked: Made) -> None:
     # What is printed is a command as it stands, on several lines.
     begin = text.index("# dkms build") + 2
     command = text[begin : text.index("Then boot", begin)]
-    done = subprocess.run(
-        ["bash", "-c", f"dkms() {{ echo dkms $*; }}; mokutil() {{ echo mokutil $*; }}\n{command}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    programs = "dkms() { echo dkms $*; }; mokutil() { echo mokutil $*; }"
+    done = ran("bash", "-c", f"{programs}\n{command}", check=True)
     assert done.stdout.splitlines() == [
         f"dkms build --force streamsched/0.1.0 -k {RELEASE}",
         f"dkms install --force streamsched/0.1.0 -k {RELEASE}",
@@ -1123,11 +1112,8 @@ def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.e2e
 def test_this_machine() -> None:
-    command = [Path(sys.executable).parent / "streamsched", "doctor"]
-    text, data = (
-        subprocess.run([*command, *more], capture_output=True, text=True, timeout=120, check=False)
-        for more in ([], ["--output", "json"])
-    )
+    command = [COMMAND, "doctor"]
+    text, data = (ran(*command, *more, timeout=120) for more in ([], ["--output", "json"]))
     problems = json.loads(data.stdout)["problems"]
     for done in (text, data):
         assert (done.returncode, done.stderr) == (int(problems > 0), "")
@@ -1137,7 +1123,7 @@ def test_this_machine() -> None:
 @pytest.mark.e2e
 @pytest.mark.parametrize("words", [["--output", "csv"], ["sda"]])
 def test_wrong_usage(words: list[str]) -> None:
-    command = [Path(sys.executable).parent / "streamsched", "doctor", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [COMMAND, "doctor", *words]
+    done = ran(*command, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("streamsched: ") and done.stderr.count("\n") == 1

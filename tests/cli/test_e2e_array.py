@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from said import ran
 
 STREAMSCHED = str(Path(sys.executable).with_name("streamsched"))
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([STREAMSCHED, *arguments], capture_output=True, text=True, check=False)
+    return ran(STREAMSCHED, *arguments)
 
 
 NINES = "9" * 5000  # int() refuses more than 4300 digits

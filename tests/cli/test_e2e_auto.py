@@ -8,13 +8,13 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from profile_data import small_profile
 from rich.console import Console
+from said import ROOT, ran
 from test_e2e_cli import COMMAND, streamsched, why_refused
 
 from streamsched.cli import papers
@@ -28,7 +28,6 @@ from streamsched.sim.policies import AUTO
 from streamsched.sim.simulate import Setup, run_jobs
 from streamsched.sim.workloads import WORKLOADS, shipped_jobs
 
-ROOT = Path(__file__).parents[2]
 DISK = load_disk("wd5000aaks")
 READERS = ROOT / "jobs/direct-readers.fio"
 RANDOM = ROOT / "jobs/random-disk.fio"
@@ -313,13 +312,8 @@ def test_reproduce_auto_does_not_replace_what_is_not_its_own(tmp_path: Path) -> 
 @pytest.mark.long
 def test_the_document_has_what_reproduce_auto_prints(tmp_path: Path) -> None:
     """Virtual time: the same each time. A change that is meant writes it anew."""
-    done = subprocess.run(
-        [str(COMMAND), "reproduce", AUTO],
-        capture_output=True,
-        text=True,
-        timeout=3600,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
-    )
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = ran(COMMAND, "reproduce", AUTO, timeout=3600, env=env)
     lines = [line.rstrip() for line in done.stdout.strip().splitlines()]
     assert table_in_document() == lines
     assert done.returncode == (1 if "FAILS" in done.stdout else 0)

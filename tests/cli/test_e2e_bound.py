@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import COMMAND, ran
 
 from streamsched.base.errors import StreamschedError
 from streamsched.cli import bound as cli
@@ -19,7 +20,6 @@ pytest.importorskip("scipy", reason="scipy is missing: pip install 'streamsched[
 
 pytestmark = pytest.mark.e2e
 
-BIN = Path(sys.executable).parent
 READERS = """[reader]
 rw=read
 bs=64k
@@ -34,13 +34,7 @@ DONE = "8,0 0 {n} 0.00{n}000000 1 {what} R {sector} + 8 [a]\n"
 
 
 def said(*words: object, command: str = "bound") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BIN / "streamsched", command, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return ran(COMMAND, command, *words, timeout=120)
 
 
 def answer(*words: object) -> Any:
@@ -199,9 +193,7 @@ def test_a_missing_solver(job: Path) -> None:
         "import sys; sys.modules['scipy'] = None; sys.argv[:1] = ['streamsched', 'bound']; "
         "from streamsched.__main__ import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code, job], capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, "-P", "-c", code, job)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
     assert "bound needs scipy" in done.stderr and "streamsched[bound]" in done.stderr
 

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from said import COMMAND, ran
 
 from streamsched.sim.policies import WORK_CONSERVING, all_policies
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 DATA = Path(__file__).parents[1] / "data"
 JOB = DATA / "e2e/two-readers.fio"
 LONG = DATA / "e2e/long.fio"
@@ -541,13 +541,8 @@ def test_several_files_need_the_simulator(host: str, tmp_path: Path) -> None:
 
 
 def test_without_fio_no_kernel_is_built_first(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [str(COMMAND), "run", str(JOB), "--on", "kernel"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
-        timeout=120,
-    )
+    env = {**os.environ, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = ran(COMMAND, "run", JOB, "--on", "kernel", env=env, timeout=120)
     assert done.stderr == "streamsched: fio is missing: install the Debian package fio\n"
     assert done.returncode == 1
     assert list(tmp_path.iterdir()) == []
@@ -801,8 +796,8 @@ def test_a_name_of_two_lines(tmp_path: Path, to: Path) -> None:
     assert f"{tmp_path}/a\\nb.fio: No such file" in why_refused("run", job, to=to)
     job.write_text(f"{HEAD}size=4k\n")
     for _ in range(2):
-        ran = streamsched("run", job, "--policy", "noop", "--disk", "ssd", "--force", "--to", to)
-        assert (ran.returncode, ran.stderr) == (0, "")
+        done = streamsched("run", job, "--policy", "noop", "--disk", "ssd", "--force", "--to", to)
+        assert (done.returncode, done.stderr) == (0, "")
         assert to.read_text().startswith("a\\nb.fio: 1 process on ssd, ")
 
 
@@ -913,9 +908,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 
 
 def test_standard_input_that_is_closed() -> None:
-    done = subprocess.run(
-        [COMMAND, "replay", "-"], preexec_fn=lambda: os.close(0), capture_output=True, text=True
-    )
+    done = ran(COMMAND, "replay", "-", preexec_fn=lambda: os.close(0))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "streamsched: standard input: is closed; name a file\n"
 
@@ -1463,40 +1456,13 @@ def test_lists() -> None:
     """What there is, with units and defaults."""
     lists = {name: streamsched("list", name) for name in LISTS}
     assert all(done.returncode == 0 and done.stderr == "" for done in lists.values())
-    for policy in (
-        "noop",
-        "deadline",
-        "cscan",
-        "sptf",
-        "linus",
-        "stride",
-        "wfq",
-        "anticipatory",
-        "cooperative",
-        "cfq",
-        "nwcs:POLICY",
-        "ss:POLICY",
-        "stream:POLICY",
-    ):
+    bare = "noop deadline cscan sptf linus stride wfq anticipatory cooperative cfq"
+    for policy in (*bare.split(), "nwcs:POLICY", "ss:POLICY", "stream:POLICY"):
         assert policy in lists["policies"].stdout
     for disk in ("wd5000aaks", "st2000dm006", "exos-x18", "ssd"):
         assert disk in lists["disks"].stdout
-    for name in (
-        "blkparse",
-        "blktrace",
-        "ftrace",
-        "fio-v2",
-        "fio-v3",
-        "msr",
-        "spc",
-        "alibaba",
-        "tencent",
-        "systor",
-        "fiu",
-        "vscsi",
-        "disksim",
-        "mqsim",
-    ):
+    formats = "blkparse blktrace ftrace fio-v2 fio-v3 msr spc alibaba tencent systor fiu vscsi"
+    for name in (*formats.split(), "disksim", "mqsim"):
         assert name in lists["formats"].stdout
     assert re.search(r"wait_target\s+500ms\s+10ms to 60s", lists["tunables"].stdout)
 

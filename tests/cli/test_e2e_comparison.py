@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from said import ran
 
 from streamsched.papers import comparison
 from streamsched.papers.comparison import Cell
@@ -143,14 +143,14 @@ def test_whoever_starves_somebody_is_no_measure() -> None:
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], message: str) -> None:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    done = ran(*COMMAND, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith(f"streamsched: {message}") and done.stderr.count("\n") == 1
 
 
 def test_the_command_prints_the_table() -> None:
     command = [*COMMAND, "one-reader", "--parallel", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(*command)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "longest wait of a request in s" in lines[0]

@@ -6,13 +6,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from said import COMMAND
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 DATA = Path(__file__).parents[1] / "data"
 JOB = DATA / "e2e/two-readers.fio"
 TRACE = DATA / "traces/loop.blktrace"

@@ -12,14 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from said import COMMAND, ROOT, ran
 
 from streamsched.base.errors import UsageError
 from streamsched.cli import main as cli
 from streamsched.sim import auto
 from streamsched.sim.diskfile import load_disk
 
-COMMAND = Path(sys.executable).parent / "streamsched"
-ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests/data/e2e/two-readers.fio"
 LONG = ROOT / "tests/data/e2e/long.fio"
 
@@ -236,9 +235,7 @@ finally:
 
 def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback() -> None:
     """Then the signal has its default action; later it is Python's again."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", IMPORTS], capture_output=True, text=True, check=True
-    )
+    done = ran(sys.executable, "-P", "-c", IMPORTS, check=True)
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1]) == ("True", "True")
 
@@ -267,15 +264,8 @@ def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
         assert done.returncode in (128 + signal.SIGTERM, -signal.SIGTERM)
 
 
-def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container, for a user that no file names."""
-
-    def unknown(uid: int) -> None:
-        raise KeyError(uid)
-
-    for name in ("HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("pwd.getpwuid", unknown)
+@pytest.mark.usefixtures("no_home")
+def test_no_home() -> None:
     with pytest.raises(UsageError, match="there is no home directory to keep profiles in"):
         auto.default_path(load_disk("ssd"), 1)
 

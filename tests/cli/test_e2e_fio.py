@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from nbd_server import needs_plugin
+from said import COMMAND, ran
 
 pytestmark = needs_plugin
 
@@ -26,14 +25,9 @@ def test_a_job_file_cannot_reach_what_is_not_the_disk(tmp_path: Path) -> None:
         f"filename_format={owned}\nname=x; exec_prerun=touch {owned}\n"
         "group_reporting\ninclude more\n[second]\nwait_for=x\nrw=read\nsize=64k\n"
     )
-    done = subprocess.run(
-        [
-            *(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd"),
-            *("--policy", "noop", "--output", "json"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ran(
+        *(COMMAND, "run", job, "--on", "nbd"),
+        *("--policy", "noop", "--output", "json"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from said import ran
 
 from streamsched.base.files import Target
 from streamsched.papers import frontier, reproduce
@@ -81,26 +82,20 @@ def test_one_reading_of_each_figure(found: reproduce.Found) -> None:
 def test_evidence_of_an_unknown_name(root: Path, name: str) -> None:
     """One sentence, with the names there are, before anything is measured."""
     script = root / "bench" / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, script, "nonesuch"], capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, script, "nonesuch")
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"{name}\.py: unknown \w+ 'nonesuch'; there are: .+\n", done.stderr)
 
 
 def test_the_command_ends_with_the_count() -> None:
-    done = subprocess.run(
-        [*COMMAND, "reproduce", "fig7"], capture_output=True, text=True, check=False
-    )
+    done = ran(*COMMAND, "reproduce", "fig7")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "4 of 4 agree"
 
 
 def test_rows_that_differ_lead_to_their_reasons(root: Path) -> None:
     """The last sentence, if any row differs; what it names is there."""
-    done = subprocess.run(
-        [*COMMAND, "reproduce", "fig3"], capture_output=True, text=True, check=False
-    )
+    done = ran(*COMMAND, "reproduce", "fig3")
     assert done.returncode == 1, done.stderr
     count, reasons = re.split(r"\n(?=Rows differ)", done.stdout.partition(" agree; ")[2])
     assert count.endswith("cannot fail")
@@ -112,13 +107,7 @@ def test_rows_that_differ_lead_to_their_reasons(root: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["fig7"], ["--to", "rows.md"]])
 def test_real_programs_are_of_a_source_tree(words: list[str], tmp_path: Path) -> None:
     """One sentence, which names what runs them there; nothing is written."""
-    done = subprocess.run(
-        [*COMMAND, "reproduce", "programs", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = ran(*COMMAND, "reproduce", "programs", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "streamsched: programs: real ones run in the rig of a source tree; "
@@ -136,9 +125,7 @@ def test_results_are_written_for_figures_in_the_simulator(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("name", "near"), [("fig33", "fig3"), ("programms", "programs")])
 def test_an_unknown_figure_is_named(name: str, near: str) -> None:
-    done = subprocess.run(
-        [*COMMAND, "reproduce", name], capture_output=True, text=True, check=False
-    )
+    done = ran(*COMMAND, "reproduce", name)
     assert done.returncode == 2
     assert done.stderr == f"streamsched: unknown figure '{name}'; did you mean '{near}'?\n"
 

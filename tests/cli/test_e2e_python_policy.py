@@ -6,14 +6,12 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from said import COMMAND, ROOT, ran
 
-COMMAND = Path(sys.executable).parent / "streamsched"
-ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests/data/e2e/two-readers.fio"
 LIFO = (ROOT / "examples/lifo.py").read_text()
 
@@ -63,7 +61,7 @@ def line_of(text: str) -> int:
 
 def run(folder: Path, policy: str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [COMMAND, "run", JOB, "--policy", policy, *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return ran(*command, cwd=folder)
 
 
 @pytest.fixture
@@ -164,9 +162,7 @@ def test_the_file_is_not_an_output(folder: Path) -> None:
     ],
 )
 def test_only_the_simulator_has_them(folder: Path, command: list[str], where: str) -> None:
-    done = subprocess.run(
-        [COMMAND, *command, "--policy=noop,my.py:Lifo"], cwd=folder, capture_output=True, text=True
-    )
+    done = ran(COMMAND, *command, "--policy=noop,my.py:Lifo", cwd=folder)
     assert done.returncode == 2
     assert f'policy "my.py:Lifo": not with {where}; only run and replay' in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -8,26 +8,22 @@ import io
 import itertools
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from said import COMMAND, ran
 
 from streamsched.api.host import HOSTS
 from streamsched.sim.simulate import trace_owner
 
-BIN = Path(sys.executable).parent
 POLICIES = ("--policy", "noop,stream:deadline")
 
 pytestmark = pytest.mark.e2e
 
 
 def streamsched(*words: str | Path, fails: bool = False) -> str:
-    done = subprocess.run(
-        [BIN / "streamsched", *words], capture_output=True, text=True, check=False, timeout=120
-    )
+    done = ran(COMMAND, *words, timeout=120)
     assert bool(done.returncode) == fails, done.stderr
     if fails:
         assert len(done.stderr.strip().splitlines()) == 1 and not done.stdout
@@ -211,8 +207,8 @@ def test_a_pace_that_cannot_be_is_said(tmp_path: Path) -> None:
 
     def notes(name: str, text: str, *words: str) -> str:
         (tmp_path / name).write_text(text)
-        call = [BIN / "streamsched", "replay", tmp_path / name, "--policy", "noop", *words]
-        return subprocess.run(call, capture_output=True, text=True, check=True, cwd=tmp_path).stderr
+        call = [COMMAND, "replay", tmp_path / name, "--policy", "noop", *words]
+        return ran(*call, check=True, cwd=tmp_path).stderr
 
     text = "".join(f"{n * 20_000} 0 {n * 64} 64 1\n" for n in range(40))
     assert notes("mqsim", text) == ""

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import BIN, COMMAND, ran
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import psutil  # dask.distributed's
 from pyarrow import dataset
 
-BIN = Path(sys.executable).parent
 TRACE = Path(__file__).parents[1] / "data/traces/loop.blktrace"
 JOB = "[r]\nrw=randread\nbs=4k\nsize=4g\nio_size=256m\nnumjobs=2\noffset_increment=40g\n"
 STUDY = f"""\
@@ -60,11 +59,11 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def command(*more: object) -> list[str]:
-    return [str(BIN / "streamsched"), "study", "study.toml", "--to", "r.parquet", *map(str, more)]
+    return [str(COMMAND), "study", "study.toml", "--to", "r.parquet", *map(str, more)]
 
 
 def study(folder: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*more), cwd=folder, capture_output=True, text=True, timeout=60)
+    return ran(*command(*more), cwd=folder, timeout=60)
 
 
 @contextmanager
@@ -109,12 +108,12 @@ def test_results(folder: Path, whole: list[dict[str, Any]]) -> None:
     assert len(whole) == len({row["cell"] for row in whole}) == CELLS
     one = next(r for r in whole if (r["policy"], r["seed"]) == ("stream:deadline", 5))
     # The same as the command run has.
-    ran = subprocess.run(
-        [BIN / "streamsched", "run", "job.fio", "--policy", "noop,stream:deadline",
+    done = subprocess.run(
+        [COMMAND, "run", "job.fio", "--policy", "noop,stream:deadline",
          "--disk", "wd5000aaks", "--seed", "5", "--output", "json"],
         cwd=folder, capture_output=True, check=True, timeout=60,
     )  # fmt: skip
-    run = json.loads(ran.stdout)["runs"][1]
+    run = json.loads(done.stdout)["runs"][1]
     for key in ("throughput_mb_s", "least_share", "efficiency", "duration_s", "disk_requests"):
         assert one[key] == run[key]
     assert one["response_p99_ms"] == run["response_ms"]["p99"]
@@ -248,10 +247,7 @@ def test_a_full_disk(folder: Path, whole: list[dict[str, Any]]) -> None:
     mount -o remount,size=1m r.parquet
     {" ".join(command())} && cp -r r.parquet kept
     """
-    done = subprocess.run(
-        ["unshare", "-m", "bash", "-c", script],
-        cwd=folder, capture_output=True, text=True, timeout=90,
-    )  # fmt: skip
+    done = ran("unshare", "-m", "bash", "-c", script, cwd=folder, timeout=90)  # fmt: skip
     first, *rest = done.stdout.split()
     said = done.stderr.splitlines()
     assert first == "1", done.stderr

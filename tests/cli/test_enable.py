@@ -8,12 +8,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from machine_data import MODULE, Made, ask_the_real_udev, good
+from said import ran
 from typer.testing import CliRunner
 
 from streamsched.base.errors import StreamschedError, UsageError
@@ -726,10 +726,10 @@ def test_udev_takes_the_rule(kernel: Kernel, words: list[str]) -> None:
     udevadm = shutil.which("udevadm", path="/usr/bin:/bin:/sbin:/usr/sbin")
     if not udevadm:
         pytest.skip("udevadm is missing: install the Debian package udev")
-    said = subprocess.run([udevadm, "--version"], capture_output=True, text=True, check=False)
+    said = ran(udevadm, "--version")
     if not said.stdout.strip().isdigit() or int(said.stdout) < 254:
         pytest.skip("udevadm verify is of systemd 254 or later")
     kernel.enable(*words)
     file = kernel.root / RULES.lstrip("/")
-    done = subprocess.run([udevadm, "verify", file], capture_output=True, text=True, check=False)
+    done = ran(udevadm, "verify", file)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -22,13 +21,13 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from said import ROOT, ran
 from watch_data import MadeDisk, made
 
 from streamsched.base.errors import StreamschedError, UsageError, install
 from streamsched.cli.main import app
 from streamsched.watch import exporter
 
-ROOT = Path(__file__).parents[2]
 __all__ = ["made"]
 
 
@@ -137,21 +136,13 @@ def promtool() -> str:
 
 def test_promtool_takes_the_metrics(made: MadeDisk) -> None:
     made.works()
-    done = subprocess.run(
-        [promtool(), "check", "metrics"],
-        input=scrape(made.root),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(promtool(), "check", "metrics", input=scrape(made.root))
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_promtool_takes_the_rules() -> None:
     rules = ROOT / "monitoring" / "alerts.yml"
-    done = subprocess.run(
-        [promtool(), "check", "rules", rules], capture_output=True, text=True, check=False
-    )
+    done = ran(promtool(), "check", "rules", rules)
     assert done.returncode == 0 and "4 rules found" in done.stdout, done.stdout + done.stderr
 
 

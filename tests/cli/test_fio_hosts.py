@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from said import ran
 
 from streamsched.base.errors import UsageError
 from streamsched.hosts.fiorun import FioJob, fio_run, ramp_of_all
@@ -38,9 +38,7 @@ def fio_parses(text: str, folder: Path) -> None:
     """fio itself takes it."""
     assert FIO
     (folder / "a.fio").write_text(text.replace("${STREAMSCHED_DISK}", "disk"))
-    done = subprocess.run(
-        [FIO, "--parse-only", "a.fio"], capture_output=True, text=True, check=False, cwd=folder
-    )
+    done = ran(FIO, "--parse-only", "a.fio", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr
 
@@ -259,9 +257,9 @@ def test_nothing_of_a_job_file_reaches_fio_as_it_stands(
 def duration_s(text: str, *seconds: float) -> float:
     """How long a run took whose jobs took @seconds each."""
     processes = jobs(text)
-    ran = [FioJob(M, 0, int(s * S)) for s in seconds]
+    made = [FioJob(M, 0, int(s * S)) for s in seconds]
     setup = Setup(load_disk("ssd"), "none")
-    return fio_run(ran, parse([]), setup, processes, 0.0, {}).seconds
+    return fio_run(made, parse([]), setup, processes, 0.0, {}).seconds
 
 
 def test_the_duration_knows_who_waited_for_whom() -> None:

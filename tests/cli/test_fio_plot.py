@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from said import BIN, COMMAND, ran
 
-BIN = Path(sys.executable).parent
 JOB = """\
 [random]
 ioengine=libaio
@@ -37,7 +36,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
         job.write_text(JOB.format(depth=depth))
         to = folder / "results" / f"any-name-{depth}.json"
         subprocess.run(
-            [BIN / "streamsched", "run", job, *OPTIONS, "--to", to],
+            [COMMAND, "run", job, *OPTIONS, "--to", to],
             check=True,
         )
     return folder
@@ -57,14 +56,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_fio_plot_draws_them(measured: Path, options: list[str], tmp_path: Path) -> None:
     picture = tmp_path / "out.png"
-    done = subprocess.run(
-        [BIN / "fio-plot", "-i", measured / "results", "-o", picture, *RANDOM, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=120,
-    )
+    words = ["-i", measured / "results", "-o", picture, *RANDOM, *options]
+    done = ran(BIN / "fio-plot", *words, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     data = picture.read_bytes()
     assert data.startswith(PNG) and len(data) > 10_000
@@ -97,9 +90,7 @@ def test_what_it_reads(measured: Path) -> None:
 def test_no_log_is_written(key: str, tmp_path: Path) -> None:
     job = tmp_path / "a.fio"
     job.write_text(f"[a]\nsize=1m\n{key}=log\n")
-    done = subprocess.run(
-        [BIN / "streamsched", "run", job], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = ran(COMMAND, "run", job, cwd=tmp_path)
     assert done.returncode == 0
     note = f"streamsched: note: {job}: of no effect on what is simulated: {key}\n"
     assert done.stderr == note

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from said import COMMAND, ROOT, ran
 
 from streamsched.cli import main as cli
 
@@ -33,7 +34,6 @@ for _name in ("numpy", "plotly", "pyarrow", "distributed", "prometheus_client"):
     pytest.importorskip(_name, reason=f"{_name} is missing: make test installs it")
 
 pytestmark = pytest.mark.e2e
-ROOT = Path(__file__).parents[2]
 JOB = "[a]\nrw=randread\nbs=4k\nsize=256k\ndirect=1\n"
 STUDY = 'policies = ["noop", "deadline"]\njobs = ["job.fio"]\ndisks = ["wd5000aaks"]\n'
 METRIC = 'streamsched_requests_total{member="0",direction="read"} '
@@ -276,13 +276,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "job.fio").write_text(JOB)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        done = subprocess.run(
-            [Path(sys.executable).parent / "streamsched", "run", "job.fio", "--output", "json"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = ran(COMMAND, "run", "job.fio", "--output", "json", cwd=folder, check=True)
         make(folder, done.stdout)
         yield folder
     shutil.rmtree(folder)
@@ -322,7 +316,7 @@ def _heeds_signals(pid: int) -> bool:
 def begun(words: Sequence[str | Path], there: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The command, from where it heeds signals; it does not outlive the test."""
     with subprocess.Popen(
-        [Path(sys.executable).parent / "streamsched", *words],
+        [COMMAND, *words],
         cwd=there,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

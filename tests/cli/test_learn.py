@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from said import COMMAND, ran
 
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import Setup, measured_curve, run_jobs
@@ -18,7 +18,6 @@ from streamsched.work.blocktrace import Bio
 from streamsched.work.jobfile import parse_jobs
 from streamsched.work.model import senders
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 WD = load_disk("wd5000aaks")
 TB = 1_000_000_000_000 // 512
 READERS = """\
@@ -134,9 +133,7 @@ def advised(bios: list[Bio], tmp_path: Path, *options: str) -> subprocess.Comple
             for number, (ns, what, bio) in enumerate(events, 1)
         )
     )
-    return subprocess.run(
-        [COMMAND, "advise", "--trace", trace, *options], capture_output=True, text=True, check=True
-    )
+    return ran(COMMAND, "advise", "--trace", trace, *options, check=True)
 
 
 def test_the_answer_says_where_its_description_came_from(tmp_path: Path) -> None:

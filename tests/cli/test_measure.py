@@ -122,13 +122,7 @@ def test_udev_takes_nothing_back_meanwhile(kernel: Kernel, made: MadeDisk) -> No
 
 
 def test_where_there_is_no_difference_it_finds_none(kernel: Kernel) -> None:
-    kernel.rates = {}
-    drawn = random.Random(1)
-
-    def wobbles() -> None:
-        kernel.usual = drawn.uniform(50, 70)
-
-    kernel.each = wobbles
+    kernel.wobbles(50, 70)
     result = kernel.measure()
     found = measure.differences(result.pairs)["mb_s"]
     assert found and not found.found and found.low < 0 < found.high

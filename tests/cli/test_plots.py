@@ -6,13 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_data import (
-    PAPERS,
-    POLICIES,
-    TRACE,
-    document,
-    streamsched,
-)
+from report_data import PAPERS, POLICIES, TRACE, document, streamsched
 
 pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")

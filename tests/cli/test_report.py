@@ -10,13 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from report_data import (
-    TRACE,
-    document,
-    drawn,
-    rows,
-    streamsched,
-)
+from report_data import TRACE, document, drawn, rows, streamsched
 
 pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")

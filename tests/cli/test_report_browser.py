@@ -10,18 +10,12 @@ import html
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report_data import (
-    POLICIES,
-    SECONDS,
-    TRACE,
-    document,
-    streamsched,
-)
+from report_data import POLICIES, SECONDS, TRACE, document, streamsched
+from said import ran
 
 pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
@@ -82,17 +76,13 @@ def opened(page: Path, width: int = 1600, scheme: int = 1) -> dict[str, Any]:
     read = page.with_suffix(".read.html")
     read.write_text(page.read_text() + READER)
     assert CHROMIUM
-    done = subprocess.run(
-        [
-            CHROMIUM,
-            *["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            *("--no-first-run", f"--user-data-dir={page.parent / 'chromium'}"),
-            *("--virtual-time-budget=30000", "--enable-logging=stderr"),
-            f"--blink-settings=preferredColorScheme={scheme}",
-            *(f"--window-size={width},1200", "--dump-dom", f"file://{read}"),
-        ],
-        capture_output=True,
-        text=True,
+    done = ran(
+        CHROMIUM,
+        *["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        *("--no-first-run", f"--user-data-dir={page.parent / 'chromium'}"),
+        *("--virtual-time-budget=30000", "--enable-logging=stderr"),
+        f"--blink-settings=preferredColorScheme={scheme}",
+        *(f"--window-size={width},1200", "--dump-dom", f"file://{read}"),
         timeout=SECONDS,
         check=True,
     )

@@ -5,17 +5,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report_data import (
-    PAPERS,
-    TRACE,
-    streamsched,
-)
+from report_data import PAPERS, TRACE, streamsched
+from said import COMMAND, ran
 from typer.testing import CliRunner
 
 from streamsched.base.errors import StreamschedError, UsageError, install
@@ -118,9 +113,9 @@ def test_a_page_has_what_is_finished_and_says_what_failed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my.py").write_text(FAILS)
-    command = [Path(sys.executable).parent / "streamsched", "report", made / "job.fio", TRACE]
+    command = [COMMAND, "report", made / "job.fio", TRACE]
     words = [*PAPERS, "--policy", "noop,my.py:Fails,deadline", "--to", "p.html"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+    done = ran(*command, *words)
     said = "my.py: line 4: Fails.arrived() raised ValueError: no more; mend that line"
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"streamsched: {said}\n" * 2  # of the job, of the trace
@@ -131,8 +126,6 @@ def test_a_page_has_what_is_finished_and_says_what_failed(
     # Of nothing there is no page, but of a result there is.
     for results, pages in ([], []), ([made / "plain.json"], ["q.html"]):
         words = [*PAPERS, "--policy", "my.py:Fails", "--to", "q.html"]
-        done = subprocess.run(
-            [*command[:3], *results, *words], capture_output=True, text=True, check=False
-        )
+        done = ran(*command[:3], *results, *words)
         assert (done.returncode, done.stderr) == (1 if results else 2, f"streamsched: {said}\n")
         assert [path.name for path in tmp_path.glob("q*")] == pages

@@ -8,11 +8,11 @@ import random
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from said import ROOT, ran
 
 from streamsched import _build_core
 from streamsched._core import ffi, lib
@@ -27,7 +27,6 @@ from pyarrow import parquet as pq
 
 from streamsched.study.store import opened, parts, read_results
 
-ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "tests/data/traces/loop.blktrace"
 GOOD = """\
 policies = ["noop", "stream:deadline"]
@@ -380,7 +379,7 @@ def test_results_of_another_core_are_not_taken_for_this_ones(tmp_path: Path) -> 
 
     def resume(core: str) -> list[str]:
         words = [sys.executable, "-P", "-c", OTHER, core]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = ran(*words, cwd=tmp_path, check=True)
         return done.stdout.strip().split(maxsplit=2)
 
     ours, alone, done = resume("same")

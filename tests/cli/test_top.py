@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import termios
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import ran
 from typer.testing import CliRunner
 from watch_data import MadeDisk, MadeParty, MadeTrace, made, trace
 
@@ -292,9 +292,7 @@ def test_what_is_missing_is_installed_into_this_python() -> None:
 def test_a_distributions_package_sends_nobody_to_its_pip(root: Path) -> None:
     """pip adds nothing to what /usr/bin/streamsched runs, and finds no streamsched to extend."""
     script = "from streamsched.base.errors import install; print(install('top'))"
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
-    )
+    done = ran(sys.executable, "-I", "-c", script, check=True)
     said = "in the source tree, make install && .venv/bin/pip install 'streamsched[top]'\n"
     assert done.stdout == said
     assert (root / "packaging/streamsched.in").read_text().startswith("#!/usr/bin/python3 -I\n")

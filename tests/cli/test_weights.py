@@ -7,13 +7,12 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from said import COMMAND, ROOT, ran
 from typer.testing import CliRunner
 
 from streamsched.base.errors import StreamschedError, UsageError
@@ -22,7 +21,6 @@ from streamsched.hosts import cgroups
 from streamsched.hosts.machine import Machine
 from streamsched.watch import weights
 
-ROOT = Path(__file__).resolve().parents[2]
 UNIT = ROOT / "kernel" / "packaging" / "systemd" / "streamsched-weights.service"
 
 
@@ -405,12 +403,9 @@ def test_it_follows_until_it_is_stopped(host: Made, capsys: pytest.CaptureFixtur
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is missing: install the Debian package systemd")
-    command = Path(sys.executable).parent / "streamsched"
     unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace("ExecStart=streamsched", f"ExecStart={command}"))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
-    )
+    unit.write_text(UNIT.read_text().replace("ExecStart=streamsched", f"ExecStart={COMMAND}"))
+    done = ran("systemd-analyze", "verify", "--man=no", unit)
     assert done.returncode == 0, done.stderr
     assert "streamsched" not in done.stderr, done.stderr
 
@@ -425,8 +420,6 @@ def test_the_unit_can_write_sysfs_and_no_more() -> None:
 def test_without_the_command_the_unit_is_skipped(tmp_path: Path) -> None:
     (line,) = [line for line in UNIT.read_text().splitlines() if line.startswith("ExecCondition=")]
     words = shlex.split(line.removeprefix("ExecCondition="))
-    done = subprocess.run(
-        words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
+    done = ran(*words, env={"PATH": str(tmp_path)})
     said = "no weights are set: systemd finds no command streamsched\n"
     assert (done.returncode, done.stdout) == (1, said)

@@ -9,9 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from said import ran
+from said import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTS = ["compat", "core", "tests/cbmc"]
 
 pytestmark = pytest.mark.skipif(

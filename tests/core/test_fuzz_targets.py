@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from said import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "tests" / "fuzz"
 
 

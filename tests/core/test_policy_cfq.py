@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from policy_driver import FAR, FOREVER, Driver, read_with_another_pending
 
@@ -242,22 +244,24 @@ def test_close_request_takes_the_idle_disk(d: Driver) -> None:
     d.dispatch(d.send(4, 8 + 8192))
 
 
-def test_close_request_pending_is_a_reason_not_to_idle(d: Driver) -> None:
+def close_one_goes(d: Driver) -> Any:
+    """Queue 3's request, near to where queue 1 has read, while queue 2 is far."""
     rq = d.dispatch(d.send(1, 0))
     d.send(2, FAR)
     close = d.send(3, 1000)
     d.at(5).complete(rq)
     d.dispatch(close)
+    return close
+
+
+def test_close_request_pending_is_a_reason_not_to_idle(d: Driver) -> None:
+    close_one_goes(d)
     assert d.count("waits") == 0
 
 
 def jumped(d: Driver) -> None:
     """Close to each other, queue 3 has jumped the queue, and now queue 1 is served again."""
-    first = d.dispatch(d.send(1, 0))
-    d.send(2, FAR)
-    close = d.send(3, 1000)
-    d.at(5).complete(first)
-    d.dispatch(close)
+    close = close_one_goes(d)
     back = d.send(1, 1008)
     d.at(10).complete(close)
     d.dispatch(back)

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_text import job_text
 from policy_driver import FAR, Driver
+from said import ROOT
 from test_invariants import PLAIN, POINTS, STREAMS, Host, Step, steps, tunables
 
 from streamsched._core import ffi, lib
@@ -28,7 +29,6 @@ from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.work.jobfile import load_jobs, parse_jobs
 
-ROOT = Path(__file__).resolve().parents[2]
 SPEC = "stream:deadline"
 
 MOST_LINES, MOST_CONSTANTS, MOST_FUNCTION, MOST_BYTES = 2512, 26, 55, 216 << 10

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import ran
 
 from streamsched import _build_core
 
@@ -186,9 +187,7 @@ def test_the_style_check_finds(tmp_path: Path, root: Path, name: str) -> None:
     bad = tmp_path / name
     bad.parent.mkdir(parents=True, exist_ok=True)
     bad.write_text(text)
-    done = subprocess.run(
-        [sys.executable, checker, bad], capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, checker, bad)
     assert done.returncode == 1
     assert f"{name}:" in done.stdout and message in done.stdout
 
@@ -223,7 +222,7 @@ def test_the_core_divides_as_a_32_bit_kernel_can(root: Path, tmp_path: Path) -> 
     sources = sorted((root / "core").rglob("*.c"))
     subprocess.run([*command, *sources], cwd=tmp_path, check=True)
     objects = sorted(tmp_path.glob("*.o"))
-    found = subprocess.run(["nm", "-u", "-j", *objects], check=True, capture_output=True, text=True)
+    found = ran("nm", "-u", "-j", *objects, check=True)
     called = set(found.stdout.split())
     assert "div_u64" in called
     assert {name for name in called if re.fullmatch(r"__\w*(div|mod|mul)\w*[ds]i\d", name)} == set()
@@ -233,9 +232,7 @@ def test_without_libfuzzer_fuzzing_is_skipped_by_name(root: Path, tmp_path: Path
     """It is no failure of a machine that it has no clang; the totals have a line all the same."""
     totals = tmp_path / "totals"
     variables = {**os.environ, "CLANG": "no-such-clang", "FUZZ_TOTALS": str(totals)}
-    done = subprocess.run(
-        [root / "tests" / "fuzz" / "run.sh"], env=variables, capture_output=True, text=True
-    )
+    done = ran(root / "tests" / "fuzz" / "run.sh", env=variables)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "fuzz core array trace wait skipped: no-such-clang with libFuzzer is missing; "
@@ -247,10 +244,10 @@ def test_without_libfuzzer_fuzzing_is_skipped_by_name(root: Path, tmp_path: Path
 def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) -> None:
     """In a release archive, or where git is not installed, what make made is left out too."""
     check = [sys.executable, root / "tools" / "check_style.py"]
-    done = subprocess.run(check, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    done = ran(*check, env={"PATH": str(tmp_path)})
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     ruff = [Path(sys.executable).parent / "ruff", "check", "--no-respect-gitignore", "--show-files"]
-    shown = subprocess.run([*ruff, "."], cwd=root, capture_output=True, text=True, check=True)
+    shown = ran(*ruff, ".", cwd=root, check=True)
     assert str(root / "tools" / "check_style.py") in shown.stdout
     assert not [line for line in shown.stdout.splitlines() if line.startswith(f"{root}/build/")]
 
@@ -266,12 +263,7 @@ def test_lint_looks_at_the_same_files_without_git(root: Path, tmp_path: Path) ->
 def test_a_fresh_root_of_nothing_known_is_refused(
     root: Path, variable: str, value: str, said: str
 ) -> None:
-    done = subprocess.run(
-        [root / "tools" / "fresh.sh"],
-        env={**os.environ, variable: value},
-        capture_output=True,
-        text=True,
-    )
+    done = ran(root / "tools" / "fresh.sh", env={**os.environ, variable: value})
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fresh.sh: {said}\n")
 
 
@@ -279,7 +271,7 @@ def test_a_fresh_root_of_nothing_known_is_refused(
 def test_every_mutant_fits_the_tree(root: Path) -> None:
     """A text that has moved, or stands there twice, is refused before anything runs."""
     tool = [sys.executable, root / "tools" / "mutants.py", "--list"]
-    done = subprocess.run(tool, capture_output=True, text=True)
+    done = ran(*tool)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) >= 30
 
@@ -287,11 +279,11 @@ def test_every_mutant_fits_the_tree(root: Path) -> None:
 def test_the_core_needs_no_more_than_a_compiler_and_what_runs_tests(root: Path) -> None:
     """make unit: no linter, no plotting, no Debian package; and its tests import nothing else."""
     command = ["make", "--dry-run", "--what-if=pyproject.toml", "unit"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    done = ran(*command, cwd=root, check=True)
     steps = re.findall(r"^tools/setup\.sh (\w+)$", done.stdout, re.MULTILINE)
     assert steps == ["tools", "package", "unit"]
     tool = [sys.executable, root / "tools" / "requirements.py", "unit"]
-    said = subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+    said = ran(*tool, check=True).stdout
     assert re.findall(r"^[\w-]+", said, re.MULTILINE) == [
         "pytest",
         "pytest-xdist",
@@ -324,7 +316,7 @@ def test_all_extras_are_one_command(root: Path) -> None:
 
 
 def test_makes_help_fits_a_terminal(root: Path) -> None:
-    done = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
+    done = ran("make", "help", cwd=root, check=True)
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
@@ -335,12 +327,7 @@ def test_what_takes_long_says_that_it_goes_on(root: Path, tmp_path: Path) -> Non
         "'echo \"  [3/9] Compiling C object\"; echo wrong >&2; sleep 1.5; exit 7'"
     )
     log = tmp_path / "log"
-    done = subprocess.run(
-        ["bash", "-c", script, root, log],
-        env={**os.environ, "EVERY_S": "1"},
-        capture_output=True,
-        text=True,
-    )
+    done = ran("bash", "-c", script, root, log, env={**os.environ, "EVERY_S": "1"})
     assert (done.returncode, done.stdout) == (7, "")
     assert re.fullmatch(r"    \d s, step 3 of 9\n", done.stderr)
     assert log.read_text() == "  [3/9] Compiling C object\nwrong\n"
@@ -348,7 +335,7 @@ def test_what_takes_long_says_that_it_goes_on(root: Path, tmp_path: Path) -> Non
 
 def test_make_run_does_the_main_job(root: Path) -> None:
     """README's first command: all three parts print, and it succeeds."""
-    done = subprocess.run(["make", "run"], cwd=root, capture_output=True, text=True, check=False)
+    done = ran("make", "run", cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     for printed in ("stream:deadline", "agree; ", "pg-scan.blktrace.zst (blktrace), closed"):

@@ -25,14 +25,13 @@ from typing import Any
 import pytest
 import typer
 from profile_data import small_profile
+from said import BIN, COMMAND, ROOT, ran
 
 from streamsched.cli.main import app
 from streamsched.sim import requestlog
 from streamsched.sim.policies import all_policies
 from streamsched.sim.profile import as_text
 
-ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
 MAN = ROOT / "man" / "streamsched.1"
 MANS = sorted(MAN.parent.glob("*.1"))
 RESULTS = ROOT / "docs" / "sim" / "RESULTS.md"
@@ -108,15 +107,7 @@ def lines_of(text: str) -> list[str]:
 def printed(command: str) -> list[str]:
     environment = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
     environment["PATH"] = f"{BIN}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    done = ran("bash", "-o", "pipefail", "-c", command, cwd=ROOT, env=environment, timeout=SECONDS)
     assert done.returncode == 0, f"$ {command}\nexit code {done.returncode}\n{done.stderr}"
     return lines_of(done.stdout + done.stderr.strip())
 
@@ -282,7 +273,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What a small comparison prints in each output format."""
     job = tmp_path_factory.mktemp("docs") / "small.fio"
     job.write_text("[reader]\nrw=rw\nsize=1m\nnumjobs=2\noffset_increment=1g\n")
-    streamsched = str(BIN / "streamsched")
+    streamsched = str(COMMAND)
     wide = {**os.environ, "COLUMNS": "120"}  # narrower tables leave columns out
     kinds = ("table", "json", "csv", "fio-json")
     command = [streamsched, "run", str(job), "--policy", "noop,stream:deadline"]
@@ -293,9 +284,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     auto += ["--disk", "wd5000aaks", "--queue-depth", "1"]
     asked = {kind: [*command, kind] for kind in kinds} | {"auto": [*auto, "--output", "json"]}
     return {
-        kind: subprocess.run(
-            words, capture_output=True, text=True, check=True, timeout=SECONDS, env=wide
-        ).stdout
+        kind: ran(*words, check=True, timeout=SECONDS, env=wide).stdout
         for kind, words in asked.items()
     }
 
@@ -544,7 +533,7 @@ def test_a_man_page_is_well_formed(page: Path) -> None:
         command = ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)]
     else:
         pytest.skip("neither mandoc nor groff is here")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    done = ran(*command, timeout=SECONDS)
     assert (done.stdout + done.stderr, done.returncode) == ("", 0)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from said import ran
 
 from streamsched.base.errors import UsageError
 from streamsched.hosts import rig
@@ -63,15 +63,8 @@ def test_what_cannot_be_written_is_not_used(
         if cache:
             made(folder / ".cache", *cache)
         folder.chmod(home[0])
-    done = subprocess.run(
-        ["tools/cache.sh"],
-        cwd=place,
-        env={"PATH": PATH, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-        user=NOBODY if os.geteuid() == 0 else None,
-    )
+    env, user = {"PATH": PATH, "HOME": str(folder)}, NOBODY if os.geteuid() == 0 else None
+    done = ran("tools/cache.sh", cwd=place, env=env, check=True, user=user)
     said = f"==> {folder} cannot be written: what is kept between runs goes to build/cache\n"
     where = folder / ".cache" if ours else place / "build/cache"
     assert (done.stdout, done.stderr) == (f"{where}\n", "" if ours else said)
@@ -86,30 +79,20 @@ def test_make_gives_it_to_all_that_it_runs(root: Path, tmp_path: Path, home: str
 
     def printed(**more: str) -> str:
         words = ["make", "--no-print-directory", "--eval", show, "show"]
-        return subprocess.run(
-            words, cwd=root, env=environment | more, capture_output=True, text=True, check=True
-        ).stdout
+        return ran(*words, cwd=root, env=environment | more, check=True).stdout
 
     assert printed() == f"{root}/build/cache {root}/build/cache/matplotlib\n"
     assert printed(XDG_CACHE_HOME=str(tmp_path)) == f"{tmp_path}\n"
 
 
-def test_without_make_one_sentence_says_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_home")
+def test_without_make_one_sentence_says_it(root: Path) -> None:
     for script in ("kernel/rig/build.sh", "kernel/qemu/fetch.sh"):
-        done = subprocess.run(
-            [root / script, "--where"], env={"PATH": PATH}, capture_output=True, text=True
-        )
+        done = ran(root / script, "--where", env={"PATH": PATH})
         assert (done.returncode, done.stdout) == (1, "")
         assert "there is no home directory to keep" in done.stderr
         assert done.stderr.endswith("name a folder with XDG_CACHE_HOME\n")
         assert done.stderr.count("\n") == 1
-
-    def unknown(uid: int) -> None:
-        raise KeyError(uid)
-
-    for name in ("HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("pwd.getpwuid", unknown)
     with pytest.raises(UsageError, match="no home directory to keep the rig's kernel in"):
         rig.cache()
 
@@ -117,7 +100,7 @@ def test_without_make_one_sentence_says_it(root: Path, monkeypatch: pytest.Monke
 def test_a_cache_that_cannot_be_made_is_said(root: Path) -> None:
     environment = {"PATH": PATH, "XDG_CACHE_HOME": "/proc/none"}
     fetch = [root / "kernel/qemu/fetch.sh", "checkpatch"]
-    done = subprocess.run(fetch, env=environment, capture_output=True, text=True)
+    done = ran(*fetch, env=environment)
     if "apt-get is missing" in done.stderr:
         pytest.skip("there is no apt-get")
     said = "/proc/none/streamsched/stock cannot be written: name another folder than /proc/none"

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import ROOT, transcript
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 ROOTS = PACKAGING / "root.sh"
 SPEC = PACKAGING / "rpm" / "streamsched.spec"
@@ -40,17 +40,7 @@ def run(*command: object, **more: Any) -> subprocess.CompletedProcess[str]:
     for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "VENV", "PYTHON"):
         environment.pop(name, None)
     environment |= more.pop("env", {})
-    return subprocess.run(
-        [str(word) for word in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-        timeout=30 * MINUTES,
-        check=False,
-        **more,
-    )
+    return transcript(*command, env=environment, timeout=30 * MINUTES, **more)
 
 
 def need(program: str, package: str) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import table as rig_table
+from said import ROOT
 
 from streamsched.base.errors import StreamschedError
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import results  # noqa: E402  the tool is not part of the package
+import results
 
 INDEX = "README.md"
 CORE = Path("core") / "sched.c"

@@ -12,7 +12,6 @@ import email.message
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import BIN, ran
 
 pytestmark = pytest.mark.packages
-BIN = Path(sys.executable).parent
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--isolated", "-q")
 MAKE = "import mesonpy, sys; print(mesonpy.build_sdist(sys.argv[1]))"
 
@@ -32,7 +31,7 @@ MAKE = "import mesonpy, sys; print(mesonpy.build_sdist(sys.argv[1]))"
 def run(*words: str | Path, cwd: Path, path: Path = BIN) -> str:
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
+    done = ran(*words, cwd=cwd, env=environment)
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

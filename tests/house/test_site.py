@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from said import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[2]
 MKDOCS = Path(sys.executable).parent / "mkdocs"
 CHROMIUM = shutil.which("chromium")
 SECONDS = 120
@@ -31,15 +31,8 @@ pytestmark = [
 
 
 def built(to: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        # Not with --quiet: what is not printed does not count for --strict.
-        [MKDOCS, "build", "--strict", "--config-file", config, "--site-dir", to],
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    words = ["build", "--strict", "--config-file", config, "--site-dir", to]
+    return ran(MKDOCS, *words, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -200,16 +193,12 @@ def seen(site: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
     names.remove("404.html")
     look = site / "look.html"
     look.write_text(LOOK % (json.dumps(names), json.dumps(WIDTHS)))
-    done = subprocess.run(
-        [
-            str(CHROMIUM),
-            *["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            *["--no-first-run", "--allow-file-access-from-files", "--hide-scrollbars"],
-            f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-            *["--virtual-time-budget=120000", "--dump-dom", f"file://{look}"],
-        ],
-        capture_output=True,
-        text=True,
+    done = ran(
+        str(CHROMIUM),
+        *["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        *["--no-first-run", "--allow-file-access-from-files", "--hide-scrollbars"],
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        *["--virtual-time-budget=120000", "--dump-dom", f"file://{look}"],
         timeout=SECONDS,
         check=True,
     )

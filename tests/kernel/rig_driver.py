@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import ROOT
 
 from streamsched.base.errors import StreamschedError
 from streamsched.hosts import rig
 
-ROOT = Path(__file__).resolve().parents[2]
 VARIANT = os.environ.get("RIG_VARIANT", "base")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from said import ran
 
 from streamsched.base.errors import StreamschedError
 
@@ -68,9 +68,7 @@ def test_the_command_writes_its_table(tmp_path: Path) -> None:
     """On Debian 12's kernel; with so few reads the figures are rough."""
     output = tmp_path / "table.md"
     options = ["--suite", "bookworm", "--rounds", "1", "--reads", "500", "--to", output]
-    done = subprocess.run(
-        [sys.executable, "-P", PROGRAM, *options], capture_output=True, text=True, check=False
-    )
+    done = ran(sys.executable, "-P", PROGRAM, *options)
     if "is missing" in done.stderr or "must run as root" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

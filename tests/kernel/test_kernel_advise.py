@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from rig_driver import ROOT, VARIANT, need_rig
+from said import COMMAND
 
 from streamsched.hosts import hddemu, rig
 from streamsched.sim.diskfile import load_disk
 
 pytestmark = pytest.mark.e2e
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 DISK = dataclasses.replace(load_disk("wd5000aaks"), queue_depth=32)
 FIO = "fio --clocksource=clock_gettime --filename=/dev/hdd0 --direct=1 --time_based --minimal"
 READERS = (

@@ -17,6 +17,7 @@ import pytest
 import table
 from rich.console import Console
 from rig_driver import need_rig
+from said import ROOT
 from tables import applications, reproduction
 from tables.applications import PROGRAMS
 from tables.common import Rigs, Table, line_of, marks, write_into
@@ -26,7 +27,6 @@ from streamsched.base.errors import StreamschedError
 from streamsched.hosts import rig
 from streamsched.sim.experiment import Row
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "applications.md"
 
 pytestmark = pytest.mark.e2e

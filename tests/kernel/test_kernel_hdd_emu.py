@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import hdd_emu_guest as guest
 import pytest
 from hdd_emu_guest import OTHERS, RANGES, READ_ONLY, U32, U64, small
 from rig_driver import ROOT, VARIANT, in_rig
+from said import COMMAND
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts import hddemu
@@ -127,7 +127,7 @@ def simulated_rate(text: str, disk: str, folder: Path) -> float:
     job = folder / "job.fio"
     job.write_text("[job]\ndirect=1\n" + "\n".join(text.split()) + "\n")
     depth = str(load_disk(disk).queue_depth)
-    command = [str(Path(sys.executable).parent / "streamsched"), "run", str(job), "--disk", disk]
+    command = [str(COMMAND), "run", str(job), "--disk", disk]
     run = subprocess.run(
         [*command, "--policy", "noop", "--queue-depth", depth, "--output", "json"],
         stdout=subprocess.PIPE,

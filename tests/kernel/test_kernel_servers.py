@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import table
 from rig_driver import need_rig
+from said import ROOT
 from tables import servers
 from tables.common import lines_in, write_into
 from tables.servers import HEADS, JOBS, SERVERS, STORM
@@ -16,7 +17,6 @@ from streamsched.base.errors import StreamschedError
 from streamsched.hosts.fiorun import FioJob
 from streamsched.hosts.kernelhost import KernelPolicy
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "servers.md"
 MS = 1_000_000
 

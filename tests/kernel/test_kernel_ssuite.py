@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import table
 from rig_driver import need_rig
+from said import ROOT
 from tables import s_suite
 from tables.common import EVERY, line_of, lines_in, write_into
 from tables.s_suite import BENCHMARKS, PATHS, table_of
@@ -15,7 +16,6 @@ from tables.s_suite import BENCHMARKS, PATHS, table_of
 from streamsched.base.errors import StreamschedError
 from streamsched.hosts.kernelhost import KernelPolicy
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "results" / "s-suite.md"
 MARKS = "".join(
     f"## {name}\n\n<!-- measured: {name} -->\n<!-- end: {name} -->\n" for name in BENCHMARKS

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from said import ROOT, ran
+from said import transcript as run
 from stock_table import with_counts
 
 import streamsched
 
-ROOT = Path(__file__).resolve().parents[2]
 QEMU = ROOT / "kernel" / "qemu"
 ROOTS = ROOT / "packaging" / "root.sh"
 PRIVATE_HEADERS = ROOT / "kernel" / "packaging" / "btf" / "private-headers.sh"
@@ -41,26 +42,6 @@ pytestmark = pytest.mark.stock
 
 LONGER = [pytest.param(suite, marks=pytest.mark.long) for suite in SUITES[1:]]
 every_kernel = pytest.mark.parametrize("suite", [SUITES[0], *LONGER])
-
-
-def run(
-    *command: object,
-    timeout: float | None = None,
-    cwd: Path | None = None,
-    env: dict[str, str] | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """The command with what it printed, on both ways out."""
-    return subprocess.run(
-        [str(word) for word in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=timeout,
-        cwd=cwd,
-        env=env,
-        check=False,
-    )
 
 
 def cache() -> Path:
@@ -86,9 +67,7 @@ def fetch(*arguments: str) -> Path | str:
     for program, package in PROGRAMS.items():
         if not shutil.which(program):
             return f"{program} is missing: install the Debian package {package}"
-    done = subprocess.run(
-        [QEMU / "fetch.sh", *arguments], capture_output=True, text=True, timeout=3600, check=False
-    )
+    done = ran(QEMU / "fetch.sh", *arguments, timeout=3600)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["fetch.sh failed"])[-1]
     return cache() / done.stdout.strip()

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import pytest
 import stream_guest
 from rig_driver import ROOT, VARIANT, in_rig, need_rig
+from said import ran
 from tables.kernel import PROGRAMS
 from tables.programs import program_cell
 
@@ -218,7 +218,7 @@ def scarce_modules(folder: Path) -> dict[str, bytes]:
         file.write_text(f"{before}{include}{line}\n{own}{rest}")
     command = ["make", "-s", "-C", kernel, f"M={folder}", "KCFLAGS=-Werror", "modules"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    made = subprocess.run(command, env=clean, capture_output=True, text=True)
+    made = ran(*command, env=clean)
     assert made.returncode == 0, made.stderr
     return {name: (folder / name).read_bytes() for name in rig.MODULES}
 

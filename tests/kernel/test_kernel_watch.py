@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from rig_driver import ROOT, VARIANT, need_rig
+from said import COMMAND
 
 from streamsched.hosts import hddemu, rig
 from streamsched.sim.diskfile import load_disk
 
 pytestmark = pytest.mark.e2e
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 FIO = "fio --clocksource=clock_gettime --filename=/dev/hdd0 --direct=1 --time_based --minimal"
 QUEUE = "/sys/block/hdd0/queue"
 

@@ -21,11 +21,10 @@ from pathlib import Path
 
 import pytest
 from rig_driver import need_rig
+from said import COMMAND, ran
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts import rig
-
-BIN = Path(sys.executable).parent
 
 pytestmark = pytest.mark.e2e
 
@@ -406,13 +405,7 @@ def test_the_newest_kernel_boots_with_the_modules() -> None:
 
 
 def build_sh(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [root / "kernel" / "rig" / "build.sh", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
+    return ran(root / "kernel" / "rig" / "build.sh", *arguments, env=os.environ | environment)
 
 
 def without_apt(folder: Path) -> str:
@@ -481,13 +474,7 @@ def test_an_option_that_kconfig_drops_is_noticed(kernel: Path, root: Path, tmp_p
     (own / "base.config").write_text(config.replace(off, "CONFIG_RAID6_PQ_BENCHMARK=y\n"))
     (tmp_path / "cache" / "streamsched" / "rig").mkdir(parents=True)
     (tmp_path / "cache" / "streamsched" / "rig" / "source").symlink_to(rig.cache() / "source")
-    done = subprocess.run(
-        [own / "build.sh"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
-    )
+    done = ran(own / "build.sh", env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert done.returncode == 1
     assert "does not take these options" in done.stderr
     assert "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" in done.stderr
@@ -529,13 +516,7 @@ def test_a_build_says_first_what_it_is_and_then_how_far_it_is(root: Path, tmp_pa
     }
 
     def built() -> tuple[list[str], str]:
-        done = subprocess.run(
-            [own / "build.sh"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | environment,
-        )
+        done = ran(own / "build.sh", check=True, env=os.environ | environment)
         return done.stderr.splitlines(), done.stdout.splitlines()[-1]
 
     said, folder = built()
@@ -569,13 +550,7 @@ def test_a_download_is_announced(root: Path, tmp_path: Path) -> None:
 
 
 def streamsched(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BIN / "streamsched", "rig", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-    )
+    return ran(COMMAND, "rig", *arguments, cwd=cwd)
 
 
 def test_exec_is_like_running_the_command(kernel: Path, tmp_path: Path) -> None:
@@ -624,7 +599,7 @@ def read_until(terminal: int, word: bytes) -> bytes:
 def test_shell_is_a_shell(kernel: Path, tmp_path: Path) -> None:
     master, slave = os.openpty()
     process = subprocess.Popen(
-        [BIN / "streamsched", "rig", "shell", "--no-modules"],
+        [COMMAND, "rig", "shell", "--no-modules"],
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -682,7 +657,7 @@ def test_stopping_a_comparison_stops_its_rigs(
 ) -> None:
     job = root / "jobs/kernel/thinking-readers.fio"
     with subprocess.Popen(
-        [BIN / "streamsched", "run", job, "--on", "kernel", "--policy", "none", "--parallel", "1"],
+        [COMMAND, "run", job, "--on", "kernel", "--policy", "none", "--parallel", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -702,9 +677,7 @@ def test_stopping_a_comparison_stops_its_rigs(
 def test_the_documents_example_runs(kernel: Path, root: Path) -> None:
     text = (root / "docs" / "internals" / "RIG.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root / "docs"
-    )
+    done = ran(sys.executable, "-c", code, cwd=root / "docs")
     assert (done.returncode, done.stderr) == (0, "")
     assert "READ: bw=" in done.stdout
 

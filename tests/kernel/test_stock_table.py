@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from said import ROOT
 from stock_table import ROWS, with_counts
 
-ROOT = Path(__file__).resolve().parents[2]
 SAID = """kernel: 6.12.200+deb13-amd64
 emu0: 2048 KiB verified, 4096 KiB read
 sda: 3072 KiB verified, 1 KiB read

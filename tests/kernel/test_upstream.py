@@ -14,25 +14,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from said import ROOT, ran
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import upstream  # noqa: E402
-import upstream_source  # noqa: E402
+import upstream
+import upstream_source
 
-from streamsched.base.errors import StreamschedError, UsageError  # noqa: E402
-from streamsched.hosts import rig  # noqa: E402
+from streamsched.base.errors import StreamschedError, UsageError
+from streamsched.hosts import rig
 
 
 def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """The command as make calls it."""
-    return subprocess.run(
-        [sys.executable, ROOT / "tools" / "upstream.py", *arguments],
-        cwd=ROOT,
-        env=os.environ | extra,
-        capture_output=True,
-        text=True,
-        check=False,
+    return ran(
+        sys.executable, ROOT / "tools" / "upstream.py", *arguments, cwd=ROOT, env=os.environ | extra
     )
 
 
@@ -105,12 +100,7 @@ def test_the_series_decides_as_the_core(tmp_path: Path) -> None:
     seen = set()
     for spec in ("stream:deadline", "deadline"):
         for seed in "1234":
-            said = [
-                subprocess.run(
-                    [one, spec, seed, "5000"], capture_output=True, text=True, check=True
-                )
-                for one in (before, after)
-            ]
+            said = [ran(one, spec, seed, "5000", check=True) for one in (before, after)]
             assert said[0].stdout == said[1].stdout
             seen |= set(said[0].stdout.split()[1::2])
     assert seen >= {"order", "own", "oldest", "light", "back"}

@@ -10,9 +10,9 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 
 from nbd_server import wait_until
+from said import ran
 
 SOURCE = Path(__file__).with_name("forgetful.c")
 
@@ -20,9 +20,7 @@ SOURCE = Path(__file__).with_name("forgetful.c")
 @cache
 def program() -> Path:
     """It, compiled."""
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True
-    ).stdout.split()
+    flags = ran("pkg-config", "--cflags", "--libs", "fuse3", check=True).stdout.split()
     binary = Path(tempfile.mkdtemp()) / "forgetful"
     warnings = ["-Wall", "-Wextra", "-Werror"]
     subprocess.run(["cc", "-O2", *warnings, "-o", binary, SOURCE, *flags], check=True)
@@ -81,11 +79,6 @@ class Forgetful:
     def cut_power(self) -> None:
         self.end(signal.SIGUSR1)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self.has_ended():
             self.end(signal.SIGTERM)

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -162,12 +161,7 @@ class Server:
     def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.process and self.process.poll() is None:
             if kind:
                 # It would wait for clients, which the test has left behind.

@@ -7,7 +7,6 @@ import fcntl
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,9 +90,7 @@ def sanitized_plugin(root: Path, sanitizer: str) -> str:
 def wrapper_of(root: Path, sanitizer: str) -> tuple[str, ...]:
     """What the command that starts nbdkit begins with."""
     library, _, setting = SANITIZERS[sanitizer]
-    found = subprocess.run(
-        ["cc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    found = ran("cc", f"-print-file-name={library}", check=True).stdout.strip()
     if not Path(found).is_absolute() or not shutil.which("setarch"):
         pytest.skip(f"{library} is not there")
     early = root / "build" / "start-the-sanitizer.so"

@@ -42,7 +42,7 @@ while True:
 
 
 def nbdkit_version() -> tuple[int, ...]:
-    said = subprocess.run(["nbdkit", "--version"], capture_output=True, text=True, check=True)
+    said = ran("nbdkit", "--version", check=True)
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", said.stdout)
     assert found
     return tuple(map(int, found.groups()))

@@ -10,7 +10,6 @@ import random
 import re
 import shlex
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -31,7 +30,7 @@ from nbd_server import (
     wait_until,
 )
 from prometheus_client.parser import text_string_to_metric_families
-from said import ran
+from said import COMMAND, ran
 
 pytestmark = needs_plugin
 
@@ -563,6 +562,6 @@ def test_the_log_replays(tmp_path: Path) -> None:
         )
     ]
     assert tracefile.open_trace(str(log), None).format == "blkparse"
-    done = ran(Path(sys.executable).parent / "streamsched", "replay", log, "--output", "json")
+    done = ran(COMMAND, "replay", log, "--output", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["disk_requests"] == 2

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 from nbd_server import Server, connected, image, loop_device, needs_plugin, refused, wait_until
-from said import ran
+from said import ROOT, ran
 
 from streamsched.hosts.nbdhost import find_plugin
 from streamsched.sim.diskfile import parse_disk
 
 pytestmark = needs_plugin
 
-ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 KINDS = ("log", "stats", "metrics")
 OURS = {

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from nbd_server import needs_plugin
-from said import ran
+from said import COMMAND, ran
 
 pytestmark = needs_plugin
 
@@ -20,7 +19,7 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
         "[reader]\nrw=read\nbs=64k\nsize=12m\nnumjobs=4\noffset_increment=100g\n"
     )
     done = ran(
-        *(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd"),
+        *(COMMAND, "run", job, "--on", "nbd"),
         *("--policy", "deadline,stream:deadline", "--set", "wait_target=100ms"),
         *("--output", "json"),
     )
@@ -39,7 +38,7 @@ def test_run_on_nbd_prints_the_common_table(tmp_path: Path) -> None:
 def test_a_tunable_of_former_versions_is_refused_here_too(tmp_path: Path) -> None:
     job = tmp_path / "readers.fio"
     job.write_text("[reader]\nrw=read\nbs=64k\nsize=1m\nnumjobs=2\noffset_increment=100g\n")
-    command = [Path(sys.executable).parent / "streamsched", "run", job]
+    command = [COMMAND, "run", job]
     command += ["--policy", "stream:deadline", "--set", "stream_time_slice=9ms"]
     for host in ([], ["--on", "nbd"]):
         done = ran(*command, *host)
@@ -58,6 +57,6 @@ def test_run_on_nbd_refuses_what_it_cannot(tmp_path: Path) -> None:
         (["--path", "loop"], "only with --on kernel"),
         (["--policy", "stream:nop"], "did you mean 'noop'?"),
     ):
-        done = ran(Path(sys.executable).parent / "streamsched", "run", job, "--on", "nbd", *options)
+        done = ran(COMMAND, "run", job, "--on", "nbd", *options)
         assert done.returncode == 2
         assert message in done.stderr

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from nbd_server import Server, nbd, needs_plugin
+from said import ran
 
 pytestmark = needs_plugin
 
@@ -37,9 +38,7 @@ def fio_readers(server: Server, starts: list[int], seconds: float) -> Rates:
     job = "[global]\nioengine=nbd\nuri=" + server.uri + "\nrw=read\nbs=64k\nsize=8g\n"
     job += f"time_based=1\nruntime={int(seconds * 1000)}ms\n"
     job += "".join(f"[reader{n}]\noffset={start}\n" for n, start in enumerate(starts))
-    done = subprocess.run(
-        ["fio", "--output-format=json", "-"], input=job, capture_output=True, text=True, check=True
-    )
+    done = ran("fio", "--output-format=json", "-", input=job, check=True)
     document = json.loads(done.stdout[done.stdout.index("{") :])
     return [one["read"]["io_bytes"] * 1000 / one["job_runtime"] for one in document["jobs"]]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 from nbd_server import Server, image, needs_plugin
+from said import COMMAND
 
 pytestmark = needs_plugin
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 MIB = 1 << 20
 
 

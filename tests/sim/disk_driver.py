@@ -11,10 +11,10 @@ import functools
 import importlib.util
 import itertools
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from cffi import FFI
+from said import ROOT
 
 from streamsched import _build_core
 
@@ -22,7 +22,6 @@ READ, WRITE, FLUSH = 0, 1, 2
 NEVER = (1 << 64) - 1
 EINVAL, EBUSY = 22, 16
 MS = 1_000_000
-ROOT = Path(__file__).resolve().parents[2]
 HEADERS = [f"disk/hdd{name}.h" for name in ("_params", "", "_drive", "_measure", "_media")]
 
 

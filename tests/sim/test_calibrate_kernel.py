@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 from model_disk import MS, ModelDisk
 from rig_driver import need_rig
+from said import BIN
 
 from streamsched.calibrate import arm, numeric
 from streamsched.hosts import rig
 from streamsched.sim.diskfile import Disk, load_disk, parse_disk
 from streamsched.sim.simulate import measured_curve
-
-BIN = Path(sys.executable).parent
 
 
 def dense_curve(disk: Disk) -> list[tuple[int, float]]:

@@ -6,19 +6,16 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from job_text import job_text
-from said import ran
+from said import COMMAND, ROOT, ran
 
 from streamsched.sim.requestlog import COLUMNS
 
-ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
 TRACE = ROOT / "traces" / "pg-scan.blktrace.zst"
 JOB = job_text("""\
 [global] filename=disk size=2m offset_increment=20g
@@ -31,7 +28,7 @@ pytestmark = pytest.mark.e2e
 
 
 def streamsched(*words: str | Path, fails: bool = False) -> str:
-    done = ran(BIN / "streamsched", *words, timeout=120)
+    done = ran(COMMAND, *words, timeout=120)
     assert bool(done.returncode) == fails, done.stderr
     if fails:
         assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr

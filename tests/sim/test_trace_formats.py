@@ -292,9 +292,7 @@ print(pages() - before)
 @pytest.mark.parametrize("name", ["blktrace", "spc"])
 def test_memory_does_not_grow(name: str) -> None:
     """800,000 records more: the events alone would be 32 MB."""
-    grown = subprocess.run(
-        [sys.executable, "-P", "-c", MEMORY, name], capture_output=True, text=True, check=True
-    )
+    grown = ran(sys.executable, "-P", "-c", MEMORY, name, check=True)
     assert int(grown.stdout) < 512
 
 

@@ -8,13 +8,11 @@ import hashlib
 import json
 import random
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from said import ran, refusal
+from said import COMMAND, ran, refusal
 
 from streamsched.api import Trace, simulate
 from streamsched.base.errors import UsageError
@@ -22,7 +20,6 @@ from streamsched.sim.simulate import trace_requests
 from streamsched.work import tracefile
 from streamsched.work.processors import joined, note_of, parts_of
 
-COMMAND = Path(sys.executable).parent / "streamsched"
 MAGIC = 0x65617407
 READ = 1 << 16
 QUEUE, COMPLETE, MESSAGE = 1 | 1 << 20, 8 | 1 << 23, 1 << 26
@@ -154,7 +151,7 @@ def test_replayed_it_is_one_disk(tmp_path: Path) -> None:
     call = [COMMAND, "replay", "--policy", "noop,stream:deadline", "--output", "json"]
     found = []
     for named in (files, [tmp_path / "two"]):
-        done = subprocess.run([*call, *named], capture_output=True, text=True, check=True)
+        done = ran(*call, *named, check=True)
         assert not done.stderr
         found.append(json.loads(done.stdout))
     assert found[0].pop("work") == "sda.blktrace.*" and found[1].pop("work") == "two"
@@ -184,12 +181,8 @@ def test_what_is_bad_is_said_of_its_file(
     message = refusal(requests, tmp_path / "two")
     assert message.startswith(f"{files[1]}: record ") and says in message
     assert len(requests(tmp_path / "two", skip_bad=True)) > 490
-    done = subprocess.run(
-        [COMMAND, "replay", tmp_path / "two", "--skip-bad", "--policy", "noop", "--output", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ["--skip-bad", "--policy", "noop", "--output", "json"]
+    done = ran(COMMAND, "replay", tmp_path / "two", *words, check=True)
     assert json.loads(done.stdout)["runs"][0]["skipped_records"] >= 1
 
 
@@ -214,6 +207,6 @@ def test_what_may_be_missing_is_said(tmp_path: Path) -> None:
     files[0].rename(alone)
     note = note_of(str(alone))
     assert note and "none of processor 1 is there" in note
-    done = subprocess.run([COMMAND, "replay", alone], capture_output=True, text=True, check=True)
+    done = ran(COMMAND, "replay", alone, check=True)
     assert done.stderr == f"streamsched: note: {note}\n"
     assert note_of("-") is None

@@ -8,11 +8,10 @@ import os
 import random
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from said import ran, refusal
+from said import COMMAND, ROOT, ran, refusal
 
 from streamsched.base.errors import UsageError
 from streamsched.base.files import MOST_BYTES
@@ -20,8 +19,6 @@ from streamsched.calibrate import validate
 from streamsched.calibrate.recorded import Recorded, agreements, demerit, play, read_recorded
 from streamsched.sim.diskfile import load_disk, parse_disk
 
-COMMAND = Path(sys.executable).parent / "streamsched"
-ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT.parent / "shared" / "validation"
 DISK = (ROOT / "disks" / "exos-x18.toml").read_text()
 
