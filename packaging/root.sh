@@ -45,7 +45,7 @@ sources() {
 	local main
 
 	case $1 in
-	jammy | noble)
+	jammy | noble | resolute)
 		main=${UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 		[ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] ||
 			fail "Ubuntu's keys are missing: copy the file" \
@@ -115,7 +115,9 @@ kept_packages() {
 		echo apt-utils lintian make
 		;;
 	# DKMS builds for the kernel.
-	jammy-install | noble-install) echo linux-headers-generic linux-image-generic ;;
+	jammy-install | noble-install | resolute-install)
+		echo linux-headers-generic linux-image-generic
+		;;
 	*) echo linux-headers-amd64 linux-image-amd64 ;;
 	esac
 	[ "$2" = build ] || echo bash-completion fish man-db zsh

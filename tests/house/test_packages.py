@@ -3,8 +3,9 @@
 
 make test builds those of this machine's suite and looks at them. As root it also builds,
 installs, upgrades and removes them in bare roots of Debian 12 and 13 (package_guest.sh), which
-are kept in the cache. make test-all does so in one of Ubuntu, too, and builds the RPM and the
-Arch packages with the tools that Debian has.
+are kept in the cache. make test-all does so in Ubuntu 24.04 and 26.04, too, where DKMS builds the
+module for Ubuntu's own headers, and builds the RPM and the Arch packages with the tools that
+Debian has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ SPEC = PACKAGING / "rpm" / "streamsched.spec"
 AUR = PACKAGING / "aur"
 VERSION = re.search(r"^  version: '(.*)'", (ROOT / "meson.build").read_text(), re.MULTILINE)[1]
 OURS = ("streamsched", "streamsched-dkms", "nbdkit-plugin-streamsched")
-SUITES = ("bookworm", "trixie", pytest.param("noble", marks=pytest.mark.long))
+UBUNTU = [pytest.param(suite, marks=pytest.mark.long) for suite in ("noble", "resolute")]
+SUITES = ("bookworm", "trixie", *UBUNTU)
 MINUTES = 60
 
 pytestmark = pytest.mark.packages
@@ -418,7 +420,7 @@ def kept_root(suite: str, kind: str) -> Path:
     need("mmdebstrap", "mmdebstrap")
     made = run(ROOTS, "keep", suite, kind)
     if made.returncode:
-        pytest.skip(made.stdout.strip())
+        pytest.skip(f"{suite}: {made.stdout.strip().splitlines()[-1]}")
     root = Path(made.stdout.splitlines()[-1])
     entered = run(ROOTS, "run", "--throw-away", root, "root", "true")
     if entered.returncode:
