@@ -165,8 +165,11 @@ def row_of(benchmark: str, line: str, path: str, policy: str, figures: Row) -> R
     return (line, path, policy, *(figures or ("failed", *["-"] * (columns - 1))))
 
 
-def measure_row(benchmark: str, line: str, path: str, policy: KernelPolicy) -> Row:
-    """Run a line's script in a rig of its own."""
+def measure_row(benchmark: str, line: str, path: str, policy: KernelPolicy) -> Row | None:
+    """Run a line's script in a rig of its own; None, and a reason, if the rig does not end well.
+
+    It may have been stopped because this machine is busy, and tells nothing about the script.
+    """
     about = BENCHMARKS[benchmark]
     script, _, arguments = about.commands[line].partition(" ")
     folder, name = script.split("/")
@@ -186,7 +189,8 @@ def measure_row(benchmark: str, line: str, path: str, policy: KernelPolicy) -> R
         )
         figures = about.figures(result.files.get("results", b"").decode())
     except rig.RigError as error:
-        why = str(error)
+        print(f"{line} {path} {policy.label} was not measured: {error}", file=sys.stderr)
+        return None
     except (KeyError, ValueError, ZeroDivisionError):
         said = result.files["log"].decode(errors="replace").replace("\r", "\n").split("\n")
         why = " | ".join([one.strip() for one in said if one.strip()][-3:])
@@ -226,7 +230,12 @@ def measure(words: Sequence[str]) -> None:
         if lines[line] in benchmarks
         and not (label == "bfq" and BENCHMARKS[lines[line]].switches_off)
     ]
-    rigs = Rigs(at_once, "the suite S", len(runs))
+    rigs, missing = Rigs(at_once, "the suite S", len(runs)), 0
     with rigs.progress:
         for run, row in zip(runs, rigs.each(lambda run: measure_row(*run), runs), strict=True):
-            write_into(document("s-suite"), table_of(run[0]), [row])
+            if row:
+                write_into(document("s-suite"), table_of(run[0]), [row])
+            else:
+                missing += 1
+    if missing:
+        raise StreamschedError(f"{missing} of {len(runs)} lines were not measured; see above")

@@ -14,6 +14,7 @@ from tables.common import EVERY, line_of, lines_in, write_into
 from tables.s_suite import BENCHMARKS, PATHS, table_of
 
 from streamsched.base.errors import StreamschedError
+from streamsched.hosts import rig
 from streamsched.hosts.kernelhost import KernelPolicy
 
 DOCUMENT = ROOT / "docs" / "results" / "s-suite.md"
@@ -116,6 +117,36 @@ def test_a_suite_that_is_missing(
     assert said.count("\n") == 1
 
 
+def test_a_rig_that_is_stopped_is_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was there stays; the others are measured, and the command fails."""
+    document = tmp_path / "s-suite.md"
+    document.write_text(MARKS)
+    write_into(document, table_of("fairness"), [("100-100", "loop", "none", "1", "2", "3")])
+    monkeypatch.setattr(s_suite, "document", lambda _: document)
+    monkeypatch.setattr(s_suite, "suite", lambda: tmp_path)
+    monkeypatch.setattr(rig, "build", lambda _: None)
+    monkeypatch.setattr(rig, "build_modules", lambda _: None)
+
+    def boot(_: object, policy: KernelPolicy, *__: object, **___: object) -> rig.RigResult:
+        if policy.name == "none":
+            raise rig.RigError("the rig was stopped")
+        dd = b"2000000 bytes (2 MB, 2 MiB) copied, 1 s, 2 MB/s\n" * 2
+        return rig.RigResult(0, "", "", "", {"results": dd}, 0)
+
+    monkeypatch.setattr(s_suite, "boot", boot)
+    assert table.main(["s-suite", "100-100", "loop", "none", "kyber"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "100-100 loop none was not measured: the rig was stopped" in said
+    assert said[-1] == "s-suite: 1 of 2 lines were not measured; see above"
+    rows = [line for line in document.read_text().splitlines() if line.startswith("| 1")]
+    assert rows == [
+        "| 100-100 | loop | none | 1 | 2 | 3 |",
+        "| 100-100 | loop | kyber | 4.0 | 2.0 | 2.0 |",
+    ]
+
+
 @pytest.mark.parametrize("number", ["x", "0", "-1", "65", ""])
 def test_a_number_of_rigs_that_cannot_be(
     number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -140,6 +171,7 @@ def test_a_program_starts(path: str) -> None:
         if "is missing" in str(error):
             pytest.skip(str(error))
         raise
+    assert row
     mean, longest, rate = map(float, row[3:])
     assert 0.5 < mean <= longest < 3, row
     assert 0 < rate < 50, row
