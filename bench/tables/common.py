@@ -54,14 +54,19 @@ def asked(
 
 
 class Rigs:
-    """So many at once, of a kernel that is built before; a bar counts what they have done."""
+    """So many at once, of kernels that are built before; a bar counts what they have done."""
 
     def __init__(
-        self, at_once: int = 1, what: str = "", total: int = 0, variant: str = "base"
+        self,
+        at_once: int = 1,
+        what: str = "",
+        total: int = 0,
+        variants: Iterable[str] = ("base",),
     ) -> None:
         """Build what is missing; @total runs are to come."""
-        rig.build(variant)
-        rig.build_modules(variant)
+        for variant in variants:
+            rig.build(variant)
+            rig.build_modules(variant)
         self.at_once = at_once
         self.progress = counted()
         self._task = self.progress.add_task(what, total=total)

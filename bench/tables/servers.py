@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of docs/results/servers.md: servers of files and disks, on the real kernel.
 
-The rig (its variant `servers`) has the server, its clients, and one emulated disk, whose
-scheduler sees the server's requests alone. Each client has an image of its own: a file on ext4 in
+The rig has the server, its clients, and one emulated disk, whose scheduler sees the server's
+requests alone. Each client has an image of its own: a file on ext4 in
 a volume of its own, or what the server makes of that. kernel/rig/servers.sh starts the servers.
 
 A share is what a process has of its rate alone, through the same server, times the number of
@@ -19,12 +19,15 @@ from streamsched.hosts import rig
 from streamsched.hosts.fiorun import FioJob, fio_jobs, times_of
 from streamsched.hosts.kernelhost import KernelPolicy, boot
 from streamsched.sim.diskfile import load_disk
+from streamsched.work.blocktrace import p99
 from tables.common import EVERY, Rigs, Row, Table, asked, document, write_into
-from tables.programs import shell, source_tree
+from tables.programs import inside_rig, shell, source_tree
 
 DISK = "exos-x18"
 QUEUE_DEPTH = 32
+# The rig's, with the servers that are in the kernel; programs serve on the usual one.
 VARIANT = "servers"
+IN_KERNEL = ("knfsd", "samba", "iscsi", "tcm_loop", "gluster")
 # Megabytes of each image: what is scrubbed or backed up, and the clients'.
 IMAGES_MB = (3072, *[512] * 8)
 # Of those that hold a file system with a source tree, one for each client.
@@ -56,6 +59,9 @@ SERVERS = {
 }
 JOBS = ("readers", "vms", "backup")
 STORM = "trees"
+# Of each client as many small files as this.
+WRITES = "files"
+FILES = 100
 # What a file system on several disks is for; the others' jobs are not for it.
 STRIPED = "striped"
 STRIPED_DISKS = 4
@@ -66,6 +72,7 @@ HEADS = {
     "vms": ("scrub MB/s", "its share", "least VM's", "p99 ms", "longest ms"),
     "backup": ("backup MB/s", "its share", "least VM's", "p99 ms", "longest ms"),
     STORM: ("first, s", "last, s"),
+    WRITES: ("first, s", "last, s", "p99 ms", "longest ms"),
     STRIPED: ("MB/s", "slowest program", "p99 ms", "longest ms"),
 }
 
@@ -128,14 +135,36 @@ def tree_figures(text: str) -> tuple[str, str]:
     return f"{ends[0] - begin:.2f}", f"{ends[-1] - begin:.2f}"
 
 
+def files_figures(texts: Sequence[str]) -> Row:
+    """When the first and the last client had made and removed its files, in seconds; and of a file
+    until it was synced, p99 and the longest.
+    """
+    clients = [[int(line) for line in text.split()] for text in texts]
+    failed = sum(len(client) != FILES + 2 for client in clients)
+    if failed:
+        raise StreamschedError(f"{failed} of the clients could not write all of their files")
+    begin = min(began for began, *_ in clients)
+    ends = [(end - begin) / 1e9 for *_, end in clients]
+    files = [file for _, *client, _ in clients for file in client]
+    return (
+        *(f"{end:.2f}" for end in (min(ends), max(ends))),
+        *(f"{time / 1e6:.1f}" for time in (p99(files) or 0, max(files))),
+    )
+
+
 def is_striped(server: str) -> bool:
     """Whether it is a file system on several disks."""
     return SERVERS[server] == "gluster"
 
 
+def variant_of(server: str) -> str:
+    """Of the rig's kernel: what has @server and its clients."""
+    return VARIANT if SERVERS[server].startswith(IN_KERNEL) else "base"
+
+
 def jobs_of(server: str) -> tuple[str, ...]:
     """What is measured through @server."""
-    return (STRIPED,) if is_striped(server) else (*JOBS, STORM)
+    return (STRIPED,) if is_striped(server) else (*JOBS, STORM, WRITES)
 
 
 def _boot(
@@ -156,9 +185,12 @@ def _boot(
         shell({}, "programs.sh", call=places + "\n".join(calls)),
         disks=STRIPED_DISKS if striped else 1,
         queue_depth=QUEUE_DEPTH,
-        variant=VARIANT,
+        variant=variant_of(server),
         prepare=shell(head, "servers.sh"),
-        files={f"{name}.fio": text for name, text in files.items()},
+        files={
+            "small-files.py": inside_rig("small-files.py"),
+            **{f"{name}.fio": text for name, text in files.items()},
+        },
         trace_kib=TRACE_KIB,
     )
     for line in result.complaints()[:1]:
@@ -183,8 +215,12 @@ def measure_rows(
     jobs = [name for name in jobs_of(server) if name in jobs]
     if not jobs:
         return {}
-    fio = [name for name in jobs if name != STORM]
-    calls = [*(["walk_trees"] if STORM in jobs else []), *(f"run_job {name}" for name in fio)]
+    fio = [name for name in jobs if name not in (STORM, WRITES)]
+    calls = [
+        *(["walk_trees"] if STORM in jobs else []),
+        *(f"run_job {name}" for name in fio),
+        *([f"make_files {FILES}"] if WRITES in jobs else []),
+    ]
     result = _boot(server, policy, {name: _job_file(name) for name in fio}, calls)
     figures = {}
     for name in fio:
@@ -192,6 +228,9 @@ def measure_rows(
         figures[name] = striped_figures(ran) if name == STRIPED else figures_of(name, ran, rates)
     if STORM in jobs:
         figures[STORM] = tree_figures(result.files["trees"].decode())
+    if WRITES in jobs:
+        texts = [result.files[f"files{client}"].decode() for client in range(len(TREES_MB))]
+        figures[WRITES] = files_figures(texts)
     return {name: (server, policy.label, *figures[name]) for name in jobs}
 
 
@@ -207,10 +246,11 @@ def measure(words: Sequence[str]) -> None:
         "servers", words, ("server", SERVERS), ("job", HEADS), ("scheduler", EVERY)
     )
     policies = [EVERY[name] for name in schedulers]
-    rigs = Rigs(at_once, "servers", len(servers) * len(policies), VARIANT)
+    variants = {variant_of(server) for server in servers}
+    rigs = Rigs(at_once, "servers", len(servers) * len(policies), variants)
     with rigs.progress:
         for server in servers:
-            rates = measure_alone(server)
+            rates = measure_alone(server) if set(jobs) & set(JOBS) else {}
 
             def one(
                 policy: KernelPolicy, server: str = server, rates: dict[str, float] = rates

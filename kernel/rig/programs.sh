@@ -269,6 +269,17 @@ walk_trees() {
 	forget_pages
 }
 
+# Each makes COUNT small files beside its own source tree, and removes them.
+make_files() { # COUNT
+	local i
+
+	for i in 0 1 2 3; do
+		python3 -I "$IN/small-files.py" "$TREES/$i" "$1" >"$OUT/files$i" &
+	done
+	wait
+	forget_pages
+}
+
 run_job() { # NAME
 	LD_PRELOAD=$IN/fio-start.so fio --clocksource=clock_gettime \
 		--output-format=json+ --output="$OUT/$1.json" "$IN/$1.fio" || exit 1

@@ -322,7 +322,7 @@ serve_qsd() { # FORMAT AIO
 		words+=(--blockdev
 			"file,node-name=file$i,filename=$file,aio=$2,cache.direct=on"
 			--blockdev "$1,node-name=disk$i,file=file$i"
-			--export "nbd,id=e$i,node-name=disk$i,name=$i")
+			--export "nbd,id=e$i,node-name=disk$i,name=$i,writable=on")
 	done
 	qemu-storage-daemon --daemonize --pidfile /run/qsd.pid \
 		--nbd-server addr.type=unix,addr.path=/run/qsd "${words[@]}" ||

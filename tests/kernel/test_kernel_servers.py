@@ -10,8 +10,8 @@ import table
 from rig_driver import need_rig
 from said import ROOT
 from tables import servers
-from tables.common import lines_in, write_into
-from tables.servers import HEADS, JOBS, SERVERS, STORM
+from tables.common import Row, lines_in, write_into
+from tables.servers import HEADS, JOBS, SERVERS, STORM, WRITES
 
 from streamsched.base.errors import StreamschedError
 from streamsched.hosts.fiorun import FioJob
@@ -65,6 +65,26 @@ def test_a_tree_that_could_not_be_read() -> None:
         servers.tree_figures("1.0 3.5 3.7 4.0\n")
 
 
+def client(begin: int, *ms: int, end: int) -> str:
+    """What a client of small files prints, its times in seconds, its files' in ms."""
+    times = [begin * 10**9, *(one * MS for one in ms), end * 10**9]
+    return "".join(f"{time}\n" for time in times)
+
+
+def test_files_are_timed_one_by_one() -> None:
+    """From when the first client begins; p99 is of all clients' files."""
+    others = [client(3, *[10] * 100, end=7)] * 3
+    slowest = client(2, *[10] * 95, *[20] * 4, 900, end=9)
+    assert servers.files_figures([*others, slowest]) == ("5.00", "7.00", "20.0", "900.0")
+
+
+def test_files_that_could_not_be_written() -> None:
+    """Are not left out of the figures."""
+    done, failed = client(1, *[10] * 100, end=5), client(1, *[10] * 40, end=5)
+    with pytest.raises(StreamschedError, match="2 of the clients could not write all"):
+        servers.files_figures([failed, done, "", done])
+
+
 def test_rows_are_kept_in_their_order(tmp_path: Path) -> None:
     """What was not measured anew stays as it is."""
     document = tmp_path / "servers.md"
@@ -102,11 +122,12 @@ def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) ->
     Nobody has them from the page cache: the disk would be faster than it is.
     """
     need_rig()
-    monkeypatch.setattr(servers, "VARIANT", "base")
     monkeypatch.setattr(servers, "IMAGES_MB", (64, *[264] * 4))
     rates = {"reader": 250e6}
     try:
-        rows = servers.measure_rows(server, KernelPolicy("stream"), ["readers", STORM], rates)
+        rows = servers.measure_rows(
+            server, KernelPolicy("stream"), ["readers", STORM, WRITES], rates
+        )
     except StreamschedError as error:
         if "is missing" in str(error):
             pytest.skip(str(error))
@@ -116,6 +137,14 @@ def test_clients_read_their_own(server: str, monkeypatch: pytest.MonkeyPatch) ->
     assert share > 0.5, rows
     first, last = map(float, rows[STORM][2:])
     assert 0.2 < first <= last, rows
+    assert_files_were_written(rows[WRITES])
+
+
+def assert_files_were_written(row: Row) -> None:
+    """To the disk, each by itself: a sync that waits for nothing is faster than a turn of it."""
+    first, last, p99, longest = map(float, row[2:])
+    assert servers.FILES / 1000 < first <= last < 60, row
+    assert 4 < p99 <= longest, row
 
 
 @pytest.mark.e2e
@@ -126,13 +155,14 @@ def test_servers_of_the_kernel_start(server: str, monkeypatch: pytest.MonkeyPatc
     need_rig(servers.VARIANT)
     monkeypatch.setattr(servers, "IMAGES_MB", (64,))
     try:
-        rows = servers.measure_rows(server, KernelPolicy("stream"), [STORM], {})
+        rows = servers.measure_rows(server, KernelPolicy("stream"), [STORM, WRITES], {})
     except StreamschedError as error:
         if "is missing" in str(error):
             pytest.skip(str(error))
         raise
     first, last = map(float, rows[STORM][2:])
     assert 0.2 < first <= last, rows
+    assert_files_were_written(rows[WRITES])
 
 
 def test_the_document_is_what_is_measured() -> None:
