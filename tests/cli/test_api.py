@@ -14,6 +14,7 @@ from said import COMMAND, ran
 
 import streamsched
 from streamsched import Disk, Job, Trace, UsageError, simulate
+from streamsched.api.place import Place
 
 TWO = "[reader]\nrw=read\nsize=4m\nnumjobs=2\noffset_increment=100g\n"
 POLICIES = ["noop", "stream:deadline"]
@@ -134,3 +135,16 @@ def test_names_that_are_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'simulat'"):
         _ = streamsched.simulat  # type: ignore[attr-defined]
     assert set(streamsched.__all__) <= set(dir(streamsched.api))
+
+
+def test_a_workload_on_a_disk_that_is_named_has_all_commands_of_it() -> None:
+    """On the disk that it brings along it has one, as on the machines of the papers."""
+    assert Place().of("ffsb-web").queue_depth == 1
+    assert Place("exos-x18").of("ffsb-web").queue_depth is None
+    assert Place(queue_depth=4).of("ffsb-web").queue_depth == 4
+
+
+def test_a_runtime_ends_each_process_that_would_last_longer() -> None:
+    text = "[global]\nrw=read\nsize=1g\n[a]\n[b]\nruntime=5\n[c]\nruntime=1\n"
+    job = Job("job", text, runtime_ns=2_000_000_000).load(1 << 40, 0, [])
+    assert [one.runtime_ns / 1e9 for one in job.processes] == [2, 2, 1]

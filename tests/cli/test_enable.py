@@ -733,3 +733,11 @@ def test_udev_takes_the_rule(kernel: Kernel, words: list[str]) -> None:
     file = kernel.root / RULES.lstrip("/")
     done = ran(udevadm, "verify", file)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_number_is_no_pattern(kernel: Kernel) -> None:
+    """Where udev would take a character for one, any character fits."""
+    kernel.disk("sdd", 3)
+    kernel.ids["sdd"] = "ID_SERIAL=A*[1-9]|B?C"
+    kernel.enable("sdd")
+    assert 'ENV{ID_SERIAL}=="A??1-9??B?C", GOTO=' in kernel.made.machine.text(RULES)

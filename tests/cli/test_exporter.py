@@ -326,3 +326,10 @@ def test_without_prometheus_client_it_says_so(monkeypatch: pytest.MonkeyPatch) -
     says = f"the exporter needs prometheus_client: {install('exporter')}"
     with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
         app(["exporter"], standalone_mode=False)
+
+
+def test_idle_time_is_in_seconds(made: MadeDisk) -> None:
+    """The kernel counts nanoseconds."""
+    made.counters["idle_ns"] = 2_500_000_000
+    made.flush()
+    assert samples(scrape(made.root))["streamsched_idle_seconds_total", "sda"] == 2.5

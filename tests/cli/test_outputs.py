@@ -299,3 +299,24 @@ def test_a_name_that_is_guessed_is_not_opened(
     (tmp_path / ".file.known").symlink_to(victim)
     assert refused(tmp_path / "file") == "cannot write it: File exists"
     assert victim.read_text() == "precious"
+
+
+@IS_ROOT
+def test_the_group_stays_where_the_owner_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch(0o640)
+    os.chown(path, -1, NOBODY)
+    write_whole(Target(path, replace=True), "new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (os.geteuid(), NOBODY)
+
+
+def test_what_is_longer_than_any_description_is_not_read_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 8)
+    path = tmp_path / "file"
+    path.write_text("12345678")
+    assert files.read_whole(path) == "12345678"
+    path.write_text("123456789")
+    with pytest.raises(UsageError, match="cannot read it: it has more than 8 bytes"):
+        files.read_whole(path)

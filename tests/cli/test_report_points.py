@@ -19,9 +19,15 @@ from report_data import (
 np = pytest.importorskip("numpy", reason="numpy is missing: pip install 'streamsched[report]'")
 pytest.importorskip("plotly", reason="plotly is missing: pip install 'streamsched[report]'")
 
-from streamsched.report.figures import OTHERS, PARTIES  # noqa: E402
+from streamsched.report.figures import (  # noqa: E402
+    OTHERS,
+    PARTIES,
+    Section,
+    party_label,
+    points,
+)
 from streamsched.report.panels import cumulative  # noqa: E402
-from streamsched.sim.series import MOST, extremes, thinned  # noqa: E402
+from streamsched.sim.series import MOST, Series, extremes, thinned  # noqa: E402
 
 pytestmark = pytest.mark.e2e
 
@@ -130,3 +136,19 @@ def test_parties_are_told_apart(who: str) -> None:
 
     for one, other in itertools.combinations([*PARTIES, OTHERS], 2):
         assert np.linalg.norm(lab(one) - lab(other)) > 18, (one, other)
+
+
+def test_who_is_large_under_one_policy_has_a_colour_under_all() -> None:
+    """Of one party more than there are colours it is the smallest under the last one."""
+    numbers = range(1, len(PARTIES) + 2)
+    rows = np.zeros(len(numbers), [("job", "u4"), ("party", "u4")])
+    rows["party"] = numbers
+    none = np.zeros(0)
+
+    def run(of_first: int) -> Series:
+        sizes = {**dict.fromkeys(numbers, 10), 1: of_first}
+        return Series(rows, len(rows), sizes, none, none, none, none, 0, 1, none)
+
+    for own in points(Section("", {}), [run(100), run(1)]):
+        assert party_label(1) in {one.name for one in own}
+        assert [len(one.rows) for one in own if one.colour == OTHERS] == [1]

@@ -18,6 +18,7 @@ from streamsched import _build_core
 from streamsched._core import ffi, lib
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.cli.main import app
+from streamsched.study import cost
 from streamsched.study.plan import Plan, read_plan
 from streamsched.study.summary import mean, student, summarise
 from streamsched.study.toml import KEYS
@@ -388,3 +389,15 @@ def test_results_of_another_core_are_not_taken_for_this_ones(tmp_path: Path) -> 
     assert other != ours and others_alone != alone
     assert said.startswith("--to results: 1 of its 1 results are not of this study: they are of")
     assert f"streamsched {ours}, and this is {other};" in said
+
+
+def test_rates_alone_cost_one_simulation_of_each_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each simulation takes a second."""
+    monkeypatch.setattr(cost, "_pilot_s", lambda *_: 1.0)
+    plan = plan_of(tmp_path, GOOD)
+    groups = {plan.group(cell) for cell in plan.cells()} - {None}
+    found = cost.estimate(plan, set())
+    assert 1 < len(groups) < len(plan)
+    assert found == cost.Cost(len(plan), len(plan), len(plan) + len(groups))

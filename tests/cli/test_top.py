@@ -673,3 +673,15 @@ def test_names_of_disks(made: MadeDisk) -> None:
     for name in ("loop0", "dm-0", "md0"):
         MadeDisk(made.root, name)
     assert watch.disk_names(made.root) == ["sda"]
+
+
+def test_waits_that_paid_and_waits_in_vain(
+    made: MadeDisk, trace: type[MadeTrace], clock: list[float]
+) -> None:
+    source = source_of(made)
+    source.look()
+    for name, number in (("waits", 20), ("hits", 14), ("timeouts", 4)):
+        made.counters[name] += number
+    made.flush()
+    seen = seen_after(source, clock)
+    assert (seen.waits_s, seen.paid_s, seen.in_vain_s) == (10, 7, 2)

@@ -191,3 +191,19 @@ def test_the_arrays_time_does_not_go_back(pair: ArrayDriver, event: str) -> None
     assert second.now_ns < pair.array.now_ns == pair.array.sched.now_ns == first.now_ns
     second.dispatch()
     second.complete()
+
+
+def test_each_flush_of_a_member_begins_and_ends_once(pair: ArrayDriver) -> None:
+    member, of_array = pair.members[1], pair.array.member[1]
+    for begins, nr in ((True, 1), (True, 2), (False, 1), (False, 0)):
+        member.flushes(begins=begins)
+        assert of_array.nr_flushes == nr
+
+
+def test_a_flush_that_began_before_attaching_is_none_of_the_array() -> None:
+    pair = ArrayDriver(attach=False)
+    member = pair.members[1]
+    member.flushes(begins=True)
+    assert [pair.attach(i) for i in range(2)] == [0, 0]
+    member.flushes(begins=False)
+    assert pair.array.member[1].nr_flushes == 0

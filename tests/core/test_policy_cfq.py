@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -114,6 +115,14 @@ def test_async_has_the_disk_for_40_ms() -> None:
 
 def test_async_sends_16_requests_in_a_slice() -> None:
     assert async_run(Driver("cfq")) == 16
+
+
+def test_async_sends_16_requests_in_each_slice(d: Driver) -> None:
+    reads = [d.send(1, FAR + 8 * n) for n in range(300)]
+    for n in range(200):
+        d.send(9, 8 * n, write=True)
+    served = itertools.groupby(d.serve(ms=1) in reads for _ in range(240))
+    assert [len(list(run)) for read, run in served if not read] == [16, 16]
 
 
 def test_async_alone_is_not_limited(d: Driver) -> None:
@@ -330,6 +339,15 @@ def test_back_seek_max_and_penalty() -> None:
         d.send(1, 5_002_500)
         d.send(1, 4_999_000)
         assert d.dispatch().sector == first, tune
+
+
+@pytest.mark.parametrize(("behind", "goes_back"), [(1000, True), (1001, False)])
+def test_back_seek_max_is_the_longest_way_back(behind: int, goes_back: bool) -> None:
+    d = Driver("cfq", back_seek_max=1000)
+    d.serve(d.send(1, 5_000_000))
+    head = 5_000_008
+    back, ahead = d.send(1, head - behind), d.send(1, head + 2500)
+    d.dispatch(back if goes_back else ahead)
 
 
 def test_metadata_first_within_a_queue(d: Driver) -> None:

@@ -151,3 +151,14 @@ def test_removed_request_is_not_chosen(d: Driver) -> None:
     d.remove(d.send(1, 1000))
     d.send(1, 3000)
     assert order(d) == [3000]
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 3), (3, 5)])
+def test_a_joined_request_has_the_smaller_budget(first: int, second: int) -> None:
+    d = Driver("linus")
+    rq, later = d.send(1, 0), d.send(1, 16)
+    d.merge(rq)
+    rq.budget, later.budget = first, second
+    assert d.lib.ss_sched_find_join(d.sched, rq, 4096) == later
+    d.lib.ss_sched_joined(d.sched, rq, later, d.now_ns)
+    assert rq.budget == 3

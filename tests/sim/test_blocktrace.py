@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from streamsched.work.blocktrace import BlockTrace, parse
+from streamsched.work.blocktrace import BlockTrace, parse, quantile
 
 
-def traced(*events: tuple[int, str, int, int]) -> BlockTrace:
+def traced(*events: tuple[int, str, int, int], skip_ns: int = 0) -> BlockTrace:
     """What is read of a trace; @events: ms, what, first sector, sectors."""
     size = {"bio_queue": "", "rq_issue": "4096 () ", "rq_complete": "() "}
     text = [
@@ -14,7 +14,7 @@ def traced(*events: tuple[int, str, int, int]) -> BlockTrace:
         f"{sector} + {sectors} [fio]"
         for ms, what, sector, sectors in events
     ]
-    return parse(text)
+    return parse(text, skip_ns=skip_ns)
 
 
 def waits(*events: tuple[int, str, int, int]) -> list[int]:
@@ -47,3 +47,17 @@ def test_a_place_wanted_twice_leaves_nothing_behind() -> None:
 def test_a_bio_that_was_refused_is_none() -> None:
     refused = (10, "bio_queue", 100, 8)
     assert waits(refused, (500, "bio_queue", 100, 8), *served(501, 100, 8)) == [1]
+
+
+def test_what_is_left_out_is_no_idle_time() -> None:
+    """A second in which a request waits for an idle disk, the first half of it left out."""
+    events = [(1000, "bio_queue", 100, 8), *served(2000, 100, 8)]
+    assert traced(*events).idle_ns == 1_000_000_000
+    assert traced(*events, skip_ns=500_000_000).idle_ns == 500_000_000
+
+
+def test_a_quantile_is_a_value_that_there_is() -> None:
+    assert quantile(range(1, 101), 990) == 99
+    assert quantile(range(1, 1001), 990) == 990
+    assert quantile([7], 990) == 7
+    assert quantile([], 990) is None

@@ -23,7 +23,7 @@ from streamsched.bound import trace
 from streamsched.bound.arm import Arm
 from streamsched.bound.job import Absence, JobBound
 from streamsched.bound.mix import Asked, Mix
-from streamsched.bound.party import Kind, Party
+from streamsched.bound.party import Kind, Party, sharing
 from streamsched.bound.spread import Spread, spread_of
 from streamsched.sim.array import parse_array
 from streamsched.sim.diskfile import list_disks, load_disk
@@ -394,6 +394,9 @@ def test_absence_is_from_when_the_head_leaves_until_it_is_back() -> None:
     # It left at 30, a cache answered at 50, and it was back at 70.
     assert absence.longest_s(0, 90e-9) == pytest.approx(40e-9)
     assert absence.longest_s(1, 90e-9) == pytest.approx(40e-9)
+    # Who had nothing more is away until the end.
+    assert absence.longest_s(0, 200e-9) == pytest.approx(110e-9)
+    assert absence.longest_s(1, 200e-9) == pytest.approx(140e-9)
 
 
 @pytest.mark.unit
@@ -427,6 +430,15 @@ def test_readers_of_the_same_blocks_share_their_bytes() -> None:
     assert bound.loose() == ["reader"] * 3
     alone = bound_of(READERS, "wd5000aaks", 1)
     assert bound.parties[0].head_ns == pytest.approx(alone.parties[0].head_ns / 3, rel=0.05)
+
+
+@pytest.mark.unit
+def test_regions_that_only_touch_have_no_blocks_in_common() -> None:
+    setup = Setup(load_disk("wd5000aaks"), "noop")
+    text = "[global]\nfilename=/dev/sda\nrw=read\nsize=1m\n[a]\n[b]\noffset={}k\n[c]\noffset=1g\n"
+    for offset, met in ((1024, [1, 1, 1]), (1020, [2, 2, 1])):
+        work = parse_jobs(text.format(offset), capacity_bytes=setup.capacity_bytes, environ={})
+        assert sharing(work, setup) == met
 
 
 @pytest.mark.unit

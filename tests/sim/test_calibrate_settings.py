@@ -123,6 +123,23 @@ def test_what_cannot_be_put_back_is_named(fake: devices.DeviceInfo) -> None:
         (fake.queue / "nr_requests").unlink()
         (fake.queue / "nr_requests").mkdir()
     assert settings_of_some(fake, "scheduler").startswith("bfq")
+    assert settings_of_some(fake, "read_ahead_kb").startswith("128")
+
+
+def test_the_scheduler_is_put_back_before_what_it_brings_along(
+    fake: devices.DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = settings.Quiet._write, []
+
+    def noted(self: settings.Quiet, name: str, value: str) -> None:
+        written.append(name)
+        write(self, name, value)
+
+    with settings.quiet(fake):
+        put(fake, "nr_requests", "256")
+        put(fake, "iosched/low_latency", "1")
+        monkeypatch.setattr(settings.Quiet, "_write", noted)
+    assert written == ["scheduler", "nr_requests", "read_ahead_kb", "iosched/low_latency"]
 
 
 def settings_of_some(info: devices.DeviceInfo, name: str) -> str:

@@ -262,6 +262,13 @@ def test_seeds() -> None:
     assert 0 <= job(f"randseed={2**63 - 1}").seed < 2**64
 
 
+def test_each_clone_draws_its_own_numbers() -> None:
+    """Also where the file gives a seed."""
+    for line in ("", "randseed=9"):
+        seeds = [one.seed for one in jobs(f"[a]\nsize=1m\n{line}\nnumjobs=4\n[b]\nsize=1m")]
+        assert len(set(seeds)) == 5
+
+
 def test_a_seed_moves_each_start() -> None:
     late = [p.startdelay_ns for s in range(1, 51) for p in jobs("[a]\nsize=1m\nnumjobs=4", seed=s)]
     assert len(set(late)) == 200

@@ -227,3 +227,31 @@ def test_fsync_after_every_write() -> None:
     assert len(set(gaps)) == 1
     assert gaps[0] >= flush_ns + WAKE_NS + COPY_NS
     assert run.duration_ns >= 8 * flush_ns
+
+
+def test_those_who_wait_for_a_page_go_on_in_the_order_in_which_they_came() -> None:
+    """All four want the first page, each then another one of its own."""
+    text = "[global]\nfilename=x\nbs=4k\nsize=64m\nio_size=8k\n"
+    text += "".join(f"[{skip}]\nrw=read:{skip}m\n" for skip in (1, 2, 3, 4))
+    rows, _ = played(text, readahead_pages=0)
+    assert [(row.job, row.sector) for row in rows] == [
+        (0, 0),
+        (0, MIB // SECTOR + 8),
+        (1, 2 * MIB // SECTOR + 8),
+        (2, 3 * MIB // SECTOR + 8),
+        (3, 4 * MIB // SECTOR + 8),
+    ]
+
+
+def test_writers_that_slept_go_on_in_the_order_in_which_they_came() -> None:
+    """The first one fills what may be dirty; the others come while it sleeps."""
+    text = "[global]\nfilename=x\nbs=4k\nrw=write\n[first]\nsize=8m\n"
+    text += "".join(
+        f"[{nr}]\nsize=4k\noffset={nr}g\nend_fsync=1\nstartdelay=1ms\n" for nr in (1, 2, 3, 4)
+    )
+    rows, _ = played(text, cache_bytes=2 * MIB, nr_requests=1)
+    others = [row for row in rows if row.job in (1, 2, 3, 4)]
+    assert [(row.job, row.sector) for row in others] == [
+        (nr, nr * GIB // SECTOR) for nr in (1, 2, 3, 4)
+    ]
+    assert all(row.arrival_ns > MS + COPY_NS for row in others)  # they slept

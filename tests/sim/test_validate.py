@@ -195,3 +195,23 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.startswith(f"streamsched: {said}"), done.stderr
         assert trace.read_text().startswith("R Miss 0 8")
+
+
+def test_the_first_request_of_a_recorded_drive_goes_on_from_none() -> None:
+    """Even where it begins at the end of the last one."""
+    asked = [Recorded(False, 8, 8, 1000, 0), Recorded(False, 0, 8, 1000, 0)]
+    rows = [(row.what, row.nr) for row in agreements(asked, [1000, 1000])]
+    assert rows == [("all", 2), ("random reads", 2)]
+
+
+def test_what_a_recorded_drive_rested_the_model_rests() -> None:
+    """Meanwhile the disk turns: after a whole revolution all is as without the rest."""
+    disk = load_disk("st2000dm006")
+
+    def second_ns(rest_ns: int) -> int:
+        asked = [Recorded(False, at, 8, 1000, rest_ns) for at in (0, 10**9)]
+        return play(disk, asked)[1]
+
+    assert second_ns(disk.rotation_ns) == second_ns(0)
+    half = disk.rotation_ns // 2
+    assert second_ns(half) - second_ns(0) == disk.rotation_ns - half
