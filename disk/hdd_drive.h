@@ -22,7 +22,7 @@
 struct hdd_media;
 struct hdd_work;
 
-/* @item, by its next, behind the last of a queue: QUEUE_first and QUEUE_last. */
+/* Put @item, by its next, behind QUEUE_last, or make it QUEUE_first. */
 #define hdd_append(queue, item)                                                \
 	do {                                                                   \
 		(item)->next = NULL;                                           \

@@ -229,8 +229,8 @@ def test_many_senders_taken_for_one_are_said(tmp_path: Path) -> None:
     def notes(columns: str, apart_us: int, *words: str, head: str = "") -> str:
         lines = [columns.format(at=n * apart_us, place=n % 3 << 30) for n in range(40)]
         (tmp_path / "mine").write_text(head + "".join(lines))
-        call = [BIN / "streamsched", "replay", tmp_path / "mine", "--policy", "noop", *words]
-        return subprocess.run(call, capture_output=True, text=True, check=True).stderr
+        call = (COMMAND, "replay", tmp_path / "mine", "--policy", "noop", *words)
+        return ran(*call, check=True).stderr
 
     alibaba = "7,R,{place},65536,{at}\n"
     assert notes(alibaba, 1000) == (
