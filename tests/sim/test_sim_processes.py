@@ -124,6 +124,18 @@ def test_queue_depth_is_respected(depth: int, policy: str, disk: Any) -> None:
         assert most == depth
 
 
+@pytest.mark.parametrize("iodepth", [1, 4])
+def test_a_disk_is_busy_while_it_has_anything(iodepth: int) -> None:
+    """With four requests at once from the first one to the last, else between its pauses."""
+    rows, run = played(
+        f"[r]\nioengine=libaio\nrw=randread\ndirect=1\nbs=4k\nsize=1g\nio_size=256k\niodepth={iodepth}\n",
+        queue_depth=4,
+    )
+    pauses = sum(max(0, b.dispatch_ns - a.complete_ns) for a, b in pairwise(rows))
+    assert (pauses > 0) == (iodepth == 1)
+    assert run.busy_ns == rows[-1].complete_ns - rows[0].dispatch_ns - pauses
+
+
 @pytest.mark.parametrize("nr_requests", [1, 4, 128])
 def test_nr_requests_limits_what_the_scheduler_sees(nr_requests: int) -> None:
     work = (
