@@ -565,3 +565,30 @@ def test_the_log_replays(tmp_path: Path) -> None:
     done = ran(COMMAND, "replay", log, "--output", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"][0]["disk_requests"] == 2
+
+
+def test_each_flush_that_fails_is_counted_once(tmp_path: Path) -> None:
+    """Those, too, that hear of what was lost before."""
+    metrics = tmp_path / "metrics.prom"
+    with fault_server(tmp_path, "1:flush:EIO:1-2", metrics=metrics).serving() as (_, handle):
+        handle.flush()
+        for _ in range(3):
+            handle.pwrite(b"x" * 512, 0)
+            assert error_of(handle.flush) == NBD_EIO
+    text = metrics.read_text()
+    for member, failed in ((0, 0), (1, 3)):
+        assert f'streamsched_flush_errors_total{{member="{member}"}} {failed}\n' in text
+
+
+def test_the_log_s_times_begin_with_the_server(tmp_path: Path) -> None:
+    """Not with the machine, as the clock that they are read from."""
+    log = tmp_path / "log"
+    disk = image(tmp_path / "disk", 4 * MIB)
+    began = time.monotonic()
+    with Server(tmp_path, str(disk), f"log={log}").serving() as (_, handle):
+        handle.pread(4096, 0)
+    lived = time.monotonic() - began
+    _, *lines = log.read_text().splitlines()
+    times = [float(line.split()[3]) for line in lines]
+    assert len(times) == 3 and times == sorted(times)
+    assert 0 <= times[0] <= times[-1] <= lived
