@@ -99,8 +99,9 @@ def around(text: str, at: int, name: str) -> tuple[int, int]:
     begin = text.rfind("\n", 0, at) + 1
     row = re.compile(rf"#|extern |\t(?:&?{name},|[.\[])").match(text, begin)
     # Up to where the line before ends a statement, a comment, or begins a block.
-    while not row and not text.endswith((";\n", "{\n", "}\n", "*/\n", "\n\n", ":\n"), 0, begin):
-        begin = text.rfind("\n", 0, begin - 1) + 1
+    above = text[:begin].splitlines(keepends=True)
+    while not row and above and not re.match(r"#|\s*$|.*(?:[;{}:]|\*/)$", above[-1]):
+        begin -= len(above.pop())
     if text[begin] == "#":
         return begin, text.index("\n", begin) + 1
     depth = 0
@@ -160,11 +161,12 @@ def unused(texts: Mapping[str, str]) -> Iterator[str]:
         names = Counter(match["macro"] or match["name"] for match in said(kept.values()))
         words = Counter(re.findall(r"\w+", re.sub(COMMENT, "", "\n".join(kept.values()))))
         dead = [name for name in sorted(names) if names[name] == words[name]]
-        if not dead:
-            return
         yield from dead
+        before = kept
         for name in dead:
             kept = {file: drop_declarations(text, name) for file, text in kept.items()}
+        if kept == before:
+            return
 
 
 def leave_out(series: Series, patch: int) -> dict[str, str]:
