@@ -145,8 +145,8 @@ class Build(NamedTuple):
         self.make("-s", "prepare", "modules_prepare")
 
     def block(self, *arguments: str, **options: str) -> str:
-        """Compile block/ with these options; findings about the series are raised."""
-        self.configure(**options)
+        """Compile block/ with all there is but for these options; findings are raised."""
+        self.configure(**FULL | options)
         text = self.make(*arguments, "block/")
         word = re.compile(rf"{FOLDER}/.*\b(warning|error|note):")
         none([line for line in text.splitlines() if word.search(line) and not of_old_sparse(line)])
@@ -203,7 +203,7 @@ def sparse(build: Build) -> str:
 
 def small(build: Build) -> str:
     """32 bits, and without what is optional."""
-    build.block("W=1", MQ_IOSCHED_STREAM="y", **FULL)
+    build.block("W=1", MQ_IOSCHED_STREAM="y")
     none([f"divides with {name}: use div_u64()" for name in build.undefined() & DIVISIONS])
     build.block("W=1", BLK_DEBUG_FS="n", BLK_CGROUP="n")
     return "W=1, no 64-bit division; also without debugfs and cgroups"
