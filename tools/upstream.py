@@ -181,7 +181,7 @@ def measured(name: str, without: str) -> str:
     rows[0] = [cell.replace(",", "") for cell in rows[0]]
     columns = [one for one in zip(*rows, strict=True) if one[0] not in without.split(", ")]
     widths = [max(map(len, column)) for column in columns]
-    text = ""
+    text = "".join(re.findall(r"^## (.*\n)", text, re.M)[:1])
     for row in zip(*columns, strict=True):
         cells = [f"{one:{'<' if i <= by_path else '>'}{widths[i]}}" for i, one in enumerate(row)]
         text += "  ".join(cells).rstrip() + "\n"
