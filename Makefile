@@ -79,6 +79,8 @@ test-setup: $(STAMP)-dev
 
 # What depends on core/ alone, and needs no kernel, server or network.
 unit: $(STAMP)-unit
+	@for file in $(TESTS); do [ -e "$${file%%::*}" ] || \
+		{ echo "make unit: TESTS=$$file: there is no such file" >&2; exit 2; }; done
 	@$(BIN)/pytest --quiet --numprocesses auto --dist worksteal $(or $(TESTS),tests/core)
 
 test-all: $(STAMP)-dev

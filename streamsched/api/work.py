@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 # A trace whose first requests come farther apart, or are more than this, has other times than read.
 PACE_REQUESTS, PACE_LEAST = 10_000, 16
 SLOW_S, FAST_GB_S = 10.0, 100.0
-# A closed replay takes what comes sooner as sent together; what comes later finds the disk idle.
+# A closed replay takes what comes sooner as sent together (TOGETHER_NS of sim/replay.c); what comes
+# later finds the disk idle.
 TOGETHER_S, BUSY_S = 50e-6, 20e-3
 # Of several traces each begins at a whole MiB.
 PLACE_SECTORS = 2048

@@ -320,6 +320,13 @@ def test_makes_help_fits_a_terminal(root: Path) -> None:
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
+def test_unit_of_a_file_that_is_not_there(root: Path) -> None:
+    stamp = ".venv/stamp-unit"  # so that nothing is made first
+    done = ran("make", f"--old-file={stamp}", "unit", "TESTS=nowhere.py", cwd=root)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "make unit: TESTS=nowhere.py: there is no such file"
+
+
 def test_what_takes_long_says_that_it_goes_on(root: Path, tmp_path: Path) -> None:
     """Seconds, and ninja's steps; what it ends with is the command's, and nothing stays behind."""
     script = (
