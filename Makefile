@@ -31,7 +31,7 @@ help:
 	@echo "make unit       the tests of the scheduling core alone, for who changes core/"
 	@echo "                (4 min with its set-up; TESTS=FILE: only those of a file)"
 	@echo "make test       all checks but the longest: lint, unit, property, golden, e2e,"
-	@echo "                network server, stock kernel, packages, fuzz (30 min; the first"
+	@echo "                network server, stock kernel, packages, fuzz (an hour; the first"
 	@echo "                time it also builds a kernel and fetches Debian roots)"
 	@echo "make test-all   the same, longer; what is measured in real time; a kernel with"
 	@echo "                checks; three stock kernels (3 h)"
