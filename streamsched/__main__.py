@@ -10,7 +10,7 @@ import sys
 def main() -> None:
     """Import the command line, and run it.
 
-    Importing takes a third of a second. Ctrl-C in it ends the process at once, as it does any
+    Importing takes a tenth of a second. Ctrl-C in it ends the process at once, as it does any
     program: there is nothing to tidy up, and a traceback would say nothing.
     """
     ours = signal.getsignal(signal.SIGINT)

@@ -20,13 +20,12 @@ from streamsched.cli import complete
 from streamsched.cli.options import (
     ForceOption,
     Form,
-    FormatOption,
     FormOption,
     argument,
-    depth_option,
     path_option,
     text_option,
 )
+from streamsched.cli.simoptions import FormatOption, depth_option
 from streamsched.cli.work import check_force, note
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.simulate import check_depth

@@ -10,7 +10,8 @@ import typer
 
 from streamsched.base.errors import UsageError, printable
 from streamsched.cli import complete
-from streamsched.cli.options import GOAL_HELP, argument, flag, given_options
+from streamsched.cli.options import argument, flag, given_options
+from streamsched.cli.simoptions import GOAL_HELP
 from streamsched.hosts.machine import Machine
 from streamsched.sim.auto import Goal
 

@@ -24,20 +24,17 @@ from streamsched.base.errors import Interrupted, StreamschedError, UsageError
 from streamsched.base.files import Target, write_whole
 from streamsched.base.progress import nr_jobs, part_bars
 from streamsched.cli import complete
-from streamsched.cli.options import (
+from streamsched.cli.options import Form, FormOption, ParallelOption, argument
+from streamsched.cli.simoptions import (
     POLICIES_HELP,
     ArrayOption,
     DepthOption,
     DeviceOption,
     DiskOption,
-    Form,
     FormatOption,
-    FormOption,
     OwnersOption,
-    ParallelOption,
     RuntimeOption,
     SkipBadOption,
-    argument,
     policy_option,
     runtime_ns,
     time_ns,

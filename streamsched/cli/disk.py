@@ -21,10 +21,10 @@ from streamsched.cli.options import (
     FormOption,
     ParallelOption,
     argument,
-    depth_option,
     flag,
     path_option,
 )
+from streamsched.cli.simoptions import depth_option
 from streamsched.cli.work import check_force
 from streamsched.sim import auto
 from streamsched.sim.diskfile import Disk, load_disk

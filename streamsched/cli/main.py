@@ -7,13 +7,14 @@ Each command checks all it was given before it begins.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import typer.core
@@ -22,21 +23,7 @@ from typer.completion import get_completion_inspect_parameters
 
 import streamsched
 from streamsched.base.errors import StreamschedError, UsageError, printable, said
-from streamsched.cli import advise as cli_advise
-from streamsched.cli import auto as cli_auto
-from streamsched.cli import bound as cli_bound
-from streamsched.cli import disk as cli_disk
-from streamsched.cli import enable as cli_enable
-from streamsched.cli import lists as cli_lists
-from streamsched.cli import papers as cli_papers
-from streamsched.cli import report as cli_report
-from streamsched.cli import rig as cli_rig
-from streamsched.cli import run as cli_run
-from streamsched.cli import study as cli_study
-from streamsched.cli import validate as cli_validate
-from streamsched.cli import watch as cli_watch
 from streamsched.cli.options import flag
-from streamsched.hosts import hddemu, kernelarray
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 HELP = "Schedulers for rotating disks: compared in a simulator, and looked after on real disks."
@@ -46,13 +33,116 @@ RENAMED = {"--jobs": "--parallel", "--disk": "--model"}
 LISTS = ("policies", "disks", "workloads", "formats", "tunables")
 
 
-class _Commands(typer.core.TyperGroup):
-    """The commands; what had another name is refused by the new one."""
+MORE = "`--policy auto --help` shows what only that policy needs."
+RUN_MORE = f"{MORE} `--on kernel --help` shows what only a real kernel needs."
+# The panels of --help.
+DISKS, SIMULATE, RESEARCH, KERNEL = "My disks", "Simulate", "Research", "Kernel"
+
+
+class Place(NamedTuple):
+    """Where a command, or a group of commands, is, and its panel of --help."""
+
+    module: str  # in streamsched
+    name: str  # a function, or a typer.Typer
+    panel: str = ""
+    more: str = ""  # what its --help ends with
+
+
+# The commands and groups of `streamsched research`, which were the program's own once.
+OF_RESEARCH = {
+    "reproduce": Place("cli.papers", "reproduce"),
+    "compare": Place("cli.papers", "compare_all"),
+    "bound": Place("cli.bound", "bound"),
+    "frontier": Place("cli.papers", "frontier"),
+    "validate": Place("cli.validate", "app"),
+}
+# The program's, in the order of --help.
+COMMANDS = {
+    "doctor": Place("cli.disk", "doctor_", DISKS),
+    "enable": Place("cli.enable", "enable_", DISKS),
+    "disable": Place("cli.enable", "disable_", DISKS),
+    "advise": Place("cli.advise", "advise", DISKS),
+    "measure": Place("cli.watch", "measure_", DISKS),
+    "top": Place("cli.watch", "top_", DISKS),
+    "exporter": Place("cli.watch", "exporter_", DISKS),
+    "weights": Place("cli.watch", "weights_", DISKS),
+    "auto": Place("cli.auto", "auto_", DISKS),
+    "calibrate": Place("cli.disk", "calibrate", DISKS),
+    "run": Place("cli.run", "run", SIMULATE, RUN_MORE),
+    "replay": Place("cli.run", "replay", SIMULATE, MORE),
+    "report": Place("cli.report", "report", SIMULATE, MORE),
+    "profile": Place("cli.disk", "profile_", SIMULATE),
+    "study": Place("cli.study", "study", RESEARCH),
+    "array": Place("hosts.kernelarray", "app", DISKS),
+    "list": Place("cli.lists", "app", SIMULATE),
+    "research": Place("cli.main", "research", RESEARCH),
+    "rig": Place("cli.rig", "app", KERNEL),
+    "hdd-emu": Place("hosts.hddemu", "app", KERNEL),
+}
+
+
+class _Loaded(Mapping[str, Any]):
+    """Commands by name, each imported when it is asked for: most starts need one of them."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self.places = places
+        self.loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.loaded:
+            self.loaded[name] = _load(name, self.places[name])
+        return self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def _load(name: str, place: Place) -> Any:
+    command: Any
+    try:
+        found = getattr(importlib.import_module(f"streamsched.{place.module}"), place.name)
+    except ImportError as error:
+        raise StreamschedError(f"cannot be loaded: {error}") from None
+    if isinstance(found, typer.Typer):
+        command = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, epilog=place.more or None)(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    command.rich_help_panel = place.panel
+    return _without_types(command)
+
+
+class _Group(typer.core.TyperGroup):
+    """Commands that are imported when they are asked for."""
+
+    places: Mapping[str, Place]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands = _Loaded(self.places)  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.places)
+
+
+class _Research(_Group):
+    places = OF_RESEARCH
+
+
+class _Commands(_Group):
+    """The program's; what had another name is refused by the new one."""
+
+    places = COMMANDS
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in LISTS:
             raise UsageError(f"{args[0]}: is called `streamsched list {args[0]}` now")
-        if args[0] in research_names():
+        if args[0] in OF_RESEARCH:
             args = ["research", *args]
         return super().resolve_command(ctx, args)
 
@@ -68,43 +158,11 @@ app = typer.Typer(
 )
 # What compares schedulers with papers, bounds and published figures.
 research = typer.Typer(
-    no_args_is_help=True, help="Repeat the papers, compare all schedulers, and see what is left."
+    cls=_Research,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Repeat the papers, compare all schedulers, and see what is left.",
 )
-research.command("reproduce")(cli_papers.reproduce)
-research.command("compare")(cli_papers.compare_all)
-research.command("bound")(cli_bound.bound)
-research.command("frontier")(cli_papers.frontier)
-research.add_typer(cli_validate.app, name="validate")
-
-
-def research_names() -> list[str]:
-    """Of its commands, which were the program's own, and are still found so."""
-    commands = [one.name for one in research.registered_commands]
-    return [name for name in (*commands, *(one.name for one in research.registered_groups)) if name]
-
-
-# The commands and the groups of --help, in its order.
-DISKS, SIMULATE, RESEARCH, KERNEL = "My disks", "Simulate", "Research", "Kernel"
-app.command("doctor", rich_help_panel=DISKS)(cli_disk.doctor_)
-app.command("enable", rich_help_panel=DISKS)(cli_enable.enable_)
-app.command("disable", rich_help_panel=DISKS)(cli_enable.disable_)
-app.command("advise", rich_help_panel=DISKS)(cli_advise.advise)
-app.command("measure", rich_help_panel=DISKS)(cli_watch.measure_)
-app.command("top", rich_help_panel=DISKS)(cli_watch.top_)
-app.command("exporter", rich_help_panel=DISKS)(cli_watch.exporter_)
-app.command("weights", rich_help_panel=DISKS)(cli_watch.weights_)
-app.command("auto", rich_help_panel=DISKS)(cli_auto.auto_)
-app.command("calibrate", rich_help_panel=DISKS)(cli_disk.calibrate)
-app.command("run", rich_help_panel=SIMULATE, epilog=cli_run.RUN_MORE)(cli_run.run)
-app.command("replay", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_run.replay)
-app.command("report", rich_help_panel=SIMULATE, epilog=cli_run.MORE)(cli_report.report)
-app.command("profile", rich_help_panel=SIMULATE)(cli_disk.profile_)
-app.command("study", rich_help_panel=RESEARCH)(cli_study.study)
-app.add_typer(kernelarray.app, name="array", rich_help_panel=DISKS)
-app.add_typer(cli_lists.app, name="list", rich_help_panel=SIMULATE)
-app.add_typer(research, name="research", rich_help_panel=RESEARCH)
-app.add_typer(cli_rig.app, name="rig", rich_help_panel=KERNEL)
-app.add_typer(hddemu.app, name="hdd-emu", rich_help_panel=KERNEL)
 
 
 def _version(value: bool) -> None:
@@ -130,7 +188,8 @@ def _without_types(command: Any) -> Any:
             param.display_type_rich = lambda ctx: None
         if param.default is None and param.show_default is True:  # typer 0.15 would say None
             param.show_default = False
-    for one in getattr(command, "commands", {}).values():
+    commands = getattr(command, "commands", {})
+    for one in () if isinstance(commands, _Loaded) else commands.values():
         _without_types(one)
     return command
 
@@ -150,8 +209,11 @@ def _usage_sentence(error: Exception) -> str:
     new = RENAMED.get(option)
     if context and any(new in param.opts for param in context.command.params):
         return f"{option}: is called {new} now"
-    if context and context.info_name == "auto" and option in cli_auto.GONE:
-        return f"{option}: {cli_auto.GONE[option]}"
+    if context and context.info_name == "auto":
+        from streamsched.cli.auto import GONE
+
+        if option in GONE:
+            return f"{option}: {GONE[option]}"
     message: str = error.format_message()  # type: ignore[attr-defined]
     message = " ".join(message.replace("Value error, ", "").split()).rstrip(".")
     message = re.sub(r"\. (Did you mean .*\?)$", lambda hint: f" ({_lower(hint[1])})", message)

@@ -19,7 +19,8 @@ from streamsched.base.files import check_output, is_file, mode_of, target, write
 from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.bound import check_bound, check_works, regrets
-from streamsched.cli.options import (
+from streamsched.cli.options import ForceOption, ParallelOption, ToOption, given_options
+from streamsched.cli.simoptions import (
     ArrayOption,
     BoundOption,
     Curve,
@@ -27,23 +28,19 @@ from streamsched.cli.options import (
     DepthOption,
     DeviceOption,
     DiskOption,
-    ForceOption,
     FormatOption,
     GoalOption,
     Mode,
     ModeOption,
     OwnersOption,
-    ParallelOption,
     PolicyOption,
     ProfileOption,
     RuleOption,
     SeedOption,
     SetOption,
     SkipBadOption,
-    ToOption,
     WeightOption,
     WrapOption,
-    given_options,
 )
 from streamsched.cli.work import say, trace_files
 from streamsched.sim import auto

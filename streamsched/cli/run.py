@@ -20,9 +20,19 @@ from streamsched.base.progress import nr_jobs
 from streamsched.cli import complete
 from streamsched.cli.bound import check_bound, check_works, print_regret
 from streamsched.cli.options import (
+    RESULTS,
+    ForceOption,
+    ParallelOption,
+    PlotOption,
+    ToOption,
+    argument,
+    given_options,
+    reveal,
+)
+from streamsched.cli.output import show
+from streamsched.cli.simoptions import (
     ON_KERNEL,
     POLICIES_HELP,
-    RESULTS,
     ArrayOption,
     BoundOption,
     By,
@@ -32,7 +42,6 @@ from streamsched.cli.options import (
     DepthOption,
     DeviceOption,
     DisksOption,
-    ForceOption,
     FormatOption,
     GoalOption,
     Host,
@@ -42,8 +51,6 @@ from streamsched.cli.options import (
     Output,
     OutputOption,
     OwnersOption,
-    ParallelOption,
-    PlotOption,
     PolicyOption,
     ProfileOption,
     RequestsOption,
@@ -52,16 +59,11 @@ from streamsched.cli.options import (
     SeedsOption,
     SetOption,
     SkipBadOption,
-    ToOption,
     WeightOption,
     WrapOption,
-    argument,
-    given_options,
     policy_option,
-    reveal,
     runtime_ns,
 )
-from streamsched.cli.output import show
 from streamsched.cli.work import (
     check_force,
     check_outputs,
@@ -76,10 +78,6 @@ from streamsched.sim.auto import Goal, Rule
 from streamsched.sim.policies import policy_files
 from streamsched.sim.tasks import Trace
 from streamsched.sim.workloads import WORKLOADS
-
-# Below --help.
-MORE = "`--policy auto --help` shows what only that policy needs."
-RUN_MORE = f"{MORE} `--on kernel --help` shows what only a real kernel needs."
 
 
 def _host(context: typer.Context, on: Host) -> Host:

@@ -240,6 +240,41 @@ def test_ctrl_c_while_the_command_is_imported_leaves_no_traceback() -> None:
     assert (lines[0], lines[-1]) == ("True", "True")
 
 
+ASKED = """
+import sys
+
+class Broken:
+    def find_spec(self, name, path, target=None):
+        if name == "streamsched._core":
+            raise ImportError("not for this Python")
+
+if sys.argv[1] == "broken":
+    sys.meta_path.insert(0, Broken())
+sys.argv[:2] = ["streamsched"]
+from streamsched.__main__ import main
+try:
+    main()
+finally:
+    print("streamsched.api" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [("--version", False), ("weights --help", False), ("rig --help", False), ("run --help", True)],
+)
+def test_a_command_loads_what_it_needs(words: str, loaded: bool) -> None:
+    """The simulator takes longer to load than anything else."""
+    done = ran(sys.executable, "-P", "-c", ASKED, "whole", *words.split(), check=True)
+    assert done.stdout.splitlines()[-1] == str(loaded)
+
+
+def test_a_part_that_cannot_be_loaded_is_said() -> None:
+    done = ran(sys.executable, "-P", "-c", ASKED, "broken", "run", JOB)
+    assert done.returncode == 1
+    assert done.stderr == "streamsched: cannot be loaded: not for this Python\n"
+
+
 def test_signals_to_the_whole_group_end_it_soon(tmp_path: Path) -> None:
     """As `timeout` sends them, two at a time, whatever the workers do just then."""
     for turn in range(8):
