@@ -17,6 +17,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -559,9 +560,11 @@ SITE = (
     *("streamsched", "streamsched-*", "_cffi_backend*", "annotated_*", "pydantic*", "rich"),
     *("markdown_it", "mdurl", "pygments", "shellingham", "typer", "typing_*", "zstandard"),
 )
+# It is unpacked there: each file of /share costs a way out of the machine, at each start.
 COMMAND = """
-mkdir -p /usr/local/bin
-echo '#!/bin/sh\nPYTHONPATH=/share/site exec python3 -P -m streamsched "$@"' \
+mkdir -p /usr/local/bin /run/site
+tar -x -C /run/site -f /share/site.tar
+echo '#!/bin/sh\nPYTHONPATH=/run/site exec python3 -P -m streamsched "$@"' \
 	>/usr/local/bin/streamsched
 chmod +x /usr/local/bin/streamsched
 """
@@ -660,19 +663,19 @@ not grep stream_iosched /proc/modules
 """
 
 
+def without_data(info: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if info.isdir() and Path(info.name).name == "data" else info
+
+
 def with_this_command(share: Path) -> None:
     """This machine's command, in the folder @share."""
     python = f"python3.{sys.version_info.minor}"
     if not (fetched("bookworm") / "root" / "usr" / "bin" / python).exists():
         pytest.skip(f"Debian 12 has no {python}, for which the command is compiled here")
-    site = share / "site"
-    site.mkdir()
-    for pattern in SITE:
-        for path in Path(streamsched.__file__).parents[1].glob(pattern):
-            if path.is_dir():
-                shutil.copytree(path, site / path.name, ignore=shutil.ignore_patterns("data"))
-            else:
-                shutil.copy(path, site)
+    with tarfile.open(share / "site.tar", "w") as site:
+        for pattern in SITE:
+            for path in Path(streamsched.__file__).parents[1].glob(pattern):
+                site.add(path, path.name, filter=without_data)
 
 
 def with_packaged_command(suite: str, layer: Path, folder: Path) -> Path:
