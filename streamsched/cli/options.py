@@ -12,8 +12,7 @@ import typer
 from streamsched.base.errors import UsageError, given
 
 FOLDER = "a folder"
-
-# Panels of --help.
+# A panel of --help.
 RESULTS = "Results"
 
 

@@ -17,8 +17,8 @@ from streamsched.cli.options import RESULTS, flag, path_option, reveal, text_opt
 from streamsched.sim.auto import Goal, Rule
 from streamsched.sim.policies import AUTO
 
+# Panels of --help.
 WITH_AUTO = "With the policy auto"
-
 ON_KERNEL = "With --on kernel"
 
 
