@@ -31,8 +31,7 @@ HELP = "Schedulers for rotating disks: compared in a simulator, and looked after
 RENAMED = {"--jobs": "--parallel", "--disk": "--model"}
 # What `list` lists, once commands of their own.
 LISTS = ("policies", "disks", "workloads", "formats", "tunables")
-
-
+# What the --help of some ends with.
 MORE = "`--policy auto --help` shows what only that policy needs."
 RUN_MORE = f"{MORE} `--on kernel --help` shows what only a real kernel needs."
 # The panels of --help.
@@ -159,7 +158,6 @@ app = typer.Typer(
 # What compares schedulers with papers, bounds and published figures.
 research = typer.Typer(
     cls=_Research,
-    add_completion=False,
     no_args_is_help=True,
     help="Repeat the papers, compare all schedulers, and see what is left.",
 )

@@ -67,15 +67,12 @@ ToOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 ForceOption = Annotated[
     bool, flag("--force", "Replace files that are there.", rich_help_panel=RESULTS)
 ]
-
 FormOption = Annotated[
     Form, typer.Option("--output", metavar="FORM", help="As a table, or as json.")
 ]
-
 PlotOption = Annotated[
     Path | None,
     path_option(
@@ -85,7 +82,6 @@ PlotOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 ParallelOption = Annotated[
     int,
     typer.Option(

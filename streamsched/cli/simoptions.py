@@ -46,6 +46,19 @@ def policy_option(tells: str, **more: Any) -> Any:
     )
 
 
+def disk_option(more: str = "") -> Any:
+    """--disk; its help ends with @more."""
+    return text_option(
+        "--disk",
+        "DISK",
+        "a disk",
+        "A name (`streamsched list disks`) or a .toml file; "
+        f"of an array also a list, one for each member.{more}",
+        autocompletion=complete.disks,
+        show_default=f"{DEFAULT_DISK}; a workload's own",
+    )
+
+
 def time_ns(option: str, text: str, unit: str, no_time: str) -> int:
     """What @option says, a time of fio's, without a unit in @unit; @no_time: why it cannot be 0."""
     try:
@@ -111,33 +124,8 @@ POLICIES_HELP = (
     "The schedulers, comma-separated (`streamsched list policies`; FILE.py:CLASS is one in "
     "Python), each with settings in brackets, as in stream:deadline\\[wait_target=1s]."
 )
-
-DiskOption = Annotated[
-    str | None,
-    text_option(
-        "--disk",
-        "DISK",
-        "a disk",
-        "A name (`streamsched list disks`) or a .toml file; "
-        "of an array also a list, one for each member.",
-        autocompletion=complete.disks,
-        show_default=f"{DEFAULT_DISK}; a workload's own",
-    ),
-]
-
-DisksOption = Annotated[
-    list[str] | None,
-    text_option(
-        "--disk",
-        "DISK",
-        "a disk",
-        "A name (`streamsched list disks`) or a .toml file; "
-        "of an array also a list, one for each member. Several times: a result of each.",
-        autocompletion=complete.disks,
-        show_default=f"{DEFAULT_DISK}; a workload's own",
-    ),
-]
-
+DiskOption = Annotated[str | None, disk_option()]
+DisksOption = Annotated[list[str] | None, disk_option(" Several times: a result of each.")]
 ArrayOption = Annotated[
     str | None,
     typer.Option(
@@ -148,7 +136,6 @@ ArrayOption = Annotated[
         "for itself.",
     ),
 ]
-
 BoundOption = Annotated[
     bool,
     flag(
@@ -158,12 +145,10 @@ BoundOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 PolicyOption = Annotated[
     str,
     policy_option(POLICIES_HELP),
 ]
-
 OwnersOption = Annotated[
     Owners | None,
     typer.Option(
@@ -173,7 +158,6 @@ OwnersOption = Annotated[
         show_default=f"{DEFAULT_OWNERS}; a workload's own",
     ),
 ]
-
 DepthOption = Annotated[
     int | None,
     depth_option(
@@ -182,7 +166,6 @@ DepthOption = Annotated[
         "the disk's; 1 with a workload's own disk",
     ),
 ]
-
 RuntimeOption = Annotated[
     str | None,
     typer.Option(
@@ -191,12 +174,10 @@ RuntimeOption = Annotated[
         help="Each process ends after so long of its own at most, as in 30s or 5m.",
     ),
 ]
-
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="TUNABLE=VALUE", help="Set a tunable, as in wait_target=200ms."),
 ]
-
 WeightOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -205,7 +186,6 @@ WeightOption = Annotated[
         help="Give a job the share of N others (under stream, stride, wfq).",
     ),
 ]
-
 CurveOption = Annotated[
     Curve,
     typer.Option(
@@ -215,31 +195,24 @@ CurveOption = Annotated[
         "or learned while running.",
     ),
 ]
-
 PROFILE_HELP = (
     "What `streamsched profile` has written for this disk; without it one is measured once and "
     "kept."
 )
-
 GOAL_HELP = "What to choose for: throughput, or p99 of response times."
-
 RULE_HELP = "What to choose by: the kind of workload, or the average size of requests."
-
 ProfileOption = Annotated[
     Path | None,
     path_option("--profile", "a file", PROFILE_HELP, hidden=True, rich_help_panel=WITH_AUTO),
 ]
-
 GoalOption = Annotated[
     Goal,
     typer.Option("--goal", metavar="GOAL", help=GOAL_HELP, hidden=True, rich_help_panel=WITH_AUTO),
 ]
-
 RuleOption = Annotated[
     Rule,
     typer.Option("--rule", metavar="RULE", help=RULE_HELP, hidden=True, rich_help_panel=WITH_AUTO),
 ]
-
 OutputOption = Annotated[
     Output,
     typer.Option(
@@ -249,7 +222,6 @@ OutputOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 ByOption = Annotated[
     By,
     typer.Option(
@@ -259,7 +231,6 @@ ByOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 RequestsOption = Annotated[
     Path | None,
     path_option(
@@ -269,7 +240,6 @@ RequestsOption = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-
 ModeOption = Annotated[
     Mode,
     typer.Option(
@@ -278,7 +248,6 @@ ModeOption = Annotated[
         help="open: by time stamp; closed: each request as long after what it waited for.",
     ),
 ]
-
 FormatOption = Annotated[
     str | None,
     typer.Option(
@@ -288,23 +257,18 @@ FormatOption = Annotated[
         help="The trace's format, if it is not to be found out by content.",
     ),
 ]
-
 DeviceOption = Annotated[
     str | None,
     typer.Option("--device", metavar="DEVICE", help="Only this device's requests of the trace."),
 ]
-
 SkipBadOption = Annotated[bool, flag("--skip-bad", "Skip and count records that cannot be read.")]
-
 WrapOption = Annotated[bool, flag("--wrap", "Fold positions beyond the disk's end back onto it.")]
-
 SeedOption = Annotated[
     int,
     typer.Option(
         "--seed", metavar="N", min=0, help="What all randomness is made from (0 to 2^64-1)."
     ),
 ]
-
 SeedsOption = Annotated[
     list[int] | None,
     typer.Option(
