@@ -19,7 +19,7 @@ def main() -> None:
     try:
         from streamsched.cli.main import main as run
     except (MemoryError, ImportError, OSError) as error:
-        sys.exit(f"streamsched: cannot be loaded: {error or 'there is too little memory'}")
+        sys.exit(f"streamsched: cannot be loaded: {str(error) or 'there is too little memory'}")
 
     signal.signal(signal.SIGINT, ours)
     run()

@@ -310,6 +310,10 @@ def main() -> None:
     except MemoryError:
         print("streamsched: out of memory; take less work, or lower --parallel", file=sys.stderr)
         sys.exit(1)
+    except (ImportError, SystemError) as error:
+        # Of what only this command imports; the second is Python's own, short of memory.
+        print(f"streamsched: cannot be loaded: {printable(str(error))}", file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         # What no other place has a sentence for: of the machine, not of the code.
         what = f"{error.filename}: " if error.filename else ""
