@@ -34,13 +34,6 @@ void ss_answer_dispatched(struct ss_policy *policy, const struct ss_request *rq,
 /* @rq is done. */
 void ss_answer_completed(struct ss_policy *policy, const struct ss_request *rq,
 			 u64 now_ns);
-/* The reader just served can send its next one from now on only. */
-static inline void ss_answer_waits(struct ss_parties *all, u64 now_ns)
-{
-	if (all->answer.open)
-		all->answer.since_ns = now_ns;
-}
-
 /* The disk goes to another place. */
 void ss_answer_ends(struct ss_policy *policy, u64 now_ns);
 

@@ -182,7 +182,7 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 			return decision;
 	}
 	if (all->turn.back && all->turn.back->nr_pending &&
-	    !ss_turn_is_due(all, now_ns))
+	    !(first && first->due_ns <= now_ns))
 		return choose_turn(policy, all->turn.back, SS_WHY_BACK, now_ns);
 	return first ? choose_turn(policy, first, SS_WHY_OLDEST, now_ns) :
 		       choose_of(policy, turn, now_ns);

@@ -7,9 +7,8 @@ static bool elsewhere_is_there(const struct ss_policy *policy,
 			       const struct ss_stream *s)
 {
 	struct ss_parties *all = policy->state;
-	u64 end = ss_streams_end(&all->streams, s);
 
-	return end - all->elsewhere.to <=
+	return ss_streams_end(&all->streams, s) - all->elsewhere.to <=
 	       ss_streams_place_sectors(&policy->sched->curve);
 }
 

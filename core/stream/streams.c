@@ -35,9 +35,8 @@ static struct ss_stream *streams_closed(const struct list_head *list)
 	return NULL;
 }
 
-/* A new candidate that ends where @rq does, or NULL. */
-static struct ss_stream *streams_new(struct ss_streams *streams,
-				     struct ss_request *rq)
+struct ss_stream *ss_streams_begin(struct ss_streams *streams,
+				   struct ss_request *rq)
 {
 	struct ss_stream *s = streams_closed(&streams->free)		   ?:
 				      streams_closed(&streams->candidates) ?:
@@ -203,7 +202,7 @@ static struct ss_stream *streams_pending(struct ss_streams *streams,
 	before = ss_sched_pending_before(policy->sched, rq->sector);
 	if (!before || before->stream || !ss_request_is_awaited(before))
 		return NULL;
-	s = streams_new(streams, before);
+	s = ss_streams_begin(streams, before);
 	if (s)
 		s->nr_apart = 1;
 	return s;
@@ -226,7 +225,7 @@ struct ss_stream *ss_streams_find(struct ss_streams *streams,
 	if (s || !streams_at_place(streams, curve, rq->sector, NULL, now_ns))
 		return s;
 	/* It begins behind another that reads there. */
-	s = streams_new(streams, rq);
+	s = ss_streams_begin(streams, rq);
 	if (s)
 		s->nr_open = 0;
 	return s;
@@ -236,9 +235,4 @@ void ss_streams_used(struct ss_streams *streams, struct ss_stream *s)
 {
 	list_move_tail(&s->node,
 		       s->established ? &streams->known : &streams->candidates);
-}
-
-void ss_streams_begin(struct ss_streams *streams, struct ss_request *rq)
-{
-	streams_new(streams, rq);
 }

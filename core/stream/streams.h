@@ -82,8 +82,9 @@ struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 /* @s, established or not, is the last to be given to another. */
 void ss_streams_used(struct ss_streams *streams, struct ss_stream *s);
 
-/* A new candidate that @rq begins; it has none where all places are in use. */
-void ss_streams_begin(struct ss_streams *streams, struct ss_request *rq);
+/* A new candidate that ends where @rq does; NULL: all places are in use. */
+struct ss_stream *ss_streams_begin(struct ss_streams *streams,
+				   struct ss_request *rq);
 
 static inline u32 ss_streams_index(const struct ss_streams *streams,
 				   const struct ss_stream *s)

@@ -46,12 +46,6 @@ u64 ss_turn_slice_ns(const struct ss_policy *policy, u32 weight, u32 nr_others,
 bool ss_turn_is_over(const struct ss_policy *policy,
 		     const struct ss_party *party, u64 now_ns);
 
-/* Has the party that is due first waited for the target, or is it light? */
-static inline bool ss_turn_is_due(const struct ss_parties *all, u64 now_ns)
-{
-	return all->first_due && all->first_due->due_ns <= now_ns;
-}
-
 /* @party has been found in the rest's turn: it may be its turn from now on. */
 void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 			 bool goes_on);

@@ -24,12 +24,11 @@ static u64 wait_instead_ns(const struct ss_policy *policy)
 {
 	const struct ss_parties *all = policy->state;
 	const struct ss_sched *sched = policy->sched;
-	const struct ss_party *first = all->first_due;
 
-	if (!first)
+	if (!all->first_due)
 		return SS_FOREVER;
 	return ss_curve_between(&sched->curve, sched->head_sector,
-				ss_party_next(policy, first)->sector);
+				ss_party_next(policy, all->first_due)->sector);
 }
 
 u64 ss_wait_until_ns(const struct ss_policy *policy,
