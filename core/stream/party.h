@@ -86,6 +86,7 @@ struct ss_answer {
 struct ss_turn {
 	struct ss_party *party; /* or NULL before the first */
 	u64 began_ns;
+	struct ss_reader *left; /* waited for in vain, nothing done since */
 	struct ss_party *back; /* interrupted by the turn, or NULL */
 	u64 back_used_ns; /* how much of its slice it had used */
 	u64 back_sector; /* and where the head was */

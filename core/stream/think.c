@@ -10,11 +10,6 @@
 #define THINK_FEW 4
 /* So many deviations beyond the mean nearly all requests have come. */
 #define THINK_DEVIATIONS 4
-/*
- * Nor is a wait shorter than this part of the switch that it may save. Half:
- * late requests cost more; double: more of them are missed.
- */
-#define THINK_LEAST 32
 /* What the ledger remembers at most, in switches, either way. */
 #define LEDGER_SWITCHES 8
 
@@ -37,7 +32,7 @@ u64 ss_think_limit_ns(const struct ss_think *think, u64 switch_ns)
 
 	if (think->nr < THINK_FEW)
 		return switch_ns;
-	limit_ns = max_t(u64, limit_ns, switch_ns / THINK_LEAST);
+	limit_ns = max_t(u64, limit_ns, switch_ns / SS_THINK_LEAST);
 	return min_t(u64, limit_ns, ss_think_longest_ns(switch_ns));
 }
 
@@ -76,6 +71,8 @@ bool ss_think_tell(struct ss_think *think, u64 think_ns, s64 saves_ns,
 	if (think_ns <= limit_ns)
 		won_ns = saves_ns - (s64)think_ns;
 	think_book(think, won_ns, switch_ns);
-	ss_think_note(think, think_ns, switch_ns);
+	/* What has come because of something else tells no think time. */
+	if (!think->left || think->ledger_us < 0)
+		ss_think_note(think, think_ns, switch_ns);
 	return won_ns > 0;
 }

@@ -17,12 +17,18 @@
 
 /* Means are of about so many. Half: noisy; double: follow changes late. */
 #define SS_MEAN_OF 8
+/*
+ * No wait is shorter than this part of the switch that it may save. Half: late
+ * requests cost more; double: more of them are missed.
+ */
+#define SS_THINK_LEAST 32
 
 struct ss_think {
 	u32 mean_us;
 	u32 deviation_us;
 	s32 ledger_us; /* what waits won less what they lost */
-	u32 nr; /* samples, as far as they are counted */
+	u16 nr; /* samples, as far as they are counted */
+	bool left; /* waited for in vain, and something else has been done */
 };
 
 /* No wait is longer; a longer think time tells only that it was too long. */

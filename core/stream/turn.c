@@ -211,6 +211,7 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 		policy->sched->counters.timeouts++;
 		turn_tell(policy, SS_EVENT_TIMEOUT, before);
 		turn->holding = false;
+		turn->left = ss_party_reader(all, before);
 	}
 	if (rq == all->answer.rq) {
 		/* The turn's place is served on. */
@@ -339,6 +340,9 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	u64 took_ns = now_ns - turn->charged_ns;
 	u64 service_ns = 1000ULL * party->service_us;
 
+	if (turn->left)
+		turn->left->think.left = true;
+	turn->left = NULL;
 	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
 		turn->nr_stuck--;
 	/* What passed before it was sent is charged, but no service of it. */

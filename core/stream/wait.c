@@ -9,6 +9,9 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 	struct ss_reader *reader = ss_party_reader(all, party);
 	u64 think_ns = now_ns - reader->idle_since_ns;
 
+	/* If what was done instead has brought this it has done so at once. */
+	reader->think.left &= now_ns - all->turn.charged_ns <
+			      all->switch_ns / SS_THINK_LEAST;
 	if (reader->contended || ss_party_others_work(policy, party))
 		ss_think_tell(&reader->think, think_ns, (s64)all->switch_ns,
 			      all->switch_ns);

@@ -19,6 +19,7 @@ static inline void ss_wait_begins(struct ss_parties *all,
 
 	reader->idle_since_ns = now_ns;
 	reader->contended = ss_party_others_wait(all, party);
+	reader->think.left = false;
 }
 
 /* The idle @party has a request again. */

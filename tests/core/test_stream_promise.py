@@ -372,6 +372,18 @@ def test_those_whom_one_process_serves_are_not_lumped(disk: str, depth: int) -> 
     assert scrub <= 1.5
 
 
+BOTH_WAYS = job_text("""
+[both] rw=rw rwmixread=70 bs=4k direct=1 ioengine=libaio iodepth=16 thinktime=7us
+thinktime_blocks=16 offset=1t offset_increment=4t size=1g numjobs=3 runtime=20 time_based
+""")
+
+
+def test_who_waits_for_its_own_writes_is_not_waited_for() -> None:
+    """Its next reads come once the writes are done that it sent with the last ones."""
+    stream, plain = (run(BOTH_WAYS, "exos-x18", 1, policy) for policy in (SPEC, "noop"))
+    assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
+
+
 PAUSES = job_text("""
 [global] direct=1 runtime=24 time_based size=100g
 [stream] rw=read bs=1m numjobs=2 offset_increment=4g
