@@ -34,6 +34,7 @@ void ss_answer_dispatched(struct ss_policy *policy, const struct ss_request *rq,
 /* @rq is done. */
 void ss_answer_completed(struct ss_policy *policy, const struct ss_request *rq,
 			 u64 now_ns);
+
 /* The disk goes to another place. */
 void ss_answer_ends(struct ss_policy *policy, u64 now_ns);
 

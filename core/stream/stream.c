@@ -304,7 +304,7 @@ static void stream_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 	    !ss_party_is_idle(party))
 		return;
 	ss_wait_begins(all, party, now_ns);
-	/* So can the reader just served send its next one only. */
+	/* The reader just served can send its next one from now on only. */
 	if (all->answer.open)
 		all->answer.since_ns = now_ns;
 	ss_turn_note_holding(policy, now_ns);

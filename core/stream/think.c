@@ -71,7 +71,10 @@ bool ss_think_tell(struct ss_think *think, u64 think_ns, s64 saves_ns,
 	if (think_ns <= limit_ns)
 		won_ns = saves_ns - (s64)think_ns;
 	think_book(think, won_ns, switch_ns);
-	/* What has come because of something else tells no think time. */
+	/*
+	 * What may have come because of something else tells no think time. It
+	 * is noted where waits do not pay, so that this is learned anew.
+	 */
 	if (!think->left || think->ledger_us < 0)
 		ss_think_note(think, think_ns, switch_ns);
 	return won_ns > 0;

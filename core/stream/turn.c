@@ -340,6 +340,7 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	u64 took_ns = now_ns - turn->charged_ns;
 	u64 service_ns = 1000ULL * party->service_us;
 
+	/* What that reader sends from now on may be because of this. */
 	if (turn->left)
 		turn->left->think.left = true;
 	turn->left = NULL;

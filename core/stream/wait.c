@@ -9,7 +9,10 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 	struct ss_reader *reader = ss_party_reader(all, party);
 	u64 think_ns = now_ns - reader->idle_since_ns;
 
-	/* If what was done instead has brought this it has done so at once. */
+	/*
+	 * The head has left it and something else was done. Only a request that
+	 * comes at once after that may have come because of it.
+	 */
 	reader->think.left &= now_ns - all->turn.charged_ns <
 			      all->switch_ns / SS_THINK_LEAST;
 	if (reader->contended || ss_party_others_work(policy, party))
