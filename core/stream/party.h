@@ -131,7 +131,8 @@ struct ss_trial {
 	u64 held_ns; /* the head has waited in it, */
 	u64 busy_ns; /* and worked */
 	u64 done_before; /* requests were done when it began */
-	u64 window_ns[2]; /* how long the done sectors took */
+	u64 window_ns[2]; /* how long the done sectors took, */
+	u64 sectors[2]; /* and how many they are */
 };
 
 struct ss_parties {

@@ -164,15 +164,6 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 	ss_turn_note_holding(policy, now_ns);
 }
 
-static struct ss_decision stream_choose(const struct ss_policy *policy,
-					u64 now_ns,
-					const struct ss_request *skip)
-{
-	if (!policy->sched->nr_pending)
-		return ss_nothing();
-	return ss_choose(policy, now_ns, skip);
-}
-
 static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 			      u64 now_ns)
 {
@@ -363,7 +354,7 @@ const struct ss_policy_ops ss_stream_ops = {
 	.init = stream_init,
 	.tuned = stream_tuned,
 	.arrived = stream_arrived,
-	.choose = stream_choose,
+	.choose = ss_choose,
 	.dispatched = stream_dispatched,
 	.completed = stream_completed,
 	.merged = stream_merged,

@@ -40,6 +40,7 @@ static void trial_forget_done(struct ss_parties *all, u32 which)
 {
 	u32 i;
 
+	all->trial.sectors[which] = 0;
 	for (i = 0; i < NR_PARTIES; i++)
 		all->party[i].done[which] = 0;
 }
@@ -64,21 +65,10 @@ static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
 	return asks && inner < own - own / TRIAL_LOSS;
 }
 
-/* Sectors that the disk served in the last window of @which. */
-static u64 trial_sectors(const struct ss_parties *all, u32 which)
-{
-	u64 done = 0;
-	u32 i;
-
-	for (i = 0; i < NR_PARTIES; i++)
-		done += all->party[i].done[which];
-	return done;
-}
-
-/* The same per second. */
+/* Sectors per second that the disk served in the last window of @which. */
 static u64 trial_total(const struct ss_parties *all, u32 which)
 {
-	return trial_rate(&all->trial, trial_sectors(all, which), which);
+	return trial_rate(&all->trial, all->trial.sectors[which], which);
 }
 
 static bool trial_inner_wins(struct ss_parties *all, u64 now_ns)
@@ -155,18 +145,15 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	const struct ss_parties *all = policy->state;
 	const struct ss_trial *trial = &all->trial;
 	u64 done = policy->sched->counters.completions - trial->done_before;
-	u64 moving_ns = div_u64(trial_sectors(all, OWN) *
+	u64 moving_ns = div_u64(trial->sectors[OWN] *
 					policy->sched->curve.transfer_ps,
-				1000);
+				1000 * (1 + all->more_parts));
 
 	if (all->has_weights || !done)
 		return false;
 	/* In a turn parts may be idle that others could use. */
-	if (all->more_parts) {
-		moving_ns = div_u64(moving_ns, 1 + all->more_parts);
-		if (moving_ns < lasted_ns)
-			return true;
-	}
+	if (all->more_parts && moving_ns < lasted_ns)
+		return true;
 	if (3 * trial->held_ns > 2 * lasted_ns)
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
@@ -229,6 +216,7 @@ void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 	struct ss_parties *all = policy->state;
 	const struct ss_stream *s = ss_established(rq);
 	struct ss_party *party = ss_party_rest(all);
+	u32 which = all->trial.inner ? INNER : OWN;
 
 	if (s)
 		party = ss_party_of_stream(all, s);
@@ -236,5 +224,6 @@ void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 		party = ss_party_of_sender(all, rq->sender);
 	else if (rq->party && ss_party_is_rest(all, rq->party))
 		party = rq->party;
-	party->done[all->trial.inner ? INNER : OWN] += rq->nr_sectors;
+	party->done[which] += rq->nr_sectors;
+	all->trial.sectors[which] += rq->nr_sectors;
 }
