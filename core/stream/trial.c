@@ -17,7 +17,10 @@
 #define TRIAL_DEAR 4
 /* A gain below this part may be chance. */
 #define TRIAL_GAIN 8
-/* A party that has lost this part has clearly less. */
+/*
+ * A party that has lost this part has clearly less: of so many requests it is
+ * one. What a party lost of fewer is chance.
+ */
 #define TRIAL_LOSS 4
 
 enum { OWN, INNER };
@@ -41,8 +44,11 @@ static void trial_forget_done(struct ss_parties *all, u32 which)
 	u32 i;
 
 	all->trial.sectors[which] = 0;
-	for (i = 0; i < NR_PARTIES; i++)
+	for (i = 0; i < NR_PARTIES; i++) {
 		all->party[i].done[which] = 0;
+		if (which == OWN)
+			all->party[i].nr_done = 0;
+	}
 }
 
 /* Sectors per second of @done in the last window of @which. */
@@ -56,13 +62,17 @@ static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
 			   u64 now_ns)
 {
 	const struct ss_stream *s = ss_party_stream(all, party);
+	const u64 *window_ns = all->trial.window_ns;
 	u64 own = trial_rate(&all->trial, party->done[OWN], OWN);
 	u64 inner = trial_rate(&all->trial, party->done[INNER], INNER);
+	u64 nr = mul_u64_u64_div_u64(party->nr_done, window_ns[INNER],
+				     window_ns[OWN]);
 	bool asks = !s || s->nr_open ||
 		    now_ns - s->reader.idle_since_ns <=
 			    ss_think_longest_ns(all->switch_ns);
 
-	return asks && inner < own - own / TRIAL_LOSS;
+	return asks && min_t(u64, party->nr_done, nr) >= TRIAL_LOSS &&
+	       inner < own - own / TRIAL_LOSS;
 }
 
 /* Sectors per second that the disk served in the last window of @which. */
@@ -137,7 +147,7 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 
 /*
  * Turns spare the ways between requests. They may spare nothing where the head
- * waits for most of the time, or where the way to a request takes about as
+ * waits for a third of the time, or where the way to a request takes about as
  * long as a switch all the same. The inner policy knows no weights.
  */
 static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
@@ -154,7 +164,7 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	/* In a turn parts may be idle that others could use. */
 	if (all->more_parts && moving_ns < lasted_ns)
 		return true;
-	if (3 * trial->held_ns > 2 * lasted_ns)
+	if (3 * trial->held_ns > lasted_ns)
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
 	return TRIAL_DEAR * (trial->busy_ns -
@@ -225,5 +235,6 @@ void ss_trial_done(struct ss_policy *policy, const struct ss_request *rq)
 	else if (rq->party && ss_party_is_rest(all, rq->party))
 		party = rq->party;
 	party->done[which] += rq->nr_sectors;
+	party->nr_done += which == OWN && party->nr_done < U16_MAX;
 	all->trial.sectors[which] += rq->nr_sectors;
 }

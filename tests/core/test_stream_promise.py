@@ -384,6 +384,20 @@ def test_who_waits_for_its_own_writes_is_not_waited_for() -> None:
     assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
 
 
+SMALL_FILE = job_text("""
+[random] rw=randread bs=128k direct=1 ioengine=libaio iodepth=16 size=256m runtime=30 time_based
+""")
+
+
+def test_one_who_reads_a_small_file_at_random_keeps_the_drives_order() -> None:
+    """Its requests are near each other by chance, so it is found to be hundreds of streams.
+
+    Some of these get nothing while a trial lasts, by chance too, and have no veto for it.
+    """
+    stream, plain = (run(SMALL_FILE, "exos-x18", 16, policy) for policy in (SPEC, "deadline"))
+    assert stream.bytes / stream.duration_ns >= 0.75 * plain.bytes / plain.duration_ns
+
+
 PAUSES = job_text("""
 [global] direct=1 runtime=24 time_based size=100g
 [stream] rw=read bs=1m numjobs=2 offset_increment=4g
