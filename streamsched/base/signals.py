@@ -1,12 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What runs until somebody stops it."""
+"""Signals: what runs until one comes, and that none is lost."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+# After so long a signal whose exception was lost comes again, in seconds.
+AGAIN_S = 0.05
+
+
+def raise_again(ends: Callable[[int, FrameType | None], None]) -> None:
+    """See that a signal to the main thread, which calls this, has its effect.
+
+    Python ignores what is raised in a callback of its own, as it has in the middle of an import.
+    Ctrl-C then comes once more, a moment later; so does a signal for which @ends has left the
+    program with 128 and its number.
+    """
+    usual = sys.unraisablehook
+    main = threading.get_ident()
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        codes = {128 + number: number for number in (signal.SIGTERM, signal.SIGHUP)}
+        code = lost.exc_value.code if isinstance(lost.exc_value, SystemExit) else None
+        number = codes.get(code) if isinstance(code, int) else None
+        if number:
+            signal.signal(number, ends)
+        elif isinstance(lost.exc_value, KeyboardInterrupt):
+            number = signal.SIGINT
+        else:
+            usual(lost)
+            return
+        again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, number))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from typer.completion import get_completion_inspect_parameters
 
 import streamsched
 from streamsched.base.errors import StreamschedError, UsageError, printable, said
+from streamsched.base.signals import raise_again
 from streamsched.cli.options import flag
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -290,6 +291,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, stopped)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(signal.SIGHUP, stopped)
+    raise_again(stopped)
     _open_closed()
     _watch_stdout()
     try:

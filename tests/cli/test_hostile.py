@@ -363,6 +363,38 @@ def test_what_is_interrupted_leaves_nothing(
     assert seen(tmp_path) == before
 
 
+# The signal comes while Python runs a callback of its own, and raises nothing there.
+IN_A_CALLBACK = """
+import os, sys
+from streamsched.cli import main
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv.pop(1)))
+        sum(range(1000))
+
+watch = main._watch_stdout
+main._watch_stdout = lambda: (watch(), Callback())[0]
+main.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_in_a_callback_is_not_lost(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """As Python's import has them all the time."""
+    words = ("profile", "exos-x18", "--to", "o.json")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", IN_A_CALLBACK, str(int(number)), *words],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        timeout=SECONDS,
+    )
+    assert (done.returncode, done.stderr) == (130 if number == signal.SIGINT else 128 + number, b"")
+    assert not list(tmp_path.iterdir())
+
+
 def test_interrupted_while_workers_send_results(tmp_path: Path) -> None:
     """Whenever that is: of a result whose worker was ended the rest never comes."""
     for part in range(4):
