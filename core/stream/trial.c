@@ -18,8 +18,8 @@
 /* A gain below this part may be chance. */
 #define TRIAL_GAIN 8
 /*
- * A party that has lost this part has clearly less: of so many requests it is
- * one. What a party lost of fewer is chance.
+ * A party that has lost this part has clearly less: one request of so many.
+ * Whoever had fewer has lost by chance.
  */
 #define TRIAL_LOSS 4
 
@@ -155,15 +155,17 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 	const struct ss_parties *all = policy->state;
 	const struct ss_trial *trial = &all->trial;
 	u64 done = policy->sched->counters.completions - trial->done_before;
-	u64 moving_ns = div_u64(trial->sectors[OWN] *
-					policy->sched->curve.transfer_ps,
-				1000 * (1 + all->more_parts));
+	u64 moving_ns = div_u64(
+		trial->sectors[OWN] * policy->sched->curve.transfer_ps, 1000);
 
 	if (all->has_weights || !done)
 		return false;
 	/* In a turn parts may be idle that others could use. */
-	if (all->more_parts && moving_ns < lasted_ns)
-		return true;
+	if (all->more_parts) {
+		moving_ns = div_u64(moving_ns, 1 + all->more_parts);
+		if (moving_ns < lasted_ns)
+			return true;
+	}
 	if (3 * trial->held_ns > lasted_ns)
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
