@@ -197,6 +197,19 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
+def _asked() -> str:
+    """The command that is called, as its words name it."""
+    command = typer.main.get_command(app)
+    path = ["streamsched"]
+    for word in sys.argv[1:]:
+        commands = getattr(command, "commands", {})
+        if word not in commands:
+            break
+        command = commands[word]
+        path.append(word)
+    return " ".join(path)
+
+
 def _usage_sentence(error: Exception) -> str:
     """What typer's parser refuses, as one sentence that ends with where to look.
 
@@ -221,7 +234,8 @@ def _usage_sentence(error: Exception) -> str:
     message = re.sub(r": Unable to parse .* exceeded maximum size", ": it is too large", message)
     # A command of commands, alone: its help has been printed, and that is all its exception says.
     message = _lower(message) or "name a command"
-    command = context.command_path if context else "streamsched"
+    # Of an option without its argument the parser does not say whose it is.
+    command = context.command_path if context else _asked()
     return f"{message}; `{command} --help` lists what there is"
 
 

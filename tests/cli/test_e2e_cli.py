@@ -548,6 +548,17 @@ def test_without_fio_no_kernel_is_built_first(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [(("run", JOB), "run"), (("rig", "shell"), "rig shell"), ((), "")],
+    ids=str,
+)
+def test_an_option_without_its_argument(words: tuple[str, ...], command: str) -> None:
+    option = "--policy" if words else "--nosuch"
+    said = why_refused(*words, option)
+    assert said.endswith(f"; `{f'streamsched {command}'.strip()} --help` lists what there is"), said
+
+
 @pytest.mark.parametrize("group", ["rig", "array"])
 def test_a_group_alone_prints_its_help(group: str) -> None:
     done = streamsched(group)
