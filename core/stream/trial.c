@@ -147,7 +147,7 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 
 /*
  * Turns spare the ways between requests. They may spare nothing where the head
- * waits for a third of the time, or where the way to a request takes about as
+ * waits for most of the time, or where the way to a request takes about as
  * long as a switch all the same. The inner policy knows no weights.
  */
 static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
@@ -166,7 +166,7 @@ static bool trial_is_worth(const struct ss_policy *policy, u64 lasted_ns)
 		if (moving_ns < lasted_ns)
 			return true;
 	}
-	if (3 * trial->held_ns > lasted_ns)
+	if (3 * trial->held_ns > 2 * lasted_ns)
 		return true;
 	/* Of the time in which it worked: an idle disk has no ways at all. */
 	return TRIAL_DEAR * (trial->busy_ns -
