@@ -291,13 +291,14 @@ static void stream_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 
 	ss_turn_flushes(policy, begins, now_ns);
 	/* Where the turn has gone on its think time does, too. */
-	if (!party || party != all->turn.party || all->turn.nr_flushes ||
-	    !ss_party_is_idle(party))
+	if (!party || party != all->turn.party || all->turn.nr_flushes)
 		return;
-	ss_wait_begins(all, party, now_ns);
 	/* The reader just served can send its next one from now on only. */
 	if (all->answer.open)
 		all->answer.since_ns = now_ns;
+	if (!ss_party_is_idle(party))
+		return;
+	ss_wait_begins(all, party, now_ns);
 	ss_turn_note_holding(policy, now_ns);
 }
 

@@ -78,6 +78,23 @@ def test_the_time_of_a_flush_is_of_who_asked_for_it(depth: int) -> None:
     assert 3 * min(shares(LOGS_BESIDE_A_READER, "st2000dm006", depth)) >= 0.7
 
 
+COMMITS_BESIDE_READERS = job_text("""
+[global] runtime=24 ramp_time=4 time_based size=20g
+[random] rw=randread bs=4k direct=1 offset=10g
+[more] rw=randread bs=64k direct=1 offset=200g
+[stream] rw=read bs=64k offset=300g
+[commits] rw=randwrite bs=4k fsync=1 offset=400g
+""")
+
+
+@pytest.mark.parametrize("owners", ["none", "process"])
+@pytest.mark.parametrize("disk", ["wd5000aaks", "st2000dm006"])
+def test_who_syncs_beside_random_readers_has_its_slice(disk: str, owners: str) -> None:
+    """It sends its next write when the flush is over; a reader has its answer sooner."""
+    found = shares(COMMITS_BESIDE_READERS, disk, 1, owners=owners)
+    assert min(found) * len(found) >= 0.7, found
+
+
 SENDERS = job_text("""
 [global] direct=1 runtime=30 time_based size=100g
 [deep] rw=randread bs=4k ioengine=libaio iodepth=32
