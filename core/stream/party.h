@@ -67,7 +67,7 @@ struct ss_party {
 	u32 nr_in_flight;
 	bool light; /* when it is due it interrupts (credit.c) */
 	bool had_turn; /* one of its turns has ended */
-	u16 nr_done; /* requests in the last turns, or U16_MAX */
+	u16 nr_done; /* requests in the last turns, U16_MAX at most */
 };
 
 /* The reader that was served last (answer.c). */

@@ -18,8 +18,8 @@
 /* A gain below this part may be chance. */
 #define TRIAL_GAIN 8
 /*
- * A party that has lost this part has clearly less: one request of so many.
- * Whoever had fewer has lost by chance.
+ * A party that has lost this part has clearly less. It is one of so many
+ * requests: who would have had fewer may have lost it by chance.
  */
 #define TRIAL_LOSS 4
 
@@ -65,6 +65,7 @@ static bool trial_has_lost(struct ss_parties *all, const struct ss_party *party,
 	const u64 *window_ns = all->trial.window_ns;
 	u64 own = trial_rate(&all->trial, party->done[OWN], OWN);
 	u64 inner = trial_rate(&all->trial, party->done[INNER], INNER);
+	/* So many requests it would have had. */
 	u64 nr = mul_u64_u64_div_u64(party->nr_done, window_ns[INNER],
 				     window_ns[OWN]);
 	bool asks = !s || s->nr_open ||

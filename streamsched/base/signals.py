@@ -17,9 +17,9 @@ AGAIN_S = 0.05
 def raise_again(ends: Callable[[int, FrameType | None], None]) -> None:
     """See that a signal to the main thread, which calls this, has its effect.
 
-    Python ignores what is raised in a callback of its own, as it has in the middle of an import.
-    Ctrl-C then comes once more, a moment later; so does a signal for which @ends has left the
-    program with 128 and its number.
+    Python ignores what is raised in a callback of its own, and an import has such callbacks. Then
+    the signal is sent once more, a moment later: SIGINT, and also SIGTERM and SIGHUP. @ends handles
+    these two, by SystemExit with 128 and the signal's number.
     """
     usual = sys.unraisablehook
     main = threading.get_ident()

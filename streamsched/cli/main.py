@@ -81,6 +81,11 @@ COMMANDS = {
 }
 
 
+def _in_full(words: list[str]) -> list[str]:
+    """A call's words, with the group of a command that was the program's own once."""
+    return ["research", *words] if words and words[0] in OF_RESEARCH else words
+
+
 class _Loaded(Mapping[str, Any]):
     """Commands by name, each imported when it is asked for: most starts need one of them."""
 
@@ -142,9 +147,7 @@ class _Commands(_Group):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in LISTS:
             raise UsageError(f"{args[0]}: is called `streamsched list {args[0]}` now")
-        if args[0] in OF_RESEARCH:
-            args = ["research", *args]
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, _in_full(args))
 
 
 app = typer.Typer(
@@ -201,7 +204,7 @@ def _asked() -> str:
     """The command that is called, as its words name it."""
     command = typer.main.get_command(app)
     path = ["streamsched"]
-    for word in sys.argv[1:]:
+    for word in _in_full(sys.argv[1:]):
         commands = getattr(command, "commands", {})
         if word not in commands:
             break
