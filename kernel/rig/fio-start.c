@@ -7,7 +7,7 @@
  * 64 ms (calibrate_cpu_clock() in its gettime.c), whatever --clocksource says,
  * by reading the clock over and over. In virtual time that is 250,000 system
  * calls of a User Mode Linux, five seconds of a processor. Here a thread that
- * has read the clock a thousand times in a row sleeps for 16 us at each
+ * has read the clock a thousand times in a row sleeps for 640 us at each
  * further time.
  *
  * Only the process that was started does so, in its first thread: that one
@@ -39,7 +39,7 @@ __attribute__((constructor)) static void begin(void)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-	const struct timespec pause = { .tv_nsec = 16000 };
+	const struct timespec pause = { .tv_nsec = 640000 };
 	long ret = syscall(SYS_clock_gettime, clock, now);
 	long long ns;
 

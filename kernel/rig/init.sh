@@ -6,6 +6,7 @@
 #
 #   files/    what the script may read ($IN)
 #   out/      what it leaves ($OUT)
+#   programs/ what comes first in PATH
 #   modules/  modules; those that the file load names are loaded, in order
 #   show      folders of the host to be seen though a tmpfs hides them
 #   env       variables, as shell assignments, and mode, run's argument
@@ -65,5 +66,6 @@ done <load
 
 # shellcheck source=/dev/null
 . ./env
+PATH=/run/rig/programs:$PATH
 # shellcheck disable=SC2154 # env sets mode
 exec ./run "$mode"

@@ -53,7 +53,8 @@ make_programs() { # FOLDER
 		clock=
 		! grep -Eqs "^ *(ramp_time|rate)=" /tmp/job.$$ || clock=--clocksource=clock_gettime
 		case "$clock $*" in --*loops=*) clock="$clock --gtod_reduce=1" ;; esac
-		LD_PRELOAD=$IN/fio-start.so exec /usr/bin/fio $clock "$@"
+		PATH=${PATH#/tmp/bin:}
+		exec fio $clock "$@"
 	END
 	chmod 755 "$1"/*
 }

@@ -97,7 +97,6 @@ def parse_policies(text: str, settings: Sequence[str] = ()) -> list[KernelPolicy
 # ---- what runs inside ----
 
 FIO_WORK = """\
-export LD_PRELOAD=$IN/fio-start.so
 fio --clocksource=clock_gettime --output-format=json+ --output="$OUT/fio.json" "$IN/job.fio"
 """
 
@@ -138,7 +137,6 @@ def boot(
             hddemu.script(f"hdd{i}", emulated, disk_settings) for i in range(disks)
         ),
         "work.sh": work,
-        "fio-start.so": rig.compiled("fio-start.c", "-shared", "-fPIC").read_bytes(),
         **(files or {}),
     }
     if prepare is not None:

@@ -13,9 +13,11 @@ measures is what disks and schedulers do, and the same script measures the same 
 from __future__ import annotations
 
 import enum
+import fcntl
 import functools
 import hashlib
 import os
+import random
 import re
 import shlex
 import shutil
@@ -28,7 +30,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -451,7 +453,7 @@ def _lay_out(
     """Fill the rig's folder as kernel/rig/init.sh wants it; the kernel's build."""
     root = source_root()
     kernel = kernel_folder(variant)
-    for name in ("files", "out", "modules", "uml"):
+    for name in ("files", "out", "modules", "programs", "uml"):
         (folder / name).mkdir()
     for name, content in files.items():
         _check_name(name)
@@ -479,24 +481,56 @@ def _lay_out(
     _write(folder / "script", first + script)
     shutil.copy(root / "kernel" / "rig" / "init.sh", folder)
     shutil.copy(compiled("run.c"), folder / "run")
-    for name in ("script", "init.sh", "run"):
+    names = ["script", "init.sh", "run"]
+    if fio := shutil.which("fio", path=roots_path()):
+        preloaded = folder / "programs" / "fio-start.so"
+        shutil.copy(compiled("fio-start.c", "-shared", "-fPIC"), preloaded)
+        start = "export LD_PRELOAD=/run/rig/programs/fio-start.so\nexec"
+        _write(folder / "programs" / "fio", f'#!/bin/sh\n{start} {shlex.quote(fio)} "$@"\n')
+        names.append("programs/fio")
+    for name in names:
         (folder / name).chmod(0o755)
     return kernel
 
 
-def _start(plan: _Plan, channels: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def _own_processor() -> Iterator[int]:
+    """The number of a processor that no other rig of this cache has; if each has one, of any.
+
+    The kernel and what runs in it are processes that take turns and never run at the same time.
+    On two processors each turn has to wake an idle one, which takes far longer than the turn.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
+    with ExitStack() as locks:
+        for number in allowed:
+            lock = locks.enter_context((cache() / f"processor-{number}.lock").open("w"))
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+        else:
+            number = random.choice(allowed)
+        yield number
+
+
+def _start(plan: _Plan, processor: int, channels: str) -> subprocess.Popen[bytes]:
     """Boot; @channels are redirections of the files 3, 4 and 5: a terminal's input and output,
     and the output of another.
     """
     for name in ("console", "stdout", "stderr"):
         (plan.folder / name).touch()
-    return subprocess.Popen(
-        plan.command([channels, "</dev/null", ">>console", "2>&1"]),
-        env=plan.environment(),
-        cwd=plan.folder,
-        # A panic ends all of its process group.
-        start_new_session=True,
-    )
+    # A child has the processors of the thread that starts it.
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        return subprocess.Popen(
+            plan.command([channels, "</dev/null", ">>console", "2>&1"]),
+            env=plan.environment(),
+            cwd=plan.folder,
+            # A panic ends all of its process group.
+            start_new_session=True,
+        )
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def _has_ended(pid: int) -> bool:
@@ -638,11 +672,11 @@ def run_in_rig(
     RigError when the kernel panics or hangs or does not boot, NotBuiltError when the variant is
     not built.
     """
-    with _own_folder() as folder:
+    with _own_folder() as folder, _own_processor() as processor:
         environment = {"PATH": roots_path(), **(environment or {})}
         kernel = _lay_out(folder, script, variant, files or {}, modules, environment, show, "pipes")
         plan = _Plan(folder, kernel, memory_mb, clock, parameters)
-        process = _start(plan, "3</dev/null 4>>stdout 5>>stderr")
+        process = _start(plan, processor, "3</dev/null 4>>stdout 5>>stderr")
         tails = []
         if live:
             tails = [
@@ -708,7 +742,7 @@ def shell(variant: str = "base", *, modules: bool = True, memory_mb: int = 1024)
         f"PS1='rig \\w# ' exec bash --noprofile --norc -i\n"
     )
     saved = termios.tcgetattr(0)
-    with _own_folder() as folder:
+    with _own_folder() as folder, _own_processor() as processor:
         environment = {
             "PATH": roots_path(),
             "TERM": os.environ.get("TERM", "dumb"),
@@ -716,7 +750,7 @@ def shell(variant: str = "base", *, modules: bool = True, memory_mb: int = 1024)
         kernel = _lay_out(folder, script, variant, {}, modules, environment, [here], "shell")
         plan = _Plan(folder, kernel, memory_mb, Clock.real, ())
         try:
-            process = _start(plan, "3<&0 4>&1 5>>stderr")
+            process = _start(plan, processor, "3<&0 4>&1 5>>stderr")
             ended = _wait(process, float("inf"), ())
         finally:
             termios.tcsetattr(0, termios.TCSADRAIN, saved)

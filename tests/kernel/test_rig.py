@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rig_driver import need_rig
@@ -131,7 +132,44 @@ def test_programs_of_the_administrator_are_found(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     result = rig.run_in_rig("command -v losetup && echo $PATH", modules=False)
     assert result.status == 0
-    assert result.stdout.endswith("sbin/losetup\n/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin\n")
+    folders = "/run/rig/programs:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+    assert result.stdout.endswith(f"sbin/losetup\n{folders}\n")
+
+
+def test_it_stays_on_one_processor(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed, wait = os.sched_getaffinity(0), rig._wait
+    seen = []
+
+    def watched(process: subprocess.Popen[bytes], *how: Any) -> bool:
+        seen.append(os.sched_getaffinity(process.pid))
+        return wait(process, *how)
+
+    monkeypatch.setattr(rig, "_wait", watched)
+    rig.run_in_rig("true", modules=False)
+    assert [len(processors) for processors in seen] == [1]
+    assert os.sched_getaffinity(0) == allowed
+
+
+def test_rigs_have_different_processors_as_long_as_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Rigs of other tests have some of those of the usual cache.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    allowed = os.sched_getaffinity(0)
+    with contextlib.ExitStack() as rigs:
+        taken = [rigs.enter_context(rig._own_processor()) for _ in range(len(allowed) + 1)]
+    assert set(taken[:-1]) == allowed
+    assert taken[-1] in allowed
+    with rig._own_processor() as number:
+        assert number == min(allowed)
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_fio_has_its_own_start(kernel: Path) -> None:
+    prerun = "--exec_prerun=env --name=a --size=4k --filename=/tmp/a"
+    result = rig.run_in_rig(f"command -v fio && fio {prerun} && cat a.prerun.txt", modules=False)
+    assert result.stdout.startswith("/run/rig/programs/fio\n")
+    assert "\nLD_PRELOAD=/run/rig/programs/fio-start.so\n" in result.stdout
 
 
 def test_computing_takes_no_time(kernel: Path) -> None:
