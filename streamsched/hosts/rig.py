@@ -503,8 +503,8 @@ def _own_processor() -> Iterator[int]:
     allowed = sorted(os.sched_getaffinity(0))
     with ExitStack() as locks:
         for number in allowed:
-            lock = locks.enter_context((cache() / f"processor-{number}.lock").open("w"))
-            with suppress(BlockingIOError):
+            with suppress(OSError):
+                lock = locks.enter_context((cache() / f"processor-{number}.lock").open("w"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
         else:

@@ -155,6 +155,7 @@ def test_rigs_have_different_processors_as_long_as_there_are_some(
 ) -> None:
     # Rigs of other tests have some of those of the usual cache.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rig.cache().mkdir(parents=True)
     allowed = os.sched_getaffinity(0)
     with contextlib.ExitStack() as rigs:
         taken = [rigs.enter_context(rig._own_processor()) for _ in range(len(allowed) + 1)]
