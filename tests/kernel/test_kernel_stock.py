@@ -655,6 +655,14 @@ diff /tmp/files /tmp/files-after
 streamsched enable --all
 uses sda stream
 """
+# dkms calls depmod, which reads all modules, by the slow way to this machine: these are hidden.
+FEW_MODULES = """
+for kind in net sound drivers/media drivers/net drivers/iio drivers/usb drivers/hid \\
+	drivers/hwmon drivers/input drivers/platform drivers/comedi drivers/mtd; do
+	[ ! -d /lib/modules/$(uname -r)/kernel/$kind ] ||
+		mount -t tmpfs none /lib/modules/$(uname -r)/kernel/$kind
+done
+"""
 GONE = """
 not uses sda stream
 not ls /etc/udev/rules.d/99-streamsched.rules
@@ -717,7 +725,7 @@ def test_disks_are_enabled(suite: str, package: Path, shared: Path, tmp_path: Pa
         guest_script(
             *([COMMAND] if suite == "bookworm" else []),
             *["streamsched --version", TAKES_BACK, block("enable"), ENABLED, SLOW_DISK],
-            *[block("disable"), DISABLED, block("remove"), GONE],
+            *[block("disable"), DISABLED, FEW_MODULES, block("remove"), GONE],
         ),
         *disks(tmp_path),
         memory=1536,
@@ -751,7 +759,7 @@ cat /tmp/members >members
 echo 1 >attached
 cd /
 fio --name=f --filename=/dev/sda --direct=1 --rw=randread --bs=4k --time_based \
-	--runtime=1h --output=/tmp/fio &
+	--rate_iops=50 --runtime=1h --output=/tmp/fio &
 fio=$!
 """
 # dkms is not asked to build anything anew.
@@ -808,7 +816,7 @@ def test_the_package_gives_back_what_uses_it(
     boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
     boot.share.mkdir()
     emulated_disk(boot.share, "emu0")
-    done = boot(guest_script(IN_USE, UPGRADED, PURGED), *disks(tmp_path))
+    done = boot(guest_script(IN_USE, UPGRADED, FEW_MODULES, PURGED), *disks(tmp_path))
     assert done.returncode == 0, done.stdout[-6000:]
     said = re.findall(r"^streamsched-dkms: .*\n", done.stdout, re.M)
     assert "".join(said) == SAID
