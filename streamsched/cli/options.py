@@ -97,5 +97,5 @@ def given_options(context: typer.Context) -> dict[str, Any]:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.param_type_name == "option" and getattr(source, "name", "") != "DEFAULT":
             value = context.params[parameter.name or ""]
-            found[parameter.opts[0]] = value[0] if isinstance(value, list) else value
+            found[parameter.opts[0]] = value[0] if isinstance(value, (list, tuple)) else value
     return found
