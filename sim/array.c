@@ -4,10 +4,14 @@
  * chunks and the pieces go to the members, where block.c merges those that
  * touch.
  *
- * RAID 5 and 6 have no stripe cache here. For a range of a row that is written
- * the parity needs either the old data and the old parity, or the data that is
- * not written: whichever takes fewer reads, the second where both take as many
- * (drivers/md/raid5.c, handle_stripe_dirtying()).
+ * For a range of a row that is written RAID 5 and 6 need, to make the parity,
+ * either the old data and the old parity, or the data that is not written:
+ * whichever takes fewer reads, the second where both take as many. What the
+ * stripe cache has need not be read (drivers/md/raid5.c,
+ * handle_stripe_dirtying()). Writes of one instant are taken together, as md
+ * delays what does not fill a stripe until its sender has no more; so writes in
+ * sequence read nothing. Not as md's: no writer waits because all stripes are
+ * in use, and reads do not go through the cache, also where a member is lost.
  *
  * RAID 1 and 10 read the copy that md's read_balance() chooses for disks that
  * rotate (drivers/md/raid1.c and raid10.c). If the array is coordinated and
@@ -22,21 +26,30 @@
 #include "../core/array/array.h"
 #include "../core/array/mirror.h"
 #include "../core/policies.h"
+#include "stripes.h"
 
 #define NOBODY SIM_NO_MEMBER
 
 /*
- * Something under way: a sender's bio, or a range of a row that RAID 5 or 6
- * writes for it. Done when all its pieces are.
+ * Something under way: a sender's bio, what of it lies in one row of RAID 5 or
+ * 6, or a range of a row that is written for one or several of these. Done when
+ * all its pieces are.
  */
 struct op {
 	struct sim_array *array;
 	struct op *parent; /* or: */
 	struct sim_bio *bio;
 	u32 left; /* pieces */
-	/* RAID 5 and 6: after the reads, write @length here on these. */
-	u64 row_sector, length;
-	u32 writes; /* members, as bits */
+	/*
+	 * RAID 5 and 6: what is to be written of a row, from @from to before
+	 * @end of its chunks on the members @written, with the parity on
+	 * @parity, as bits; the row begins at @row_sector of each member.
+	 */
+	u64 row_sector, from, end;
+	u32 written, parity;
+	struct op *next_waiting; /* for the instant's end, or for this one */
+	u32 writes; /* what is written after the reads; with the parity */
+	u32 known; /* what the stripe cache has then */
 	struct op *next_free;
 	struct op *next_made;
 };
@@ -50,6 +63,8 @@ struct sim_array {
 	u64 head_sector[SS_ARRAY_MEMBERS]; /* where the last piece sent ends */
 	u32 failed; /* member, or NOBODY */
 	u32 fails; /* member, later */
+	struct sim_stripes *stripes; /* of RAID 5 and 6 */
+	struct op *waiting, **last_waiting; /* rows to be written */
 	struct op *free_op, *made_op;
 	bool coordinated;
 	struct ss_mirrors mirrors;
@@ -77,6 +92,8 @@ static struct op *op_new(struct sim_array *array, struct op *parent,
 	op->parent = parent;
 	op->bio = bio;
 	op->left = 1;
+	op->writes = 0;
+	op->next_waiting = NULL;
 	if (parent)
 		parent->left++;
 	return op;
@@ -114,23 +131,38 @@ static void send(struct op *op, u32 member, u64 sector, u64 length,
 	sim_block_submit(block, piece);
 }
 
+/* @op's range of its row, on each of @members. */
+static void send_range(struct op *op, u32 members, u8 direction)
+{
+	u32 member;
+
+	for (member = 0; member < op->array->geometry.nr_members; member++)
+		if (members & (1U << member))
+			send(op, member, op->row_sector + op->from,
+			     op->end - op->from, direction);
+}
+
 /* A piece of @op is done, or there was none. */
 static void put(struct op *op)
 {
 	struct sim_array *array = op->array;
-	u32 writes = op->writes, member;
+	struct op *other, *next;
 
 	if (--op->left)
 		return;
-	if (writes) {
-		op->writes = 0;
+	if (op->writes) {
+		sim_stripes_keep(array->stripes, op->row_sector + op->from,
+				 op->end - op->from, op->known);
 		op->left = 1;
-		for (member = 0; member < array->geometry.nr_members; member++)
-			if (writes & (1U << member))
-				send(op, member, op->row_sector, op->length,
-				     SS_WRITE);
+		send_range(op, op->writes, SS_WRITE);
+		op->writes = 0;
 		put(op);
 		return;
+	}
+	for (other = op->next_waiting; other; other = next) {
+		next = other->next_waiting;
+		other->next_waiting = NULL;
+		put(other);
 	}
 	if (op->parent) {
 		put(op->parent);
@@ -265,37 +297,133 @@ static u64 write_some(struct op *op, u64 sector, u64 length)
 }
 
 /*
- * RAID 5 and 6: write the places from @from to @end of the chunks of a row, on
- * the members @written, and the parity on @parity; the row begins at
- * @row_sector of each.
+ * RAID 5 and 6: write @row's pages from @from to before @end on the members
+ * @written, and the parity. Of those of @partly not all is written; the stripe
+ * cache has those of @have.
  */
-static void write_range(struct op *bio_op, u64 row_sector, u64 from, u64 end,
-			u32 written, u32 parity)
+static void write_alike(struct op *row, u64 from, u64 end, u32 written,
+			u32 partly, u32 have)
 {
-	struct sim_array *array = bio_op->array;
-	const struct ss_array_geometry *geometry = &array->geometry;
-	u32 failed = array->failed, member;
-	u32 all = (u32)((1ULL << geometry->nr_members) - 1);
+	struct sim_array *array = row->array;
+	u32 failed = array->failed;
+	u32 all = (u32)((1ULL << array->geometry.nr_members) - 1);
 	u32 lost = failed == NOBODY ? 0 : 1U << failed;
-	u32 rest = all & ~written & ~parity, reads;
-	struct op *op = op_new(array, bio_op, bio_op->bio);
+	u32 rest = (all & ~written & ~row->parity) | partly, reads;
+	struct op *op = op_new(array, row, row->bio);
 
-	op->row_sector = row_sector + from;
-	op->length = end - from;
-	op->writes = written | parity;
-	if (parity == lost)
-		reads = 0;
+	op->row_sector = row->row_sector;
+	op->from = from;
+	op->end = end;
+	op->writes = written | row->parity;
+	if (row->parity == lost)
+		reads = partly;
 	else if (written & lost)
 		reads = rest;
-	else if ((rest & lost) || __builtin_popcount(op->writes & ~lost) <
-					  __builtin_popcount(rest))
+	else if ((rest & lost) ||
+		 __builtin_popcount(op->writes & ~lost & ~have) <
+			 __builtin_popcount(rest & ~have))
 		reads = op->writes;
 	else
 		reads = rest;
-	for (member = 0; member < geometry->nr_members; member++)
-		if (reads & (1U << member))
-			send(op, member, op->row_sector, op->length, SS_READ);
+	op->known = have | op->writes | reads;
+	send_range(op, reads & ~have, SS_READ);
 	put(op);
+}
+
+/* The same where the stripe cache may have of each page something else. */
+static void write_pages(struct op *row, u64 from, u64 end, u32 written,
+			u32 partly)
+{
+	const struct sim_stripes *stripes = row->array->stripes;
+	u64 at, till;
+	u32 have;
+
+	for (at = from; at < end; at = till) {
+		have = sim_stripes_have(stripes, row->row_sector + at);
+		for (till = at + SIM_PAGE; till < end; till += SIM_PAGE)
+			if (sim_stripes_have(stripes, row->row_sector + till) !=
+			    have)
+				break;
+		write_alike(row, at, till, written, partly, have);
+	}
+}
+
+/* What is to be written of one row: @row, and what waits for it. */
+static void write_together(struct op *row)
+{
+	u64 next, end;
+
+	for (next = 0; next < row->array->geometry.chunk_sectors; next = end) {
+		const struct op *op;
+		u32 written = 0, whole = 0;
+
+		end = row->array->geometry.chunk_sectors;
+		for (op = row; op; op = op->next_waiting) {
+			u64 first = op->from - op->from % SIM_PAGE;
+			u64 wholes_end = op->end - op->end % SIM_PAGE;
+
+			if (first > next) {
+				end = min_t(u64, end, first);
+			} else if (op->from <= next && next < wholes_end) {
+				end = min_t(u64, end, wholes_end);
+				whole |= op->written;
+			} else if (next < op->end) {
+				end = min_t(u64, end, next + SIM_PAGE);
+				written |= op->written;
+			}
+		}
+		if (written | whole)
+			write_pages(row, next, end, written | whole,
+				    written & ~whole);
+	}
+	put(row);
+}
+
+/* The instant is over: each row's writes are taken together. */
+static void write_rows(void *context)
+{
+	struct sim_array *array = context;
+	struct op *row = array->waiting, *op, *next;
+
+	array->waiting = NULL;
+	for (; row; row = array->waiting) {
+		struct op **same = &row->next_waiting;
+		struct op **others = &array->waiting;
+
+		for (op = row->next_waiting; op; op = next) {
+			struct op ***list = op->row_sector == row->row_sector ?
+						    &same :
+						    &others;
+
+			next = op->next_waiting;
+			**list = op;
+			*list = &op->next_waiting;
+		}
+		*same = NULL;
+		*others = NULL;
+		array->last_waiting = others;
+		write_together(row);
+	}
+}
+
+static void wait_for_others(struct op *bio_op, u64 row_sector, u64 from,
+			    u64 end, u32 written, u32 parity)
+{
+	struct sim_array *array = bio_op->array;
+	struct op *op = op_new(array, bio_op, bio_op->bio);
+
+	op->row_sector = row_sector;
+	op->from = from;
+	op->end = end;
+	op->written = written;
+	op->parity = parity;
+	if (!array->waiting) {
+		array->last_waiting = &array->waiting;
+		sim_timer(array->block->clock, array->block->clock->now_ns,
+			  write_rows, array);
+	}
+	*array->last_waiting = op;
+	array->last_waiting = &op->next_waiting;
 }
 
 /* RAID 5 and 6: what of a write lies in one row; returns how much that is. */
@@ -334,8 +462,8 @@ static u64 write_row(struct op *op, u64 sector, u64 length)
 			written |= 1U << place.member;
 		}
 		if (written)
-			write_range(op, row * chunk, next, end, written,
-				    parity);
+			wait_for_others(op, row * chunk, next, end, written,
+					parity);
 	}
 	return length;
 }
@@ -547,6 +675,8 @@ static int put_together(struct sim_array *array,
 	if (ss_array_geometry_init(geometry, why, why_bytes))
 		return -1;
 	array->capacity_sectors = geometry->capacity_sectors;
+	if (geometry->parities)
+		array->stripes = sim_stripes_new(config->stripes);
 	if (config->failed_member != NOBODY &&
 	    set_failure(array, config, why, why_bytes))
 		return -1;
@@ -566,6 +696,7 @@ struct sim_array *sim_array_new(struct sim_block *block,
 	array->single = !config;
 	array->capacity_sectors = block->disk[0].drive->params.capacity_sectors;
 	if (config && put_together(array, config, why, why_bytes)) {
+		sim_stripes_free(array->stripes);
 		free(array);
 		return NULL;
 	}
@@ -601,5 +732,6 @@ void sim_array_free(struct sim_array *array)
 		array->made_op = op->next_made;
 		free(op);
 	}
+	sim_stripes_free(array->stripes);
 	free(array);
 }

@@ -41,6 +41,7 @@ struct sim_array_config {
 	u32 level; /* enum ss_array_level */
 	u32 layout; /* enum ss_array_layout; of RAID 5, 6 and 10 */
 	u32 chunk_sectors;
+	u32 stripes; /* of RAID 5 and 6: md's stripe_cache_size, at least 1 */
 	bool coordinated; /* members under stream help each other */
 	u32 failed_member; /* SIM_NO_MEMBER: none fails */
 	u64 fail_at_ns; /* 0: it is missing from the start */

@@ -2,8 +2,9 @@
 """Arrays of disks as the command line names them: LEVEL:MEMBERS[:CHUNK][:WORD]...
 
 raid0:5:64k, raid1:2, raid5:5:64k:right-symmetric, raid10:4:far, linear:2. More words are
-uncoordinated, and failed=N or failed=N@TIME for a member that is missing from
-the start or fails at that time. Geometry is core/array/geometry.h.
+uncoordinated, stripes=N (how many the stripe cache of RAID 5 and 6 keeps), and failed=N or
+failed=N@TIME for a member that is missing from the start or fails at that time. Geometry is
+core/array/geometry.h.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ WITHOUT_SPARE = ("linear", "raid0")  # a member that fails takes the array with 
 CHUNK_KIB = 64
 MOST_MEMBERS = 32
 PAGE_SECTORS = 8
+# md's stripe_cache_size: what it has by itself, the least and the most that it takes.
+STRIPES, LEAST_STRIPES, MOST_STRIPES = 256, 17, 32768
 FAIL_AT = Tunable("failed", Unit.NS, 5 * 10**9, 1, 2**64 - 1)
 
 
@@ -51,6 +54,7 @@ class Array:
     members: int
     chunk_sectors: int = CHUNK_KIB * 2
     layout: str = ""  # the level's default
+    stripes: int = STRIPES  # that RAID 5 and 6 keep
     coordinated: bool = True  # members under a stream policy help each other
     failed: int | None = None  # this member is missing
     fail_at_ns: int = 0  # from this time on
@@ -65,6 +69,8 @@ class Array:
             words.append(f"{self.chunk_sectors // 2}k")
         if layouts_of(self.level) and self.layout != default_layout(self.level):
             words.append(self.layout)
+        if self.stripes != STRIPES:
+            words.append(f"stripes={self.stripes}")
         if not self.coordinated:
             words.append("uncoordinated")
         if self.failed is not None:
@@ -105,6 +111,7 @@ class Array:
         config.level = LEVELS.index(self.level)
         config.layout = LAYOUTS.index(self.layout)
         config.chunk_sectors = self.chunk_sectors
+        config.stripes = self.stripes
         config.coordinated = self.coordinated
         config.failed_member = lib.SIM_NO_MEMBER if self.failed is None else self.failed
         config.fail_at_ns = self.fail_at_ns
@@ -136,6 +143,20 @@ def _chunk(text: str, word: str) -> int:
             f"--array {text}: {word} is no chunk; it is a multiple of 4k from 4k to 1m, as in 64k"
         )
     return nr_bytes // 512
+
+
+def _stripes(text: str, word: str, array: Array) -> Array:
+    if array.level not in PARITIES:
+        raise UsageError(
+            f"--array {text}: {array.level} has no stripe cache; raid5 and raid6 have one"
+        )
+    number = whole_number(word.removeprefix("stripes="))
+    if number is None or not LEAST_STRIPES <= number <= MOST_STRIPES:
+        raise UsageError(
+            f"--array {text}: {word}: md keeps {LEAST_STRIPES} to {MOST_STRIPES} stripes, as in "
+            f"stripes={STRIPES}"
+        )
+    return dataclasses.replace(array, stripes=number)
 
 
 def _failed(text: str, word: str, array: Array) -> Array:
@@ -201,8 +222,12 @@ def parse_array(text: str) -> Array:
             array = dataclasses.replace(array, layout=word)
         elif word == "uncoordinated":
             array = dataclasses.replace(array, coordinated=False)
+        elif kind == "stripes" and word != kind:
+            array = _stripes(text, word, array)
         elif kind == "failed" and word != kind:
             array = _failed(text, word, array)
         else:
-            raise unknown("word of --array", word, [*LAYOUTS, "uncoordinated", "failed=N"])
+            raise unknown(
+                "word of --array", word, [*LAYOUTS, "uncoordinated", "stripes=N", "failed=N"]
+            )
     return array

@@ -73,6 +73,26 @@ def job(tmp_path: Path) -> str:
         ),
         ("linear:2:64k", "--array linear:2:64k: linear has no chunks; leave out 64k"),
         (
+            "raid0:5:stripes=64",
+            "--array raid0:5:stripes=64: raid0 has no stripe cache; raid5 and raid6 have one",
+        ),
+        (
+            "raid5:5:stripes=16",
+            "--array raid5:5:stripes=16: stripes=16: md keeps 17 to 32768 stripes, "
+            "as in stripes=256",
+        ),
+        (
+            f"raid5:5:stripes={NINES}",
+            f"--array raid5:5:stripes={NINES}: stripes={NINES}: md keeps 17 to 32768 stripes, "
+            "as in stripes=256",
+        ),
+        (
+            "raid6:5:stripes=17:stripes=18",
+            "--array raid6:5:stripes=17:stripes=18: has stripes=17 and stripes=18; "
+            "leave one of them out",
+        ),
+        ("raid6:5:stripes", "unknown word of --array 'stripes'; did you mean 'stripes=N'?"),
+        (
             "raid0:5:64k:left-symmetric",
             "--array raid0:5:64k:left-symmetric: raid0 has only one layout; "
             "leave out left-symmetric",
@@ -163,18 +183,19 @@ WRITE = "[w]\nrw=write\nbs={bs}\nsize=1m\ndirect=1\n"
         ("raid10:4:64k:far", WRITE.format(bs="64k"), 32),
         ("raid10:4:64k:offset", WRITE.format(bs="64k"), 32),
         ("raid1:3", WRITE.format(bs="64k"), 3 * 16),
-        # A small write reads old data and old parity and writes both: 4. A whole row of four chunks
-        # and its parity: 5 writes. Half a row: 2 reads of the rest, which are no more than 3, and 3
-        # writes.
-        ("raid5:5:64k", WRITE.format(bs="4k"), 4 * 256),
+        # Each write is one of data and one of parity. A page reads of its stripe, the first one old
+        # data and old parity, the second old data, the third what is left, and then all is known.
+        # A whole row reads nothing, half a row the other half.
+        ("raid5:5:64k", WRITE.format(bs="4k"), 2 * 256 + 4 * 64),
         ("raid5:5:64k", WRITE.format(bs="256k"), 5 * 4),
-        ("raid5:5:64k", WRITE.format(bs="128k"), 5 * 8),
-        # With two parities. Half of a row of four chunks: 2 reads of the rest, and 4 writes.
-        ("raid6:6:64k", WRITE.format(bs="4k"), 6 * 256),
-        ("raid6:8:64k", WRITE.format(bs="4k"), 6 * 256),
-        ("raid6:5:64k", WRITE.format(bs="4k"), 5 * 256),
+        ("raid5:5:64k", WRITE.format(bs="128k"), 3 * 8 + 2 * 4),
+        # With two parities. Of four and of three chunks the first page reads the others; of six it
+        # reads three, the next three one each, and the fifth the last.
+        ("raid6:6:64k", WRITE.format(bs="4k"), 3 * 256 + 3 * 64),
+        ("raid6:8:64k", WRITE.format(bs="4k"), 3 * 256 + 7 * 32 + 6 * 16),
+        ("raid6:5:64k", WRITE.format(bs="4k"), 3 * 256 + 2 * 96),
         ("raid6:6:64k", WRITE.format(bs="256k"), 6 * 4),
-        ("raid6:6:64k", WRITE.format(bs="128k"), 6 * 8),
+        ("raid6:6:64k", WRITE.format(bs="128k"), 4 * 8 + 2 * 4),
         # Without a member: a chunk that is there takes one read, one that is not four.
         ("raid5:5:64k:failed=0", READ.format(bs="64k"), 16 + 4 * 3),
         ("raid10:4:64k:failed=0", READ.format(bs="64k"), 16),

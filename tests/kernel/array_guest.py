@@ -609,6 +609,26 @@ def readers(
     }
 
 
+def requests_of(level: str, number: int, jobs: list[str]) -> list[int]:
+    """How many requests the members of a fresh array get for each of these jobs."""
+    found = []
+    for job in jobs:
+        with disks(number, "none", 1 << 20) as members:
+            create(level, members)
+            before = sum(map(requests, members))
+            fio_each(f"filename={MD} direct=1 {job}")
+            time.sleep(1)
+            found.append(sum(map(requests, members)) - before)
+            must("mdadm", "--stop", MD)
+    return found
+
+
+def requests(disk: Emu) -> int:
+    """Reads and writes since the disk is there."""
+    stat = Path(f"/sys/block/{disk.name}/stat").read_text().split()
+    return int(stat[0]) + int(stat[4])
+
+
 def fio_each(section: str) -> list[dict[str, Any]]:
     """Each clone of one job."""
     file = Path("/tmp/job.fio")

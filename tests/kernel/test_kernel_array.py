@@ -14,6 +14,7 @@ import array_guest
 import pytest
 from rig_driver import VARIANT, in_rig, need_rig
 from tables import arrays
+from test_sim_stripes import run as stripes_run
 
 from streamsched.base.errors import StreamschedError, UsageError
 from streamsched.hosts import kernelarray
@@ -318,6 +319,21 @@ def test_direct_readers_have_many_times_the_throughput(level: str) -> None:
     assert rates[0] >= 0.95 * rates[1], rates
     assert rates[0] > 3 * max(rates[2:]), rates
     assert together["counters"]["turns"] > 4
+
+
+@pytest.mark.parametrize(("level", "number"), [("5", 5), ("6", 6)])
+def test_the_stripe_cache_is_the_simulators(level: str, number: int, tmp_path: Path) -> None:
+    jobs = [
+        "rw=write bs=64k size=16m",
+        "rw=write bs=64k size=16m ioengine=libaio iodepth=4",
+        "rw=randwrite bs=4k size=1m io_size=8m norandommap",
+        "rw=write bs=512 size=64k",
+    ]
+    seen = in_rig(array_guest.requests_of, level, number, jobs)
+    for job, real in zip(jobs, seen, strict=True):
+        simulated = stripes_run(f"raid{level}:{number}", job, tmp_path).disk_requests
+        # Beside it md notes on each member that it is written to, and that it is not any more.
+        assert simulated <= real <= simulated + 4 * number, (job, real, simulated)
 
 
 def test_two_mirrors_serve_two_readers() -> None:
