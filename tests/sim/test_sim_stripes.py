@@ -44,6 +44,8 @@ def run(array: str, job: str, tmp_path: Path) -> Run:
         ("raid5:5", RANDOM, 2 * 2048 + 4 * 64),
         # A part of a row at a time, and the next part is another one.
         ("raid5:5:256k", ORDER, ROWS * (4 * 2 + 2 + 1 + 1)),
+        # 17 stripes are enough for the 16 of a row, for those used longest ago make room.
+        ("raid5:5:stripes=17", "rw=write bs=4k size=1m", 2 * 256 + 4 * 64),
         # A member that is lost is not written.
         ("raid5:5:failed=0", f"{ORDER} ioengine=libaio iodepth=4", ROWS * 4),
     ],
