@@ -63,7 +63,9 @@ def test_a_cache_too_small_forgets(tmp_path: Path) -> None:
     assert 2 * 2048 + 2048 < few <= 2 * 2048 + 2 * 2048
 
 
-def test_of_parts_of_pages_the_pages_are_read_and_written(tmp_path: Path) -> None:
-    """Blocks of 512 bytes: the first of a page reads it."""
-    # 16 pages, each with one read, of a chunk whose parity is read with the first.
-    assert run("raid5:5", "rw=write bs=512 size=64k", tmp_path).disk_requests == 128 * 2 + 16 * 2
+@pytest.mark.parametrize("members", [3, 5])
+def test_of_parts_of_pages_the_pages_are_read_and_written(members: int, tmp_path: Path) -> None:
+    """Blocks of 512 bytes: the first of a page reads it, and with it the parity or the others."""
+    # 16 pages of one chunk.
+    seen = run(f"raid5:{members}", "rw=write bs=512 size=64k", tmp_path).disk_requests
+    assert seen == 128 * 2 + 16 * 2
