@@ -512,7 +512,7 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
         for disk in members:
             disk.put("bad_ranges", "")
             disk.queue("scheduler", "stream")
-        time.sleep(5)
+        expect(is_whole(), True, "md goes on to rebuild")
         for disk in members:
             if disk is not chaos.failed:
                 settled(disk.name)
@@ -523,6 +523,15 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
     expect(leaks(), "", "kmemleak")
     ios = sum(job["read"]["total_ios"] for job in result.values())
     return chaos.done | {"turns": turns, "ios": ios}
+
+
+def is_whole() -> bool:
+    """Whether md has nothing to rebuild, soon at least."""
+    for _ in range(12):
+        time.sleep(5)
+        if not re.search("recovery|resync", Path("/proc/mdstat").read_text()):
+            return True
+    return False
 
 
 def module_users() -> int:
