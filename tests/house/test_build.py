@@ -267,7 +267,6 @@ def test_a_fresh_root_of_nothing_known_is_refused(
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"fresh.sh: {said}\n")
 
 
-@pytest.mark.long
 def test_every_mutant_fits_the_tree(root: Path) -> None:
     """A text that has moved, or stands there twice, is refused before anything runs."""
     tool = [sys.executable, root / "tools" / "mutants.py", "--list"]
