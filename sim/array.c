@@ -318,7 +318,7 @@ static void write_alike(struct op *row, u64 from, u64 end, u32 written,
 	if (row->parity == lost)
 		reads = partly;
 	else if (written & lost)
-		reads = rest;
+		reads = partly & lost ? all : rest;
 	else if ((rest & lost) ||
 		 __builtin_popcount(op->writes & ~lost & ~have) <
 			 __builtin_popcount(rest & ~have))
@@ -340,7 +340,7 @@ static void write_pages(struct op *row, u64 from, u64 end, u32 written,
 
 	for (at = from; at < end; at = till) {
 		have = sim_stripes_have(stripes, row->row_sector + at);
-		for (till = at + SIM_PAGE; till < end; till += SIM_PAGE)
+		for (till = at + PAGE_SECTORS; till < end; till += PAGE_SECTORS)
 			if (sim_stripes_have(stripes, row->row_sector + till) !=
 			    have)
 				break;
@@ -359,8 +359,8 @@ static void write_together(struct op *row)
 
 		end = row->array->geometry.chunk_sectors;
 		for (op = row; op; op = op->next_waiting) {
-			u64 first = op->from - op->from % SIM_PAGE;
-			u64 wholes_end = op->end - op->end % SIM_PAGE;
+			u64 first = op->from - op->from % PAGE_SECTORS;
+			u64 wholes_end = op->end - op->end % PAGE_SECTORS;
 
 			if (first > next) {
 				end = min_t(u64, end, first);
@@ -368,7 +368,7 @@ static void write_together(struct op *row)
 				end = min_t(u64, end, wholes_end);
 				whole |= op->written;
 			} else if (next < op->end) {
-				end = min_t(u64, end, next + SIM_PAGE);
+				end = min_t(u64, end, next + PAGE_SECTORS);
 				written |= op->written;
 			}
 		}
@@ -675,6 +675,12 @@ static int put_together(struct sim_array *array,
 	if (ss_array_geometry_init(geometry, why, why_bytes))
 		return -1;
 	array->capacity_sectors = geometry->capacity_sectors;
+	if (geometry->parities && !config->stripes) {
+		snprintf(
+			why, why_bytes,
+			"the stripe cache of RAID 5 and 6 has at least 1 stripe");
+		return -1;
+	}
 	if (geometry->parities)
 		array->stripes = sim_stripes_new(config->stripes);
 	if (config->failed_member != NOBODY &&

@@ -62,7 +62,7 @@ static u32 find(const struct sim_stripes *stripes, u64 page)
 
 u32 sim_stripes_have(const struct sim_stripes *stripes, u64 sector)
 {
-	u32 at = find(stripes, sector / SIM_PAGE);
+	u32 at = find(stripes, sector / PAGE_SECTORS);
 
 	return at == NONE ? 0 : stripes->stripe[at].members;
 }
@@ -115,7 +115,8 @@ static u32 take(struct sim_stripes *stripes, u64 page)
 void sim_stripes_keep(struct sim_stripes *stripes, u64 sector, u64 length,
 		      u32 members)
 {
-	u64 page = sector / SIM_PAGE, end = (sector + length) / SIM_PAGE;
+	u64 page = sector / PAGE_SECTORS,
+	    end = (sector + length) / PAGE_SECTORS;
 
 	for (; page < end; page++) {
 		u32 at = find(stripes, page);

@@ -9,8 +9,6 @@
 
 #include "common.h"
 
-#define SIM_PAGE 8 /* sectors */
-
 struct sim_stripes;
 
 /* Room for @size stripes, at least 1. */

@@ -5,9 +5,9 @@
  *
  * When fio starts it compares the processor's own counter with the clock for
  * 64 ms (calibrate_cpu_clock() in its gettime.c), whatever --clocksource says,
- * by reading the clock over and over. In virtual time that is 250,000 system
- * calls of a User Mode Linux, five seconds of a processor. Here a thread that
- * has read the clock a thousand times in a row sleeps for 640 us at each
+ * by reading the clock over and over. In virtual time that is tens of thousands
+ * of system calls of a User Mode Linux, seconds of a processor. Here a thread
+ * that has read the clock a thousand times in a row sleeps for 640 us at each
  * further time.
  *
  * Only the process that was started does so, in its first thread: that one

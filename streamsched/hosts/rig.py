@@ -482,7 +482,7 @@ def _lay_out(
     shutil.copy(root / "kernel" / "rig" / "init.sh", folder)
     shutil.copy(compiled("run.c"), folder / "run")
     names = ["script", "init.sh", "run"]
-    if fio := shutil.which("fio", path=roots_path()):
+    if (fio := shutil.which("fio", path=roots_path())) and not _hidden(Path(fio)):
         preloaded = folder / "programs" / "fio-start.so"
         shutil.copy(compiled("fio-start.c", "-shared", "-fPIC"), preloaded)
         start = "export LD_PRELOAD=/run/rig/programs/fio-start.so\nexec"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsched.sim.array import parse_array
+from streamsched.base.errors import UsageError
+from streamsched.sim.array import Array, parse_array
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Run, Setup, run_jobs
 from streamsched.work.jobfile import load_job_file
@@ -69,3 +70,17 @@ def test_of_parts_of_pages_the_pages_are_read_and_written(members: int, tmp_path
     # 16 pages of one chunk.
     seen = run(f"raid5:{members}", "rw=write bs=512 size=64k", tmp_path).disk_requests
     assert seen == 128 * 2 + 16 * 2
+
+
+def test_part_of_a_page_that_is_lost_is_made_of_all_others(tmp_path: Path) -> None:
+    """Of three members one has the other chunk and one the parity, which alone is written."""
+    seen = run("raid5:3:failed=0", "rw=write bs=512 size=64k", tmp_path).disk_requests
+    assert seen == 128 + 16 * 2
+
+
+def test_no_stripe_at_all_is_refused(tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text("[a]\nrw=write\nsize=1m\n")
+    setup = Setup(DISK, "noop", array=Array("raid5", 3, stripes=0))
+    with pytest.raises(UsageError, match="has at least 1 stripe"):
+        run_jobs(setup, load_job_file(job, capacity_bytes=100 << 30).processes)
