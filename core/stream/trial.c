@@ -25,11 +25,13 @@
 
 enum { OWN, INNER };
 
+/* What is done in @part is counted anew. */
 static void trial_begin(struct ss_policy *policy, enum ss_trial_part part,
 			u64 lasts_ns, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
 	struct ss_trial *trial = &all->trial;
+	u32 which = trial->inner ? INNER : OWN, i;
 
 	trial->part = part;
 	trial->since_ns = now_ns;
@@ -37,13 +39,7 @@ static void trial_begin(struct ss_policy *policy, enum ss_trial_part part,
 	trial->held_ns = 0;
 	trial->busy_ns = 0;
 	trial->done_before = policy->sched->counters.completions;
-}
-
-static void trial_forget_done(struct ss_parties *all, u32 which)
-{
-	u32 i;
-
-	all->trial.sectors[which] = 0;
+	trial->sectors[which] = 0;
 	for (i = 0; i < NR_PARTIES; i++) {
 		all->party[i].done[which] = 0;
 		if (which == OWN)
@@ -140,8 +136,6 @@ static void trial_judge(struct ss_policy *policy, u64 now_ns)
 		trial_give_all(policy, now_ns);
 	else if (!wins && trial->inner)
 		trial_take_back(policy, now_ns);
-	trial_forget_done(all, OWN);
-	trial_forget_done(all, INNER);
 	trial_begin(policy, wins ? TRIAL_INNER : TRIAL_OWN,
 		    TRIAL_FIRST_NS << trial->alike, now_ns);
 }
@@ -195,23 +189,20 @@ void ss_trial_time_passes(struct ss_policy *policy, u64 now_ns)
 	case TRIAL_OWN:
 		if (!trial_is_worth(policy, lasted_ns)) {
 			all->has_weights = false;
-			trial_forget_done(all, OWN);
 			trial_begin(policy, TRIAL_OWN,
 				    TRIAL_FIRST_NS << trial->alike, now_ns);
 			break;
 		}
-		trial_forget_done(all, INNER);
 		trial_give_all(policy, now_ns);
 		trial_begin(policy, TRIAL_SETTLES, part_ns, now_ns);
 		break;
 	case TRIAL_SETTLES:
 		/* End it early if the inner policy serves less than half. */
-		if (2 * trial_total(all, INNER) < trial_total(all, OWN)) {
+		if (2 * trial_total(all, INNER) < trial_total(all, OWN))
 			trial_judge(policy, now_ns);
-			break;
-		}
-		trial_forget_done(all, INNER);
-		trial_begin(policy, TRIAL_MEASURES, 2 * part_ns, now_ns);
+		else
+			trial_begin(policy, TRIAL_MEASURES, 2 * part_ns,
+				    now_ns);
 		break;
 	case TRIAL_INNER:
 		trial_take_back(policy, now_ns);
