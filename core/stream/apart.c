@@ -99,8 +99,7 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	own = ss_party_of_sender(all, sender);
 	ss_nearest_arrived(&sender->nearest, rq,
 			   sender->several ? &all->age_own : &all->age,
-			   sender->several ? own : NULL,
-			   sender->several ? NULL : sender);
+			   sender->several ? (const void *)own : sender);
 	rq->sender = sender;
 	sender->nr_streamless++;
 	if (all->trial.inner)

@@ -141,8 +141,7 @@ static void party_weighs(struct ss_parties *all, struct ss_party *party,
 	if (ss_party_is_async(all, party))
 		return;
 	if (party == ss_party_rest(all)) {
-		ss_nearest_arrived(&all->senders.nearest, rq, &all->age, NULL,
-				   NULL);
+		ss_nearest_arrived(&all->senders.nearest, rq, &all->age, NULL);
 		/* A process may serve many; weights say who is who. */
 		weight = USUAL * max_t(u32, all->senders.nr_rest, 1);
 		if (!all->has_weights)

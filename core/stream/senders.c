@@ -19,8 +19,7 @@ static void nearest_mean(u16 *mean, u32 value)
 }
 
 void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
-			const struct list_head *age, const void *party,
-			const void *sender)
+			const struct list_head *age, const void *whose)
 {
 	u64 far = ss_distance(nearest->served_sector, rq->sector);
 	u32 looked = 0, compared = 0;
@@ -33,8 +32,7 @@ void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
 	list_for_each_entry(other, age, age_node) {
 		if (looked++ == SENDERS_COMPARED)
 			break;
-		if (other->party != party ||
-		    (sender && other->sender != sender))
+		if (whose && other->party != whose && other->sender != whose)
 			continue;
 		compared++;
 		if (ss_distance(ss_request_end(other), rq->sector) <= far)

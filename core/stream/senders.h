@@ -56,12 +56,10 @@ struct ss_senders {
 
 /*
  * @rq comes. It is compared with others on @age (oldest first, by age_node):
- * with what @party has there (NULL: the rest), or of that what @sender sent
- * (NULL: anybody).
+ * with those of the party or sender @whose, or with all if that is NULL.
  */
 void ss_nearest_arrived(struct ss_nearest *nearest, const struct ss_request *rq,
-			const struct list_head *age, const void *party,
-			const void *sender);
+			const struct list_head *age, const void *whose);
 
 /* @rq of @nearest is done. */
 static inline void ss_nearest_completed(struct ss_nearest *nearest,
