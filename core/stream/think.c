@@ -53,24 +53,17 @@ void ss_think_note(struct ss_think *think, u64 think_ns, u64 switch_ns)
 	think->nr += think->nr < THINK_FEW;
 }
 
-static void think_book(struct ss_think *think, s64 won_ns, u64 switch_ns)
+bool ss_think_tell(struct ss_think *think, u64 think_ns, s64 saves_ns,
+		   u64 switch_ns)
 {
+	u64 limit_ns = ss_think_limit_ns(think, switch_ns);
+	s64 won_ns = think_ns <= limit_ns ? saves_ns - (s64)think_ns :
+					    -(s64)limit_ns;
 	s64 most_us = think_us(LEDGER_SWITCHES * switch_ns);
 	s64 ledger_us = think->ledger_us + div_s64(won_ns, 1000);
 
 	ledger_us = min_t(s64, most_us, ledger_us);
 	think->ledger_us = (s32)max_t(s64, -most_us, ledger_us);
-}
-
-bool ss_think_tell(struct ss_think *think, u64 think_ns, s64 saves_ns,
-		   u64 switch_ns)
-{
-	u64 limit_ns = ss_think_limit_ns(think, switch_ns);
-	s64 won_ns = -(s64)limit_ns;
-
-	if (think_ns <= limit_ns)
-		won_ns = saves_ns - (s64)think_ns;
-	think_book(think, won_ns, switch_ns);
 	/*
 	 * What may have come because of something else tells no think time. It
 	 * is noted where waits do not pay, so that this is learned anew.
