@@ -22,36 +22,25 @@ void ss_wait_ends(struct ss_policy *policy, const struct ss_party *party,
 		ss_think_note(&reader->think, think_ns, all->switch_ns);
 }
 
-/*
- * What the party that is due first costs from where the head is. SS_FOREVER:
- * there is none.
- */
-static u64 wait_instead_ns(const struct ss_policy *policy)
-{
-	const struct ss_parties *all = policy->state;
-	const struct ss_sched *sched = policy->sched;
-
-	if (!all->first_due)
-		return SS_FOREVER;
-	return ss_curve_between(&sched->curve, sched->head_sector,
-				ss_party_next(policy, all->first_due)->sector);
-}
-
 u64 ss_wait_until_ns(const struct ss_policy *policy,
 		     const struct ss_party *party)
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_reader *reader = ss_party_reader(all, party);
 	const struct ss_stream *s = ss_party_stream(all, party);
+	const struct ss_party *first = all->first_due;
+	const struct ss_sched *sched = policy->sched;
 	bool is_new = s && s->size < 2 * policy->value[STREAM_THRESHOLD];
 
 	/* For a new stream the head waits once waiting would have paid. */
 	if (!reader->idle_since_ns || ss_party_is_async(all, party) ||
 	    reader->think.ledger_us < is_new)
 		return 0;
-	/* The paper's inequality: it would be here after the alternative. */
-	if (party == all->turn.party &&
-	    wait_instead_ns(policy) < 1000ULL * reader->think.mean_us)
+	/* The paper's inequality: who is due first would be served before. */
+	if (party == all->turn.party && first &&
+	    ss_curve_between(&sched->curve, sched->head_sector,
+			     ss_party_next(policy, first)->sector) <
+		    1000ULL * reader->think.mean_us)
 		return 0;
 	return reader->idle_since_ns +
 	       ss_think_limit_ns(&reader->think, all->switch_ns);
