@@ -47,11 +47,9 @@ void ss_elsewhere_goes_on(const struct ss_policy *policy, struct ss_stream *s,
 	struct ss_elsewhere *elsewhere = &all->elsewhere;
 
 	s->reader.owner = (u32)rq->owner;
-	if (!elsewhere->stream)
-		return;
 	if (s == elsewhere->stream && !elsewhere->went) {
 		elsewhere->stream = NULL;
-	} else if (elsewhere_is_there(policy, s)) {
+	} else if (elsewhere->stream && elsewhere_is_there(policy, s)) {
 		elsewhere->stream = NULL;
 		s->roams = true;
 	}
