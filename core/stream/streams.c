@@ -49,6 +49,7 @@ struct ss_stream *ss_streams_begin(struct ss_streams *streams,
 		.reader.owner = (u32)rq->owner,
 		.size = 1,
 		.nr_open = 1,
+		.with = ss_streams_index(streams, s),
 		.is_new = true,
 	};
 	ss_streams_ends_at(streams, s, ss_request_end(rq));
@@ -61,22 +62,9 @@ struct ss_stream *ss_streams_begin(struct ss_streams *streams,
 static u64 streams_idle_ns(const struct ss_streams *streams,
 			   const struct ss_stream *s, u64 now_ns)
 {
-	if (s->with && streams->stream[s->with - 1].nr_open)
+	if (s->nr_open || streams->stream[s->with].nr_open)
 		return 0;
-	return s->nr_open ? 0 : now_ns - s->reader.idle_since_ns;
-}
-
-/* What going on from @s with a request at @sector costs, waiting included. */
-static u64 streams_child_ns(const struct ss_streams *streams,
-			    const struct ss_curve *curve,
-			    const struct ss_stream *s, u64 sector, u64 now_ns)
-{
-	u64 cost_ns = ss_curve_between(curve, ss_streams_end(streams, s),
-				       sector);
-
-	if (cost_ns > curve->mean_random_ns / NEAR_PART)
-		return SS_FOREVER;
-	return cost_ns + streams_idle_ns(streams, s, now_ns);
+	return now_ns - s->reader.idle_since_ns;
 }
 
 /* Of the streams that end at @sector one that takes turns, if any does. */
@@ -156,9 +144,7 @@ struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 
 	at_place = streams_at_place(streams, curve, end_sector, s, now_ns);
 	ss_streams_ends_at(streams, s, end_sector);
-	s->with = 0;
-	if (at_place != s)
-		s->with = ss_streams_index(streams, at_place) + 1;
+	s->with = ss_streams_index(streams, at_place);
 	return at_place;
 }
 
@@ -181,7 +167,11 @@ static struct ss_stream *streams_nearest(struct ss_streams *streams,
 		/* In its order: not from what is pending elsewhere. */
 		if (s->nr_apart || sector - end + near > 2 * near)
 			continue;
-		child_ns = streams_child_ns(streams, curve, s, sector, now_ns);
+		/* What going on from it costs, waiting included. */
+		child_ns = ss_curve_between(curve, end, sector);
+		if (child_ns > curve->mean_random_ns / NEAR_PART)
+			continue;
+		child_ns += streams_idle_ns(streams, s, now_ns);
 		if (child_ns < least_ns ||
 		    (best && child_ns == least_ns && !best->established)) {
 			least_ns = child_ns;

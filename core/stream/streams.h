@@ -36,7 +36,7 @@ struct ss_stream {
 	u32 size; /* members so far */
 	u32 nr_open; /* members that are not done, in any queue */
 	u32 nr_apart; /* of those pending: not in its party's own queue */
-	u16 with; /* its reader's place is that of this stream, by number + 1 */
+	u16 with; /* its reader's place is that of this stream, by number */
 	bool is_new : 1; /* its number was another's: no party of it yet */
 	bool established : 1; /* it takes turns */
 	bool roams : 1; /* it has gone on elsewhere before */
