@@ -158,16 +158,6 @@ static void turn_moves(struct ss_policy *policy, struct ss_party *party,
 	turn->moved = true;
 }
 
-/* The turn of @before is over, or interrupted. */
-static void turn_ends(struct ss_policy *policy, struct ss_party *before,
-		      bool interrupted, u64 now_ns)
-{
-	turn_leaves(policy, before, interrupted, now_ns);
-	before->had_turn = true;
-	policy->sched->counters.slices_ended++;
-	turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
-}
-
 /* @party has used the head, for @sender if that is known. */
 static void turn_charges(const struct ss_policy *policy, struct ss_party *party,
 			 const struct ss_sender *sender, u64 used_ns,
@@ -225,8 +215,12 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 	turn->began_ns = now_ns;
 	if (party == turn->back)
 		turn->began_ns -= turn->back_used_ns;
-	if (before)
-		turn_ends(policy, before, back, now_ns);
+	if (before) {
+		turn_leaves(policy, before, back, now_ns);
+		before->had_turn = true;
+		policy->sched->counters.slices_ended++;
+		turn_tell(policy, SS_EVENT_SLICE_ENDED, before);
+	}
 	turn_is_of(all, party, back);
 	turn->moved = false;
 	turn->first = rq;
