@@ -14,13 +14,6 @@
 
 #include "party.h"
 
-/* Is the next arrival the answer of the reader that was at @sector last? */
-static inline bool ss_answer_expected(const struct ss_parties *all, u64 sector)
-{
-	return all->answer.open && !all->answer.last &&
-	       all->answer.sector == sector;
-}
-
 /*
  * @rq comes to @party, which has it not yet: is it the answer? @instead is
  * what would be done without it, if nothing is on its way there already.

@@ -115,8 +115,10 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 	else if (ss_request_is_awaited(rq))
 		s = ss_elsewhere_find(policy, rq);
 	if (s) {
-		goes_on = ss_answer_expected(all,
-					     ss_streams_end(&all->streams, s));
+		/* It is the answer of the reader that was at its end last. */
+		goes_on = all->answer.open && !all->answer.last &&
+			  all->answer.sector ==
+				  ss_streams_end(&all->streams, s);
 		ss_streams_used(&all->streams, s);
 		s->size += s->size < U32_MAX;
 		s = ss_streams_goes_on(&all->streams, &policy->sched->curve, s,
@@ -187,7 +189,7 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_parties *all = policy->state;
 	struct ss_party *party = ss_party_of(all, rq);
 	struct ss_stream *s = rq->stream;
-	struct ss_sender *sender;
+	struct ss_sender *sender = rq->sender ?: ss_party_sender(all, party);
 
 	if (!rq->party && policy->inner->ops->completed)
 		policy->inner->ops->completed(policy->inner, rq, now_ns);
@@ -198,7 +200,6 @@ static void stream_completed(struct ss_policy *policy, struct ss_request *rq,
 		ss_areas_completed(&all->areas, rq);
 	if (party == ss_party_rest(all))
 		ss_nearest_completed(&all->senders.nearest, rq);
-	sender = rq->sender ?: ss_party_sender(all, party);
 	if (sender)
 		ss_nearest_completed(&sender->nearest, rq);
 	ss_trial_done(policy, rq);
@@ -238,14 +239,13 @@ static void stream_awaited(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_party *rest = ss_party_rest(all);
 	bool idle = ss_party_is_idle(rest) &&
 		    ss_party_others_work(policy, rest);
-	bool back = ss_party_is_async(all, ss_party_of(all, rq));
 
 	(void)part;
 	if (rq->direction == SS_READ)
 		rq->flags &= (u8)~SS_AHEAD;
 	else
 		rq->flags |= SS_SYNC;
-	if (!back)
+	if (!ss_party_is_async(all, ss_party_of(all, rq)))
 		return;
 	ss_party_move(policy, rq, rest, now_ns);
 	if (idle)
@@ -260,15 +260,11 @@ static void stream_joins(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_party *party = ss_party_of(all, rq);
 	u64 due_ns = rq->arrival_ns + policy->value[STREAM_WAIT_TARGET];
 
-	if (rq->party) {
-		ss_older(&all->age_own, rq, age_node);
-		if (!party->had_turn && due_ns < party->due_ns)
-			ss_party_is_due(all, party, due_ns);
-		return;
-	}
-	if (inner->ops->joins)
+	ss_older(rq->party ? &all->age_own : &all->age, rq, age_node);
+	if (!rq->party && inner->ops->joins)
 		inner->ops->joins(inner, rq, next);
-	ss_older(&all->age, rq, age_node);
+	if (rq->party && !party->had_turn && due_ns < party->due_ns)
+		ss_party_is_due(all, party, due_ns);
 }
 
 static void stream_removed(struct ss_policy *policy, struct ss_request *rq,
@@ -309,11 +305,10 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 	struct ss_parties *all = policy->state;
 	const struct ss_party *party = &all->party[index];
 	const struct ss_stream *s = ss_party_stream(all, party);
-	const struct ss_reader *reader;
+	const struct ss_reader *reader = ss_party_reader(all, party);
 
 	if (index >= NR_PARTIES)
 		return false;
-	reader = ss_party_reader(all, party);
 	*info = (struct ss_stream_info){
 		.kind = s		      ? "stream" :
 			index == PARTY_ASYNC  ? "write-back" :
