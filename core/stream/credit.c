@@ -7,9 +7,9 @@
 static u32 credit_weights(const struct ss_parties *all,
 			  const struct ss_party *party)
 {
-	if (party->nr_pending || party == all->turn.party)
-		return ss_party_weights(all);
-	return ss_party_weights(all) + party->weight;
+	bool counted = party->nr_pending || party == all->turn.party;
+
+	return ss_party_weights(all) + (counted ? 0 : party->weight);
 }
 
 static void credit_pay(const struct ss_parties *all, struct ss_party *party,
