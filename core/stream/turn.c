@@ -226,16 +226,14 @@ static void turn_passes(struct ss_policy *policy, struct ss_party *party,
 	turn->first = rq;
 }
 
-struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
-				 const struct ss_request *rq)
+bool ss_turn_behind(const struct ss_policy *policy, const struct ss_request *rq)
 {
 	struct ss_parties *all = policy->state;
 	u64 far = all->turn.front_sector - rq->sector;
 
-	if (all->takes_turns || !all->turn.party || !far ||
-	    far > ss_streams_place_sectors(&policy->sched->curve))
-		return NULL;
-	return ss_party_stream(all, all->turn.party);
+	return !all->takes_turns && all->turn.party && far &&
+	       far <= ss_streams_place_sectors(&policy->sched->curve) &&
+	       ss_party_stream(all, all->turn.party);
 }
 
 void ss_turn_established(struct ss_policy *policy, struct ss_party *party,

@@ -54,11 +54,11 @@ void ss_turn_established(struct ss_policy *policy, struct ss_party *party,
 void ss_turn_is_rests(struct ss_parties *all);
 
 /*
- * The stream whose turn it is, if what was sent farthest at its place is beyond
- * @rq; else NULL, and on a member of an array.
+ * Is it a stream's turn, and beyond @rq what was sent farthest at its place?
+ * Never on a member of an array.
  */
-struct ss_stream *ss_turn_behind(const struct ss_policy *policy,
-				 const struct ss_request *rq);
+bool ss_turn_behind(const struct ss_policy *policy,
+		    const struct ss_request *rq);
 
 /* @rq of @party goes to the disk: a turn may begin with it. */
 void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
