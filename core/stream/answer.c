@@ -18,11 +18,10 @@ static u64 answer_instead_ns(const struct ss_policy *policy,
 			     const struct ss_request *rq)
 {
 	const struct ss_parties *all = policy->state;
-	u64 together_ns = all->answer.together_ns;
+	u64 together_ns = rq->party ? 0 : all->answer.together_ns;
 
-	if (rq->party || !together_ns)
-		return answer_cost_ns(policy, rq);
-	return min_t(u64, answer_cost_ns(policy, rq), together_ns);
+	return min_t(u64, answer_cost_ns(policy, rq),
+		     together_ns ?: SS_FOREVER);
 }
 
 static void answer_is_lost(struct ss_parties *all, u64 now_ns)
@@ -132,8 +131,7 @@ struct ss_decision ss_answer_choose(const struct ss_policy *policy,
 	struct ss_request *oldest;
 
 	if (slice_is_over) {
-		oldest = list_first_entry(&all->age, struct ss_request,
-					  age_node);
+		oldest = ss_party_next(policy, &all->party[PARTY_REST]);
 		if (oldest == answer->rq)
 			oldest = list_next_entry(oldest, age_node);
 		return ss_because(ss_dispatch(oldest), SS_WHY_OLDEST);
