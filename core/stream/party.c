@@ -25,6 +25,17 @@ void ss_party_init_all(struct ss_policy *policy)
 	all->switch_ns = policy->sched->curve.mean_random_ns;
 }
 
+void ss_stream_has_parts(struct ss_policy *policy,
+			 ss_takes_turns_fn takes_turns, u32 nr_parts)
+{
+	struct ss_parties *all = policy->state;
+
+	all->more_parts = nr_parts - 1;
+	/* A trial moves the heads of all, so it begins later. */
+	all->trial.alike = nr_parts > 1 ? 2 : 0;
+	all->takes_turns = takes_turns;
+}
+
 /* ---- the order of who is due ---- */
 
 static bool party_is_before(struct rb_node *node, const struct rb_node *other)
@@ -58,62 +69,6 @@ void ss_party_is_due(struct ss_parties *all, struct ss_party *party, u64 due_ns)
 	party->due_ns = due_ns;
 	if (queued)
 		ss_party_queues(all, party);
-}
-
-/* ---- whose a request is ---- */
-
-void ss_stream_has_parts(struct ss_policy *policy,
-			 ss_takes_turns_fn takes_turns, u32 nr_parts)
-{
-	struct ss_parties *all = policy->state;
-
-	all->more_parts = nr_parts - 1;
-	/* A trial moves the heads of all, so it begins later. */
-	all->trial.alike = nr_parts > 1 ? 2 : 0;
-	all->takes_turns = takes_turns;
-}
-
-struct ss_party *ss_party_assign(struct ss_policy *policy,
-				 struct ss_request *rq, bool *established,
-				 u64 now_ns)
-{
-	struct ss_parties *all = policy->state;
-	struct ss_party *party;
-	struct ss_stream *s;
-	bool was;
-
-	*established = false;
-	if (!ss_request_is_awaited(rq))
-		return all->trial.inner ? ss_party_rest(all) :
-					  &all->party[PARTY_ASYNC];
-	all->has_weights |= ss_party_weight(rq) != USUAL;
-	s = rq->stream;
-	if (!s)
-		return ss_party_rest(all);
-	was = s->established;
-	s->established = s->size >= policy->value[STREAM_THRESHOLD];
-	if (all->takes_turns &&
-	    !all->takes_turns(policy->sched, rq,
-			      1000ULL * s->reader.think.mean_us,
-			      ss_streams_index(&all->streams, s), s->roams))
-		s->established = false;
-	ss_streams_used(&all->streams, s);
-	if (!s->established)
-		return ss_party_rest(all);
-	if (!was)
-		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
-			      ss_streams_end(&all->streams, s), s->size);
-	/* Its place in the table was another stream's, whose queue is empty. */
-	party = ss_party_of_stream(all, s);
-	if (s->is_new)
-		ss_party_init(party);
-	s->is_new = false;
-	if (all->trial.inner)
-		return ss_party_rest(all);
-	*established = !was;
-	if (!was)
-		ss_party_has_members(policy, party, now_ns);
-	return party;
 }
 
 /* ---- queues ---- */
@@ -246,13 +201,44 @@ static void party_fetches(struct ss_policy *policy, struct ss_party *party,
 			ss_party_move(policy, rq, party, now_ns);
 }
 
-void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
-			  u64 now_ns)
+/* ---- whose a request is ---- */
+
+struct ss_party *ss_party_assign(struct ss_policy *policy,
+				 struct ss_request *rq, u64 now_ns)
 {
 	struct ss_parties *all = policy->state;
-	const struct ss_stream *s = ss_party_stream(all, party);
+	struct ss_stream *s = rq->stream;
+	struct ss_party *party;
+	bool was;
 
+	all->has_weights |= ss_party_weight(rq) != USUAL;
+	if (!s)
+		return ss_party_rest(all);
+	was = s->established;
+	s->established = s->size >= policy->value[STREAM_THRESHOLD];
+	if (all->takes_turns &&
+	    !all->takes_turns(policy->sched, rq,
+			      1000ULL * s->reader.think.mean_us,
+			      ss_streams_index(&all->streams, s), s->roams))
+		s->established = false;
+	ss_streams_used(&all->streams, s);
+	if (!s->established)
+		return ss_party_rest(all);
+	if (!was)
+		ss_sched_tell(policy->sched, SS_EVENT_ESTABLISHED,
+			      ss_streams_end(&all->streams, s), s->size);
+	/* Its place in the table was another stream's, whose queue is empty. */
+	party = ss_party_of_stream(all, s);
+	if (s->is_new)
+		ss_party_init(party);
+	s->is_new = false;
+	if (all->trial.inner)
+		return ss_party_rest(all);
+	if (was)
+		return party;
+	/* What others have of it becomes its own. */
 	party_fetches(policy, party, s, &all->age, now_ns);
 	if (s->nr_apart)
 		party_fetches(policy, party, s, &all->age_own, now_ns);
+	return party;
 }

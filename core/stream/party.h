@@ -296,16 +296,6 @@ static inline bool ss_party_others_work(const struct ss_policy *policy,
 	       party->nr_pending + party->nr_in_flight + 1;
 }
 
-/* When the oldest pending request of the rest, which has one, is due. */
-static inline u64 ss_party_rest_due_ns(const struct ss_policy *policy)
-{
-	const struct ss_parties *all = policy->state;
-
-	return list_first_entry(&all->age, struct ss_request, age_node)
-		       ->arrival_ns +
-	       policy->value[STREAM_WAIT_TARGET];
-}
-
 /*
  * The next request of @party, which has one pending: by position from where the
  * head is, in the rest the oldest.
@@ -319,6 +309,15 @@ static inline struct ss_request *ss_party_next(const struct ss_policy *policy,
 		return list_first_entry(&all->age, struct ss_request, age_node);
 	return ss_sorted_round(&party->sorted, policy->sched->head_sector,
 			       NULL);
+}
+
+/* When the oldest pending request of the rest, which has one, is due. */
+static inline u64 ss_party_rest_due_ns(const struct ss_policy *policy)
+{
+	const struct ss_parties *all = policy->state;
+
+	return ss_party_next(policy, &all->party[PARTY_REST])->arrival_ns +
+	       policy->value[STREAM_WAIT_TARGET];
 }
 
 /* @rq, which the rest has or has sent, is done or goes elsewhere. */
@@ -335,13 +334,12 @@ void ss_party_init(struct ss_party *party);
 void ss_party_init_all(struct ss_policy *policy);
 
 /*
- * The party of @rq, which has just arrived: its stream's if that is long
- * enough, else the rest or write-back. *@established: its stream takes turns
- * from this request on.
+ * The party of sync @rq, which has just arrived: its stream's if that is long
+ * enough, else the rest. What others have of a stream that takes turns from
+ * this request on goes to it.
  */
 struct ss_party *ss_party_assign(struct ss_policy *policy,
-				 struct ss_request *rq, bool *established,
-				 u64 now_ns);
+				 struct ss_request *rq, u64 now_ns);
 
 /* Puts @rq into the queue of @party. */
 void ss_party_add(struct ss_policy *policy, struct ss_party *party,
@@ -350,10 +348,6 @@ void ss_party_add(struct ss_policy *policy, struct ss_party *party,
 /* Moves the pending @rq into the queue of @party. */
 void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
 		   struct ss_party *party, u64 now_ns);
-
-/* What the inner policy has of the established @party becomes its own. */
-void ss_party_has_members(struct ss_policy *policy, struct ss_party *party,
-			  u64 now_ns);
 
 /* Takes @rq, dispatched or @removed, out of its party's queue. */
 void ss_party_take(struct ss_policy *policy, struct ss_request *rq,

@@ -100,19 +100,21 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_party *party;
-	struct ss_stream *s = NULL;
-	bool established, goes_on = false;
+	struct ss_stream *s;
+	bool was = false, goes_on = false;
 
 	rq->stream = NULL;
 	rq->sender = NULL;
 	if (ss_is_flat(policy))
 		return ss_party_rest(all);
-	if (ss_request_is_awaited(rq))
-		s = ss_streams_find(&all->streams, policy, rq,
-				    all->answer.together_ns, now_ns);
+	if (!ss_request_is_awaited(rq))
+		return all->trial.inner ? ss_party_rest(all) :
+					  &all->party[PARTY_ASYNC];
+	s = ss_streams_find(&all->streams, policy, rq, all->answer.together_ns,
+			    now_ns);
 	if (s)
 		ss_elsewhere_goes_on(policy, s, rq);
-	else if (ss_request_is_awaited(rq))
+	else
 		s = ss_elsewhere_find(policy, rq);
 	if (s) {
 		/* It is the answer of the reader that was at its end last. */
@@ -128,11 +130,11 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 				     now_ns);
 		s->nr_open++;
 		rq->stream = s;
+		was = s->established;
 	}
-	party = ss_party_assign(policy, rq, &established, now_ns);
-	if (ss_request_is_awaited(rq))
-		party = ss_apart_party(policy, party, rq, now_ns);
-	if (established)
+	party = ss_party_assign(policy, rq, now_ns);
+	party = ss_apart_party(policy, party, rq, now_ns);
+	if (!was && ss_party_stream(all, party))
 		ss_turn_established(policy, party, goes_on);
 	return party;
 }
