@@ -112,11 +112,12 @@ void ss_party_add(struct ss_policy *policy, struct ss_party *party,
 {
 	struct ss_parties *all = policy->state;
 	struct ss_stream *s = rq->stream;
+	struct ss_sender *sender = rq->sender;
 
 	if (party != ss_party_rest(all))
 		rq->sender = NULL;
 	else if (rq->sender)
-		ss_senders_joined(&all->senders, rq->sender);
+		all->senders.nr_rest += !sender->nr_rest++;
 	party_weighs(all, party, rq);
 	if (s && ss_party_stream(all, party) != s)
 		s->nr_apart++;

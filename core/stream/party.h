@@ -324,8 +324,10 @@ static inline u64 ss_party_rest_due_ns(const struct ss_policy *policy)
 static inline void ss_party_rest_loses(struct ss_parties *all,
 				       struct ss_request *rq)
 {
-	if (rq->sender)
-		ss_senders_left(&all->senders, rq->sender);
+	struct ss_sender *sender = rq->sender;
+
+	if (sender)
+		all->senders.nr_rest -= !--sender->nr_rest;
 	rq->sender = NULL;
 }
 

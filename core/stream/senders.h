@@ -69,19 +69,6 @@ static inline void ss_nearest_completed(struct ss_nearest *nearest,
 	nearest->open = true;
 }
 
-/* @sender has one request more in the rest, or one less. */
-static inline void ss_senders_joined(struct ss_senders *senders,
-				     struct ss_sender *sender)
-{
-	senders->nr_rest += !sender->nr_rest++;
-}
-
-static inline void ss_senders_left(struct ss_senders *senders,
-				   struct ss_sender *sender)
-{
-	senders->nr_rest -= !--sender->nr_rest;
-}
-
 /* How many have sent @nr_outstanding of @nearest, at least 1; in percent. */
 u32 ss_nearest_percent(const struct ss_nearest *nearest, u32 nr_outstanding);
 

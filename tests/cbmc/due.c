@@ -49,20 +49,6 @@ struct ss_senders {
 	struct ss_sender sender[NR_SENDERS];
 };
 
-static inline void ss_senders_joined(struct ss_senders *senders,
-				     struct ss_sender *sender)
-{
-	(void)senders;
-	(void)sender;
-}
-
-static inline void ss_senders_left(struct ss_senders *senders,
-				   struct ss_sender *sender)
-{
-	(void)senders;
-	(void)sender;
-}
-
 #include <linux/list.h>
 #include <linux/math64.h>
 
