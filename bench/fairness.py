@@ -63,7 +63,7 @@ ARRAY_POLICIES = {name: POLICIES[name] for name in ("none", "deadline")} | {
     "stream": POLICIES["stream"],
 }
 KINDS = ("equal", "random", "mixed", "writers", "scan", "light")
-WIDER_KINDS = ("synced", "strided", "deep", "lights", "pieces", "small")
+WIDER_KINDS = ("synced", "strided", "deep", "lights", "pieces", "small", "journal")
 ALL_KINDS = KINDS + WIDER_KINDS
 TARGET_S = 0.5
 RUN_S, RAMP_S = 24, 4
@@ -193,6 +193,9 @@ def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
     elif kind == "lights":
         rate, lights = dice.choice((5, 10)), dice.randint(2, 4)
         names = [dice.choice([*READERS, *WIDER["deep"]]) for _ in range(dice.randint(1, 4))]
+    elif kind == "journal":
+        rate, lights = dice.choice((2, 5, 10)), dice.randint(1, 2)
+        names = [dice.choice([*READERS, *WIDER["deep"]]) for _ in range(dice.randint(1, 4))]
     elif kind == "small":
         small_mib = dice.choice((50, 200, 500, 1000, 4000))
         names = [dice.choice([n for n in READERS if "random" in n])] * dice.randint(2, 16)
@@ -211,7 +214,10 @@ def draw(dice: random.Random, kind: str, array: Array | None = None) -> Mix:
     texts = [JOBS[name] for name in names]
     for _ in range(lights):
         kib, order = dice.choice((4, 16, 64)), dice.choice(("read", "randread"))
-        texts.append(f"rw={order}\nbs={kib}k\ndirect=1\nthinktime={1_000_000 // rate}")
+        sync = ""
+        if kind == "journal":
+            order, sync = order.replace("read", "write"), "fsync=1\n"
+        texts.append(f"rw={order}\nbs={kib}k\ndirect=1\n{sync}thinktime={1_000_000 // rate}")
         names.append(f"light-{order}-{kib}k-{rate}/s")
     capacity = Setup(load_disk(disk), "noop", array=array).capacity_bytes
     processes = _processes(texts, capacity, small_mib)
