@@ -44,6 +44,7 @@ struct ss_request {
 	u8 direction; /* SS_READ or SS_WRITE */
 	u8 flags; /* SS_SYNC ...; stream changes who is waited for */
 	bool behind; /* stream: when it was dispatched others were farther */
+	bool cached; /* stream: it went to the disk without the head */
 	u64 owner; /* who sent it, SS_OWNER_NONE if not known */
 	u32 weight; /* of its sender, in percent of the usual; 0: usual */
 

@@ -86,6 +86,7 @@ static void check_lists(struct ss_parties *all)
 		nr_own++;
 	}
 	CHECK(nr == ss_party_rest(all)->nr_pending);
+	CHECK(!all->cached || !list_empty(&all->cached->age_node));
 	/* What has a weight ends a trial at the next event. */
 	CHECK(!all->trial.inner || !nr_own || all->has_weights);
 }

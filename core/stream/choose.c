@@ -162,6 +162,18 @@ static struct ss_decision choose_in_turn(const struct ss_policy *policy,
 	return ss_nothing();
 }
 
+/* Has anybody waited for the target? A light one is due before that. */
+static bool choose_is_overdue(const struct ss_policy *policy, u64 now_ns)
+{
+	const struct ss_parties *all = policy->state;
+	const struct ss_party *first = all->first_due;
+
+	if (first && !first->light && first->due_ns <= now_ns)
+		return true;
+	return all->party[PARTY_REST].nr_pending &&
+	       ss_party_rest_due_ns(policy) <= now_ns;
+}
+
 struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 			     const struct ss_request *skip)
 {
@@ -174,6 +186,8 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 		return ss_because(policy->inner->ops->choose(policy->inner,
 							     now_ns, skip),
 				  SS_WHY_INNER);
+	if (all->cached && !choose_is_overdue(policy, now_ns))
+		return ss_because(ss_dispatch(all->cached), SS_WHY_LIGHT);
 	if (first && first->light && first->due_ns <= now_ns)
 		return choose_turn(policy, first, SS_WHY_LIGHT, now_ns);
 	if (turn && !ss_turn_is_over(policy, turn, now_ns)) {

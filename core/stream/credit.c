@@ -24,6 +24,14 @@ static void credit_pay(const struct ss_parties *all, struct ss_party *party,
 				     party->debt_us);
 }
 
+struct ss_party *ss_credit_of(struct ss_parties *all, struct ss_party *party,
+			      const struct ss_sender *sender)
+{
+	if (sender)
+		return ss_party_of_sender(all, sender);
+	return party == ss_party_rest(all) ? &all->party[PARTY_ASYNC] : party;
+}
+
 void ss_credit_charge(const struct ss_policy *policy, struct ss_party *party,
 		      u64 used_ns, u64 now_ns)
 {
@@ -35,6 +43,7 @@ void ss_credit_owes(const struct ss_policy *policy, struct ss_party *party,
 		    u64 used_ns, u64 now_ns)
 {
 	credit_pay(policy->state, party, now_ns);
+	party->was_paid = !party->debt_us;
 	used_ns = min_t(u64, 1000ULL * party->debt_us + used_ns,
 			policy->value[STREAM_WAIT_TARGET]);
 	party->debt_us = (u32)div_u64(used_ns, 1000);
@@ -73,4 +82,18 @@ void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
 		return;
 	party->light = true;
 	ss_party_is_due(all, party, paid_ns);
+}
+
+void ss_credit_caches(const struct ss_policy *policy, struct ss_party *party,
+		      struct ss_request *rq, u64 now_ns)
+{
+	struct ss_parties *all = policy->state;
+
+	if (rq->direction == SS_READ || !ss_request_is_awaited(rq) ||
+	    !all->caches || all->cached)
+		return;
+	party = ss_credit_of(all, party, rq->sender);
+	credit_pay(all, party, now_ns);
+	if (party->flushes && (!party->debt_us || party->was_paid))
+		all->cached = rq;
 }

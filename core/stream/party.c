@@ -162,6 +162,8 @@ void ss_party_take(struct ss_policy *policy, struct ss_request *rq,
 	list_del_init(&rq->age_node);
 	if (all->answer.rq == rq)
 		all->answer.rq = NULL;
+	if (all->cached == rq)
+		all->cached = NULL;
 	if (--party->nr_pending)
 		return;
 	all->nr_ready--;

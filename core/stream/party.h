@@ -67,6 +67,8 @@ struct ss_party {
 	u32 nr_in_flight;
 	bool light; /* when it is due it interrupts (credit.c) */
 	bool had_turn; /* one of its turns has ended */
+	bool was_paid; /* its debt, before it was charged last */
+	bool flushes; /* what it writes, or did so once */
 	u16 nr_done; /* requests in the last turns, U16_MAX at most */
 };
 
@@ -149,6 +151,8 @@ struct ss_parties {
 	/* Of a disk of parts (parts.h), else NULL and 0. */
 	ss_takes_turns_fn takes_turns;
 	u32 more_parts; /* than one */
+	struct ss_request *cached; /* waits for no head (credit.c), or NULL */
+	bool caches; /* the drive's cache took the last write waited for */
 	struct ss_turn turn;
 	struct ss_answer answer;
 	struct ss_elsewhere elsewhere;
@@ -268,14 +272,18 @@ static inline bool ss_is_flat(const struct ss_policy *policy)
 	return policy->sched->curve.flat;
 }
 
-/* Of the parties that want the disk, and of the one whose turn it is. */
+/* Of those that want the disk, are at work in a flush, or have the turn. */
 static inline u32 ss_party_weights(const struct ss_parties *all)
 {
 	const struct ss_party *turn = all->turn.party;
+	const struct ss_party *wrote = all->turn.wrote;
 	u32 sum = all->ready_weight;
 
 	if (turn && !turn->nr_pending)
 		sum += turn->weight;
+	if (all->turn.nr_flushes && wrote && wrote != turn &&
+	    !wrote->nr_pending)
+		sum += wrote->weight;
 	return max_t(u32, sum, USUAL);
 }
 

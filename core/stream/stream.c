@@ -163,6 +163,7 @@ static void stream_arrived(struct ss_policy *policy, struct ss_request *rq,
 		ss_answer_arrived(policy, party, rq, instead, now_ns);
 	}
 	ss_party_add(policy, party, rq, now_ns);
+	ss_credit_caches(policy, party, rq, now_ns);
 	if (idle && sender_idle && contended)
 		ss_credit_arrived(policy, party, rq, now_ns);
 	ss_turn_note_holding(policy, now_ns);
@@ -175,7 +176,8 @@ static void stream_dispatched(struct ss_policy *policy, struct ss_request *rq,
 	struct ss_party *party = ss_party_of(all, rq);
 
 	ss_turn_dispatched(policy, party, rq, now_ns);
-	ss_answer_dispatched(policy, rq, now_ns);
+	if (!rq->cached)
+		ss_answer_dispatched(policy, rq, now_ns);
 	ss_party_take(policy, rq, false, now_ns);
 	party->nr_in_flight++;
 	party->sent++;
@@ -307,10 +309,11 @@ static bool stream_stream_at(const struct ss_policy *policy, u32 index,
 	struct ss_parties *all = policy->state;
 	const struct ss_party *party = &all->party[index];
 	const struct ss_stream *s = ss_party_stream(all, party);
-	const struct ss_reader *reader = ss_party_reader(all, party);
+	const struct ss_reader *reader;
 
 	if (index >= NR_PARTIES)
 		return false;
+	reader = ss_party_reader(all, party);
 	*info = (struct ss_stream_info){
 		.kind = s		      ? "stream" :
 			index == PARTY_ASYNC  ? "write-back" :

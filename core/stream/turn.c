@@ -279,13 +279,27 @@ void ss_turn_dispatched(struct ss_policy *policy, struct ss_party *party,
 		}
 		turn->charged_ns = now_ns;
 	}
-	if (party != turn->party)
+	rq->cached = rq == all->cached && party != turn->party;
+	if (party != turn->party && !rq->cached)
 		turn_passes(policy, party, rq, now_ns);
 	party->light = false;
-	rq->behind = ss_turn_behind(policy, rq);
+	rq->behind = !rq->cached && ss_turn_behind(policy, rq);
+	if (rq->cached)
+		return;
 	turn->nr_behind += rq->behind;
 	if (!rq->behind)
 		turn->front_sector = ss_request_end(rq);
+}
+
+/* How long @rq, which is done, took beyond moving its data. */
+static u64 turn_way_ns(const struct ss_policy *policy,
+		       const struct ss_request *rq, u64 now_ns)
+{
+	u64 took_ns = now_ns - rq->dispatch_ns;
+	u64 moving_ns = div_u64(
+		rq->nr_sectors * policy->sched->curve.transfer_ps, 1000);
+
+	return took_ns - min_t(u64, took_ns, moving_ns);
 }
 
 /* What the first request of a turn took is what a switch costs. */
@@ -294,14 +308,12 @@ static void turn_notes_switch(struct ss_policy *policy,
 {
 	struct ss_parties *all = policy->state;
 	const struct ss_curve *curve = &policy->sched->curve;
-	u64 most_ns = 2 * curve->mean_random_ns, took_ns, moving_ns;
+	u64 most_ns = 2 * curve->mean_random_ns, took_ns;
 
 	all->turn.first = NULL;
 	if (rq->direction == SS_WRITE)
 		return;
-	moving_ns = div_u64(rq->nr_sectors * curve->transfer_ps, 1000);
-	took_ns = now_ns - rq->dispatch_ns;
-	took_ns -= min_t(u64, took_ns, moving_ns);
+	took_ns = turn_way_ns(policy, rq, now_ns);
 	/* Who is farther away than others has no shorter slice for it. */
 	all->turn.began_ns += min_t(u64, took_ns, most_ns) - all->switch_ns;
 	took_ns = max_t(u64, took_ns, curve->mean_random_ns / 2);
@@ -313,13 +325,18 @@ void ss_turn_flushes(struct ss_policy *policy, bool begins, u64 now_ns)
 	struct ss_parties *all = policy->state;
 	struct ss_turn *turn = &all->turn;
 	u64 from_ns = max_t(u64, turn->flush_ns, turn->charged_ns), took_ns;
+	struct ss_party *owes;
 
 	turn->flush_ns = begins && turn->nr_flushes ? turn->flush_ns : now_ns;
 	turn->nr_flushes += begins ? 1 : -1;
 	if (begins || !turn->wrote || now_ns <= from_ns)
 		return;
 	took_ns = now_ns - from_ns;
-	turn_charges(policy, turn->wrote, turn->wrote_sender, took_ns, now_ns);
+	ss_credit_charge(policy, turn->wrote, took_ns, now_ns);
+	owes = ss_credit_of(all, turn->wrote, turn->wrote_sender);
+	if (owes != turn->wrote)
+		ss_credit_owes(policy, owes, took_ns, now_ns);
+	owes->flushes = true;
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
 }
@@ -332,12 +349,21 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	u64 took_ns = now_ns - turn->charged_ns;
 	u64 service_ns = 1000ULL * party->service_us;
 
+	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq)) {
+		turn->wrote = party;
+		turn->wrote_sender = rq->sender;
+		all->caches = turn_way_ns(policy, rq, now_ns) <
+			      all->switch_ns / SS_THINK_LEAST;
+	}
+	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
+		turn->nr_stuck--;
+	/* Of what others have at the drive too it takes nothing. */
+	if (rq->cached && policy->sched->nr_in_flight)
+		return;
 	/* What that reader sends from now on may be because of this. */
 	if (turn->left)
 		turn->left->think.left = true;
 	turn->left = NULL;
-	if (turn->nr_stuck && rq->dispatch_ns < turn->stuck_ns)
-		turn->nr_stuck--;
 	/* What passed before it was sent is charged, but no service of it. */
 	turn_mean(&service_ns, min_t(u64, took_ns, now_ns - rq->dispatch_ns));
 	party->service_us = (u32)min_t(u64, div_u64(service_ns, 1000), U32_MAX);
@@ -348,10 +374,6 @@ void ss_turn_completed(struct ss_policy *policy, struct ss_party *party,
 	all->trial.busy_ns += took_ns;
 	turn->charged_ns = now_ns;
 	turn->nr_behind -= rq->behind;
-	if (rq->direction == SS_WRITE && ss_request_is_awaited(rq)) {
-		turn->wrote = party;
-		turn->wrote_sender = rq->sender;
-	}
 	if (rq == turn->first)
 		turn_notes_switch(policy, rq, now_ns);
 }

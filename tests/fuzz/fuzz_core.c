@@ -356,13 +356,21 @@ static void obey(struct ss_decision decision)
 	raise_idle_bound();
 }
 
-/* From one completion to the next head time is charged, once and in full. */
-static void check_charged(u64 charged_ns)
+/*
+ * From one completion to the next head time is charged, once and in full. A
+ * write that the drive's cache took beside others leaves all of it to the next.
+ */
+static void check_charged(const struct ss_request *rq, u64 charged_ns)
 {
 	charged_ns = ss_check_charged_ns(&host.sched) - charged_ns;
-	if (!strcmp(host.sched.policy[0].ops->name, "stream"))
+	if (strcmp(host.sched.policy[0].ops->name, "stream")) {
+		host.charged_ns = host.now_ns;
+	} else if (rq->cached && host.nr_in_flight) {
+		CHECK(!charged_ns);
+	} else {
 		CHECK(charged_ns == host.now_ns - host.charged_ns);
-	host.charged_ns = host.now_ns;
+		host.charged_ns = host.now_ns;
+	}
 }
 
 /* The time of a flush is charged once. */
@@ -399,7 +407,7 @@ static struct slot *complete(u32 nth)
 	slot->state = FREE;
 	host.nr_in_flight--;
 	ss_sched_completed(&host.sched, &slot->rq, host.now_ns);
-	check_charged(charged_ns);
+	check_charged(&slot->rq, charged_ns);
 	/* A curve that is learned has just changed, and answers are by it. */
 	raise_idle_bound();
 	return slot;
