@@ -41,7 +41,7 @@ void ss_credit_arrived(const struct ss_policy *policy, struct ss_party *party,
 struct ss_party *ss_credit_of(struct ss_parties *all, struct ss_party *party,
 			      const struct ss_sender *sender);
 
-/* @rq of @party has arrived: it is all->cached if it may go without the head. */
+/* @rq of @party, just arrived, is all->cached if it may go without the head. */
 void ss_credit_caches(const struct ss_policy *policy, struct ss_party *party,
 		      struct ss_request *rq, u64 now_ns);
 
