@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A proof about the order of who is due, for the model checker CBMC: party.c,
- * credit.c and turn.c as they are, with four parties of up to two requests.
+ * credit.c, turn.c and choose.c as they are, with four parties of up to two
+ * requests.
  *
  * What check() says holds to begin with. And it holds after any one event if it
  * held before: that begins with any state at all in which it holds. So it holds
@@ -11,8 +12,14 @@
  * way costs, how long the head waits for an idle party, which request of a
  * party's own queue is first. So what is proved holds of every choice that
  * choose.c may make, and of those that it never makes. The tree is a model, see
- * linux/rbtree.h beside this file. tests/cbmc/run.sh runs the proof, and
- * tests/core/test_due_order.py has bugs that it finds.
+ * linux/rbtree.h beside this file.
+ *
+ * A write that waits for no head (credit.h) may come and go at any time, too.
+ * What choose.c makes of it is proved by itself, with CHOICE defined: in any
+ * state in which check() holds it goes first only if nobody is overdue.
+ *
+ * tests/cbmc/run.sh runs the proofs, and tests/core/test_due_order.py has bugs
+ * that they find. That also compiles this file where there is no CBMC.
  */
 #include <stddef.h>
 
@@ -39,12 +46,16 @@ void ss_places_move(struct ss_places *places, u16 i, u64 sector);
 #define SS_SENDERS_H
 #define NR_SENDERS 1
 
+struct ss_nearest {
+	bool open;
+};
+
 struct ss_sender {
-	u64 came_ns;
 	u32 nr_rest;
 };
 
 struct ss_senders {
+	struct ss_nearest nearest;
 	u32 nr_rest;
 	struct ss_sender sender[NR_SENDERS];
 };
@@ -75,19 +86,20 @@ static u64 up_to(u64 most)
 #define div_s64(dividend, divisor) ((s64)up_to(TIME_ENDS))
 #define ss_curve_look_up(curve, distance) up_to(TIME_ENDS)
 
-static void ss_senders_arrived(struct ss_senders *senders,
+static void ss_nearest_arrived(struct ss_nearest *nearest,
 			       const struct ss_request *rq,
-			       const struct list_head *age)
+			       const struct list_head *age, const void *whose)
 {
-	(void)senders;
+	(void)nearest;
 	(void)rq;
 	(void)age;
+	(void)whose;
 }
 
-static u32 ss_senders_percent(const struct ss_senders *senders,
+static u32 ss_nearest_percent(const struct ss_nearest *nearest,
 			      u32 nr_outstanding)
 {
-	(void)senders;
+	(void)nearest;
 	(void)nr_outstanding;
 	return 1 + (u32)up_to(31);
 }
@@ -126,7 +138,7 @@ static void ss_sorted_del(struct rb_root *root, struct ss_request *rq)
 
 /* Whose stream is kept, and who is of the rest, without a division. */
 #define ss_party_stream(all, party) ((struct ss_stream *)NULL)
-#define ss_party_is_rest(all, party) ((party) == ss_party_rest(all))
+#define ss_party_is_rest(all, who) ((who) == &(all)->party[PARTY_REST])
 /* Each request is of one party all the time. */
 #define ss_party_of(all, rq) party_of(rq)
 static struct ss_party *party_of(const struct ss_request *rq);
@@ -134,6 +146,9 @@ static struct ss_party *party_of(const struct ss_request *rq);
 #include "../../core/stream/credit.c"
 #include "../../core/stream/party.c"
 #include "../../core/stream/turn.c"
+#ifdef CHOICE
+#include "../../core/stream/choose.c"
+#endif
 
 enum { FREE, PENDING, IN_FLIGHT };
 
@@ -229,12 +244,50 @@ u64 ss_wait_until_ns(const struct ss_policy *p, const struct ss_party *party)
 	return up_to(TIME_ENDS);
 }
 
+u64 ss_answer_until_ns(const struct ss_parties *all)
+{
+	(void)all;
+	return up_to(TIME_ENDS);
+}
+
+u64 ss_streams_place_sectors(const struct ss_curve *curve)
+{
+	(void)curve;
+	return up_to(TIME_ENDS);
+}
+
 static void inner_event(struct ss_policy *p, struct ss_request *rq, u64 at_ns)
 {
 	(void)p;
 	(void)rq;
 	(void)at_ns;
 }
+
+#ifdef CHOICE
+static struct ss_decision inner_choose(const struct ss_policy *p, u64 at_ns,
+				       const struct ss_request *skip)
+{
+	struct ss_request *rq = some_pending(PARTY_REST);
+
+	(void)p;
+	(void)at_ns;
+	(void)skip;
+	return rq ? ss_dispatch(rq) : ss_nothing();
+}
+
+struct ss_decision ss_answer_choose(const struct ss_policy *p,
+				    bool slice_is_over, u64 at_ns)
+{
+	(void)slice_is_over;
+	return nondet_bool() ? inner_choose(p, at_ns, NULL) : ss_nothing();
+}
+
+bool ss_answer_pays(const struct ss_parties *all)
+{
+	(void)all;
+	return nondet_bool();
+}
+#endif
 
 /* ---- what must be so ---- */
 
@@ -341,6 +394,9 @@ static void check(void)
 		nr_ready++;
 		weight += party->weight;
 	}
+	for (k = 0; k < REQUESTS; k++)
+		CLAIM(parties.cached != request[k] || state[k] == PENDING,
+		      "what waits for no head is pending");
 	CLAIM(parties.nr_ready == nr_ready, "ready ones");
 	CLAIM(parties.ready_weight == weight, "their weight");
 }
@@ -356,17 +412,24 @@ static void arrives(u32 i, struct ss_party *party)
 	__CPROVER_assume(state[i + 1] != PENDING ||
 			 request[i + 1]->arrival_ns <= request[i]->arrival_ns);
 	request[i]->flags = SS_SYNC;
+	request[i]->direction = (u8)up_to(SS_WRITE);
 	state[i] = PENDING;
 	sched.nr_pending++;
 	ss_party_add(&policy, party, request[i], now_ns);
 	party->debt_us = (u32)up_to(TIME_ENDS);
+	if (nondet_bool())
+		ss_credit_caches(&policy, party, request[i], now_ns);
 	if (idle && nondet_bool())
 		ss_credit_arrived(&policy, party, request[i], now_ns);
 }
 
 static void is_dispatched(u32 i, struct ss_party *party)
 {
-	parties.answer.rq = nondet_bool() ? request[i] : NULL;
+	/* Nobody was served before the first turn. */
+	if (parties.turn.party && nondet_bool())
+		parties.answer.rq = request[i];
+	else
+		parties.answer.rq = NULL;
 	ss_turn_dispatched(&policy, party, request[i], now_ns);
 	ss_party_take(&policy, request[i], false, now_ns);
 	sched.nr_pending--;
@@ -405,7 +468,9 @@ static void event_of_request(u32 i, struct ss_party *party)
 /* What may happen to @party by itself. */
 static void event_of_party(struct ss_party *party)
 {
-	if (nondet_bool())
+	if (ss_party_is_idle(party) && nondet_bool())
+		ss_party_init(party); /* its number is another stream's */
+	else if (nondet_bool())
 		ss_turn_established(&policy, party, nondet_bool());
 	else if (nondet_bool())
 		ss_turn_is_rests(&parties);
@@ -463,6 +528,16 @@ static struct ss_party *some_party(void)
 	return NULL;
 }
 
+static struct ss_request *some_request(void)
+{
+	u32 which = nondet_u32(), i;
+
+	for (i = 0; i < REQUESTS; i++)
+		if (which == i)
+			return request[i];
+	return NULL;
+}
+
 static void any_party(u32 k)
 {
 	struct ss_party *party = &parties.party[k];
@@ -476,6 +551,8 @@ static void any_party(u32 k)
 	party->nr_in_flight = (u32)up_to(2);
 	party->light = nondet_bool();
 	party->had_turn = nondet_bool();
+	party->was_paid = nondet_bool();
+	party->flushes = nondet_bool();
 	turn_ended_ns[k] = up_to(now_ns);
 	parties.due.at[k] = (u8)up_to(PARTIES - 1);
 }
@@ -501,7 +578,13 @@ static void any_state(void)
 	parties.turn.began_ns = up_to(now_ns);
 	parties.turn.back_used_ns = up_to(now_ns);
 	parties.turn.holding = nondet_bool();
+	parties.turn.moved = nondet_bool();
 	parties.turn.charged_ns = up_to(now_ns);
+	parties.turn.front_sector = up_to(TIME_ENDS);
+	parties.turn.nr_behind = nondet_u32();
+	parties.turn.nr_stuck = nondet_u32();
+	parties.cached = some_request();
+	parties.caches = nondet_bool();
 	parties.answer.began_ns = up_to(now_ns);
 	parties.has_weights = nondet_bool();
 	sched.nr_pending = nondet_u32();
@@ -511,6 +594,42 @@ static void any_state(void)
 	granted = false;
 }
 
+#ifdef CHOICE
+/* ---- the choice ---- */
+
+/*
+ * Has party @k waited for the target? Behind a light one, which is due before,
+ * nobody but the rest is asked: a write that waits for no head passes them.
+ */
+static bool is_overdue(u32 k)
+{
+	const struct ss_party *party = &parties.party[k];
+	const struct ss_party *first = parties.first_due;
+
+	if (!party->nr_pending)
+		return false;
+	if (k == PARTY_REST)
+		return oldest_of_rest()->arrival_ns + wait_target_ns <= now_ns;
+	return party != parties.turn.party && !first->light &&
+	       party->due_ns <= now_ns;
+}
+
+static void check_choice(void)
+{
+	struct ss_decision decision = ss_choose(&policy, now_ns, NULL);
+	u32 k;
+
+	/* Of the party that is due first a light one's turn begins. */
+	if (decision.verdict != SS_DISPATCH || decision.why != SS_WHY_LIGHT ||
+	    decision.rq != parties.cached ||
+	    party_of(decision.rq) == parties.first_due)
+		return;
+	for (k = 0; k < PARTIES; k++)
+		CLAIM(!is_overdue(k),
+		      "nobody overdue waits for what needs no head");
+}
+#endif
+
 int main(void)
 {
 	wait_target_ns = up_to(TIME_ENDS);
@@ -518,6 +637,9 @@ int main(void)
 	inner_ops.arrived = inner_event;
 	inner_ops.dispatched = inner_event;
 	inner_ops.removed = inner_event;
+#ifdef CHOICE
+	inner_ops.choose = inner_choose;
+#endif
 	inner.ops = &inner_ops;
 	policy.sched = &sched;
 	policy.inner = &inner;
@@ -527,7 +649,11 @@ int main(void)
 	ss_party_init_all(&policy);
 	check();
 	any_state();
+#ifdef CHOICE
+	check_choice();
+#else
 	any_event();
 	check();
+#endif
 	return 0;
 }
