@@ -76,6 +76,7 @@ test-setup: $(STAMP)-dev
 	@tools/setup.sh lint
 	@tools/setup.sh packages
 	@tools/setup.sh stock
+	@tools/setup.sh proof
 
 # What depends on core/ alone, and needs no kernel, server or network.
 unit: $(STAMP)-unit
@@ -89,6 +90,7 @@ test-all: $(STAMP)-dev
 	@tools/setup.sh nbdkit
 	@tools/setup.sh packages
 	@tools/setup.sh stock-all
+	@tools/setup.sh proof
 	@tools/setup.sh chromium
 	@STREAMSCHED_TESTS=all tools/run_tests.sh
 

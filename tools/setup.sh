@@ -13,6 +13,7 @@
 #   tools/setup.sh chromium the browser that tests of reports open pages in
 #   tools/setup.sh fuzz     a clang that can build fuzz targets
 #   tools/setup.sh lint     the kernel's checkers: sparse and checkpatch
+#   tools/setup.sh proof    the model checker CBMC
 #   tools/setup.sh upstream what compiles and checks a part of a kernel
 #   tools/setup.sh nbdkit   the nbdkit plugin, and what its tests run
 #   tools/setup.sh applications  real programs that are measured (docs/research/APPLICATIONS.md)
@@ -147,6 +148,15 @@ setup_lint() {
 	"$venv/bin/python" tools/check_kernel.py --find >/dev/null ||
 		kernel/qemu/fetch.sh checkpatch >/dev/null ||
 		say "without checkpatch, its line of make lint is skipped"
+}
+
+# Debian 12 has no such package: there it is Debian 13's, outside the tree.
+setup_proof() {
+	tests/cbmc/run.sh --check 2>/dev/null && return
+	apt_install cbmc || true
+	tests/cbmc/run.sh --check 2>/dev/null || tests/cbmc/fetch.sh >/dev/null ||
+		say "without the Debian package cbmc, the proof of the order of who is" \
+			"due is skipped"
 }
 
 # What cannot be had is said by the check that needs it.
@@ -380,6 +390,7 @@ unit | dev | plots | site) install_requirements "$1" ;;
 chromium) setup_chromium ;;
 fuzz) setup_fuzz ;;
 lint) setup_lint ;;
+proof) setup_proof ;;
 nbdkit) setup_nbdkit ;;
 upstream) setup_upstream ;;
 rig) setup_rig "${@:2}" ;;
@@ -389,5 +400,5 @@ s-suite) setup_s_suite ;;
 packages) setup_packages ;;
 stock) setup_stock ;;
 stock-all) setup_stock_all ;;
-*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|upstream|nbdkit|rig|applications|servers|s-suite|packages|stock|stock-all" ;;
+*) fail "usage: tools/setup.sh tools|package|unit|dev|plots|site|chromium|fuzz|lint|proof|upstream|nbdkit|rig|applications|servers|s-suite|packages|stock|stock-all" ;;
 esac
