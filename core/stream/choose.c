@@ -162,14 +162,24 @@ static struct ss_decision choose_in_turn(const struct ss_policy *policy,
 	return ss_nothing();
 }
 
-/* Has anybody waited for the target? A light one is due before that. */
+/*
+ * Has anybody waited for the target? A light party is due before that, the rest
+ * in its own turn when its oldest request is.
+ */
 static bool choose_is_overdue(const struct ss_policy *policy, u64 now_ns)
 {
 	const struct ss_parties *all = policy->state;
-	const struct ss_party *first = all->first_due;
+	const struct ss_party *party;
+	struct rb_node *node;
 
-	if (first && !first->light && first->due_ns <= now_ns)
-		return true;
+	for (node = rb_first_cached(&all->due); node; node = rb_next(node)) {
+		party = rb_entry(node, struct ss_party, due_node);
+		if (party->due_ns > now_ns)
+			break;
+		if (!party->light ||
+		    now_ns - party->due_ns >= policy->value[STREAM_WAIT_TARGET])
+			return true;
+	}
 	return all->party[PARTY_REST].nr_pending &&
 	       ss_party_rest_due_ns(policy) <= now_ns;
 }

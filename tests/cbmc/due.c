@@ -598,8 +598,8 @@ static void any_state(void)
 /* ---- the choice ---- */
 
 /*
- * Has party @k waited for the target? Behind a light one, which is due before,
- * nobody but the rest is asked: a write that waits for no head passes them.
+ * Has party @k waited for the target? Of those behind a light one, which is due
+ * before that, only the rest is looked at: the tree here has no next one.
  */
 static bool is_overdue(u32 k)
 {

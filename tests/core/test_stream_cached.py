@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from job_text import job_text
 from policy_driver import FAR, Driver
-from test_stream import Reader, driver
+from test_stream import Reader, driver, run
 
 from streamsched.sim.diskfile import load_disk
 from streamsched.sim.simulate import Setup, run_jobs
@@ -100,6 +100,18 @@ def test_not_while_others_have_waited_for_the_target(d: Driver) -> None:
     told(d, 0.05)
     reading(d)
     d.later(480)
+    write(d)
+    assert d.choose()[0] == "wait"
+
+
+def test_not_while_one_has_waited_behind_a_light_one(d: Driver) -> None:
+    """That is due earlier, and waits for what the disk has."""
+    told(d, 0.05)
+    run(d, [Reader(d, n * FAR) for n in range(2)], 1000)
+    d.wait().dispatch()
+    d.later(10)
+    d.send(0, 2 * FAR)
+    d.later(200)
     write(d)
     assert d.choose()[0] == "wait"
 
