@@ -166,22 +166,13 @@ fetch_suite() {
 }
 
 fetch_checkpatch() {
-	local lists=$work/lists options
-
 	if [ -f "$stock/checkpatch/checkpatch.pl" ]; then
 		echo "$stock/checkpatch/checkpatch.pl"
 		return
 	fi
 	need xz xz-utils
 	say "fetching the kernel's checkpatch.pl (out of 140 MB of source)"
-	mkdir -p "$lists/partial" "$work/archives/partial"
-	debian_sources bookworm >"$work/sources.list"
-	options=(-o "Dir::Etc::SourceList=$work/sources.list"
-		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$lists"
-		-o "Dir::Cache=$work" -o Dir::State::status=/dev/null)
-	logged apt-get "${options[@]}" update
-	chmod 755 "$work"
-	(cd "$work" && logged apt-get "${options[@]}" download linux-source-6.1)
+	debian_download bookworm linux-source-6.1
 	dpkg-deb --fsys-tarfile "$work"/linux-source-6.1_*.deb |
 		tar -x -O ./usr/src/linux-source-6.1.tar.xz |
 		tar -x -J -C "$work" --strip-components=2 \

@@ -28,21 +28,6 @@ logged() {
 		fail "$1 failed: $(tail -n 4 "$work/log" | paste -s -d ' ')"
 }
 
-download() {
-	local options
-
-	mkdir -p "$work/lists/partial" "$work/archives/partial"
-	debian_sources trixie >"$work/sources.list"
-	options=(-o "Dir::Etc::SourceList=$work/sources.list"
-		-o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$work/lists"
-		-o "Dir::Cache=$work" -o Dir::State::status=/dev/null)
-	logged apt-get "${options[@]}" update
-	chmod 755 "$work"
-	# The words are packages.
-	# shellcheck disable=SC2086
-	(cd "$work" && logged apt-get "${options[@]}" download $PACKAGES)
-}
-
 # A program as one of this machine, with its own libraries. What it starts, as
 # goto-cc does the compiler, has those of this machine.
 wrapper() { # PROGRAM
@@ -61,7 +46,9 @@ fetch() {
 	local package program
 
 	echo "==> fetching Debian 13's CBMC (30 MB)" >&2
-	download
+	# The words are packages.
+	# shellcheck disable=SC2086
+	debian_download trixie $PACKAGES
 	mkdir -p "$work/new/root" "$work/new/bin"
 	for package in "$work"/*.deb; do
 		logged dpkg-deb -x "$package" "$work/new/root"

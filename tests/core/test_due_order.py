@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""
-The order of who is due, proved for any events by the model checker CBMC (tests/cbmc/due.c).
+"""The order of who is due, proved for any events by the model checker CBMC (tests/cbmc/due.c).
 
 Where there is no CBMC the proof is still compiled, and the bugs' texts are looked for.
 """
