@@ -33,7 +33,11 @@ for name in ${CASES:-none 0 1 2 3 choice}; do
 	case $name in
 	none) case=(-DNO_TURN) ;;
 	choice) case=(-DCHOICE) ;;
-	*) case=("-DTURN=$name") ;;
+	[0-3]) case=("-DTURN=$name") ;;
+	*)
+		echo "run.sh: CASES: no case $name; none, 0 to 3 and choice are" >&2
+		exit 2
+		;;
 	esac
 	goto-cc "${case[@]}" -I tests/cbmc -I compat -o "$build/all.gb" \
 		tests/cbmc/due.c
