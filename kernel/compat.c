@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What compat.h has to find out when the scheduler is loaded. */
+/* What compat.h has to find out in the kernel that it is loaded into. */
 #define COMPAT_SCHEDULER
 #include "compat.h"
+
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 
 bool compat_shallow_is_total;
 
@@ -24,3 +27,34 @@ int compat_init(void)
 	sbitmap_queue_free(&sbq);
 	return 0;
 }
+
+#ifdef CONFIG_TRACEPOINTS
+struct compat_search {
+	const char *event;
+	struct tracepoint *found;
+};
+
+static void compat_look_at(struct tracepoint *point, void *data)
+{
+	struct compat_search *search = data;
+
+	if (!strcmp(point->name, search->event))
+		search->found = point;
+}
+
+int compat_trace(const char *event, void *probe, bool listen)
+{
+	struct compat_search search = { .event = event };
+
+	for_each_kernel_tracepoint(compat_look_at, &search);
+	if (!search.found)
+		return -ENOENT;
+	return listen ? tracepoint_probe_register(search.found, probe, NULL) :
+			tracepoint_probe_unregister(search.found, probe, NULL);
+}
+#else
+int compat_trace(const char *event, void *probe, bool listen)
+{
+	return -EOPNOTSUPP;
+}
+#endif

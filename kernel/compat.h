@@ -137,6 +137,24 @@ static inline bool compat_rq_mergeable(const struct request *rq)
 #define rq_mergeable compat_rq_mergeable
 
 /*
+ * Only what is linked into the kernel may name a tracepoint that is not
+ * exported, but a module may find it. Its probe's type is checked all the same.
+ */
+int compat_trace(const char *event, void *probe, bool listen);
+#define compat_trace_checked(event, probe, listen)                             \
+	(check_trace_callback_type_##event(probe),                             \
+	 compat_trace(#event, probe, listen))
+#define compat_register_trace_block_rq_issue(probe, data)                      \
+	compat_trace_checked(block_rq_issue, probe, true)
+#define compat_unregister_trace_block_rq_issue(probe, data)                    \
+	compat_trace_checked(block_rq_issue, probe, false)
+#define compat_register_trace_block_rq_complete(probe, data)                   \
+	compat_trace_checked(block_rq_complete, probe, true)
+#define compat_unregister_trace_block_rq_complete(probe, data)                 \
+	compat_trace_checked(block_rq_complete, probe, false)
+#define COMPAT_TRACE(call) compat_##call
+
+/*
  * How many tags a request with a shallow depth may take used to be said for
  * each word of the tags' bitmap, and came to be said for all of them; stable
  * kernels took the change over, so it is found out by trying.

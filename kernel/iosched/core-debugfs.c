@@ -43,9 +43,9 @@ static void show_counters(struct iosched_data *sd, struct seq_file *m)
 	}
 	seq_printf(
 		m,
-		"aged %llu returned %llu waiting %d plain %d write_depth %u async_depth %u learning %d\n",
-		sd->aged, sd->returned, sd->waiting, plain, sd->write_depth,
-		sd->async_depth, learning);
+		"aged %llu returned %llu flushes %llu waiting %d plain %d write_depth %u async_depth %u learning %d\n",
+		sd->aged, sd->returned, sd->flushes, sd->waiting, plain,
+		sd->write_depth, sd->async_depth, learning);
 }
 
 /* One line for each stream of the kind that is asked for. */

@@ -419,6 +419,8 @@ static struct request *take(struct iosched_data *sd, struct iosched_rq *slot,
 	slot->state = IOSCHED_RQ_IN_FLIGHT;
 	if (sd->queue->nr_hw_queues > 1)
 		sd->sent = slot->rq;
+	if (slot->ss.direction == SS_WRITE)
+		sd->wrote = &head->class[slot->class];
 	ss_sched_dispatched(sched_of(sd, slot), &slot->ss, why, now_ns);
 	count_wait(sd, &slot->ss);
 	for (i = 0; i < IOSCHED_CLASSES; i++)

@@ -58,6 +58,9 @@ struct iosched_rq {
 struct iosched_hctx {
 	u32 nr_slots;
 	struct iosched_rq *slot; /* by the number of the scheduler's tag */
+	/* Who was told that a flush is under way; NULL: none is, or nobody. */
+	struct iosched_class_data *flushing;
+	u32 flush_epoch;
 };
 
 struct iosched_class_data {
@@ -92,6 +95,7 @@ struct iosched_data {
 	void (*begin)(struct iosched_data *sd, struct ss_sched *sched,
 		      u64 now_ns);
 
+	struct iosched_class_data *wrote; /* of the write that was sent last */
 	/* The last one sent, of several hardware queues; NULL: told enough. */
 	struct request *sent;
 	bool waiting; /* nothing may be sent until something happens */
@@ -113,6 +117,7 @@ struct iosched_data {
 	u64 wait_ns[SS_DIRECTIONS]; /* the sum */
 	u64 aged; /* sent by age, past a higher class */
 	u64 returned; /* requeued by the driver */
+	u64 flushes; /* of what was written, that have ended */
 };
 
 /* A sample changes the mean think time by an eighth. */
@@ -175,6 +180,13 @@ void iosched_finish_request(struct request *rq);
 /* What people know @sched of @sd by: its class and, of the second, its head. */
 const char *iosched_name_of(const struct iosched_data *sd,
 			    const struct ss_sched *sched);
+
+/*
+ * core-flush.c: hear of flushes on all queues of this module, and no longer.
+ * Where the kernel cannot tell, that is said and all else works.
+ */
+void iosched_flushes_listen(void);
+void iosched_flushes_ignore(void);
 
 /* core-debugfs.c */
 #ifdef CONFIG_BLK_DEBUG_FS

@@ -162,15 +162,19 @@ static int __init stream_init(void)
 	stream_elevator.ops = iosched_ops;
 	stream_elevator.ops.init_sched = COMPAT_INIT(stream_init_sched);
 	stream_elevator.ops.exit_sched = stream_exit_sched;
+	iosched_flushes_listen();
 	ret = elv_register(&stream_elevator);
-	if (ret)
+	if (ret) {
+		iosched_flushes_ignore();
 		stream_array_unregister();
+	}
 	return ret;
 }
 
 static void __exit stream_exit(void)
 {
 	elv_unregister(&stream_elevator);
+	iosched_flushes_ignore();
 	stream_array_unregister();
 }
 

@@ -29,7 +29,7 @@ from tables.programs import program_cell
 from streamsched.base.errors import UsageError
 from streamsched.hosts import hddemu, rig
 from streamsched.hosts.kernelhost import compare_on_kernel, parse_policies
-from streamsched.sim.compare import compare
+from streamsched.sim.compare import Comparison, compare
 from streamsched.sim.diskfile import Disk, load_disk
 from streamsched.sim.policies import USES_OWNER, WORK_CONSERVING, all_policies
 from streamsched.sim.simulate import Setup
@@ -510,6 +510,57 @@ def test_no_wait_of_seconds_for_sync_writers_beside_readers(writing: str, reques
         for job in jobs
     }
     assert max(longest.values()) < 1, longest
+
+
+def test_each_flush_is_seen() -> None:
+    """Whatever the inner policy becomes meanwhile; none is left over."""
+    result = guest(
+        "fio --clocksource=clock_gettime --name=log --filename=/dev/hdd0 --rw=write --bs=4k"
+        " --direct=1 --fsync=1 --end_fsync=1 --number_ios=100 --size=1g >/dev/null &\n"
+        "for inner in noop deadline cscan; do sleep 0.2; echo $inner >iosched/inner; done\n"
+        "wait; grep -o 'flushes [0-9]*' /sys/kernel/debug/block/hdd0/sched/counters"
+    )
+    assert result.stdout == "flushes 100\n"
+
+
+def compared_with_deadline(text: str, folder: Path, depth: int) -> Comparison:
+    """mq-deadline and stream with these jobs, each 20 s."""
+    need_rig()
+    job = folder / "job.fio"
+    job.write_text(
+        "[global]\nfilename=${STREAMSCHED_DISK}\ndirect=1\nruntime=20\ntime_based\n" + text
+    )
+    file = load_job_file(job, capacity_bytes=DISK.capacity_sectors * 512)
+    policies = parse_policies("mq-deadline,stream")
+    return compare_on_kernel(file, DISK, policies, queue_depth=depth, variant=VARIANT)
+
+
+@pytest.mark.parametrize("depth", [1, 32])
+def test_a_flush_is_charged_to_who_writes(depth: int, tmp_path: Path) -> None:
+    """Two logs leave a random reader most of an equal part, and have it themselves."""
+    log = "rw=write\nbs=16k\nfsync=1\nsize=1g\n"
+    both = compared_with_deadline(
+        f"[one]\n{log}offset=100g\n[two]\n{log}offset=200g\n"
+        "[random]\nrw=randread\nbs=4k\noffset=300g\nsize=100g\n",
+        tmp_path,
+        depth,
+    )
+    deadline, stream = (both.least_share(run) or 0 for run in both.runs)
+    assert stream >= max(0.75, deadline)
+
+
+def test_a_journal_waits_for_no_head(tmp_path: Path) -> None:
+    """The drive's cache takes what it writes: the head stays with who reads."""
+    both = compared_with_deadline(
+        "[backup]\nrw=read\nbs=1m\ndirect=0\noffset=10g\nsize=100g\n"
+        "[vm]\nrw=randread\nbs=16k\nthinktime=50ms\noffset=200g\nsize=40g\n"
+        "[journal]\nrw=write\nbs=4k\nfdatasync=1\nthinktime=100ms\noffset=400g\nsize=1g\n",
+        tmp_path,
+        depth=32,
+    )
+    stream = both.runs[1]
+    assert stream.jobs[2].response.mean < 3
+    assert stream.jobs[2].bytes_written > 100 * 4096
 
 
 def test_asynchronous_writes_leave_tags_to_readers() -> None:
