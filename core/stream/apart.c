@@ -105,11 +105,10 @@ struct ss_party *ss_apart_party(struct ss_policy *policy,
 	if (all->trial.inner)
 		return party;
 	if (ss_party_weight(rq) != USUAL ||
-	    (rq->direction == SS_READ && apart_has_several(all, sender)))
-		return own;
-	if (ss_sender_is_idle(all, sender) &&
-	    sender->nr_streamless >= policy->value[STREAM_THRESHOLD] &&
-	    ss_credit_paid_ns(policy, own, now_ns) <= now_ns)
+	    (rq->direction == SS_READ && apart_has_several(all, sender)) ||
+	    (ss_sender_is_idle(all, sender) &&
+	     sender->nr_streamless >= policy->value[STREAM_THRESHOLD] &&
+	     ss_credit_paid_ns(policy, own, now_ns) <= now_ns))
 		return own;
 	return party;
 }

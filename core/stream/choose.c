@@ -112,18 +112,6 @@ static struct ss_decision choose_of(const struct ss_policy *policy,
 	return ss_because(ss_dispatch(rq), SS_WHY_OWN);
 }
 
-/* The same where its turn begins; also why it does. */
-static struct ss_decision choose_turn(const struct ss_policy *policy,
-				      const struct ss_party *party,
-				      enum ss_why why, u64 now_ns)
-{
-	struct ss_decision decision = choose_of(policy, party, now_ns);
-
-	if (decision.verdict == SS_DISPATCH)
-		decision.why = why;
-	return decision;
-}
-
 struct ss_decision ss_choose_instead(const struct ss_policy *policy, u64 now_ns)
 {
 	const struct ss_parties *all = policy->state;
@@ -189,7 +177,10 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 {
 	const struct ss_parties *all = policy->state;
 	const struct ss_party *turn = all->turn.party, *first = all->first_due;
-	struct ss_decision decision;
+	const struct ss_party *next = first ?: turn;
+	bool is_due = first && first->due_ns <= now_ns;
+	struct ss_decision decision = ss_nothing();
+	enum ss_why why = SS_WHY_OLDEST;
 
 	if ((ss_is_flat(policy) || all->trial.inner) &&
 	    all->nr_ready == !!all->party[PARTY_REST].nr_pending)
@@ -198,16 +189,19 @@ struct ss_decision ss_choose(const struct ss_policy *policy, u64 now_ns,
 				  SS_WHY_INNER);
 	if (all->cached && !choose_is_overdue(policy, now_ns))
 		return ss_because(ss_dispatch(all->cached), SS_WHY_LIGHT);
-	if (first && first->light && first->due_ns <= now_ns)
-		return choose_turn(policy, first, SS_WHY_LIGHT, now_ns);
-	if (turn && !ss_turn_is_over(policy, turn, now_ns)) {
+	if (is_due && first->light)
+		why = SS_WHY_LIGHT;
+	else if (turn && !ss_turn_is_over(policy, turn, now_ns))
 		decision = choose_in_turn(policy, turn, now_ns);
-		if (decision.verdict != SS_NOTHING)
-			return decision;
+	if (decision.verdict != SS_NOTHING)
+		return decision;
+	if (!is_due && all->turn.back && all->turn.back->nr_pending) {
+		next = all->turn.back;
+		why = SS_WHY_BACK;
 	}
-	if (all->turn.back && all->turn.back->nr_pending &&
-	    !(first && first->due_ns <= now_ns))
-		return choose_turn(policy, all->turn.back, SS_WHY_BACK, now_ns);
-	return first ? choose_turn(policy, first, SS_WHY_OLDEST, now_ns) :
-		       choose_of(policy, turn, now_ns);
+	decision = choose_of(policy, next, now_ns);
+	/* Why its turn begins. */
+	if (next != turn && decision.verdict == SS_DISPATCH)
+		decision.why = why;
+	return decision;
 }

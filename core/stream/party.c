@@ -64,8 +64,7 @@ void ss_party_is_due(struct ss_parties *all, struct ss_party *party, u64 due_ns)
 {
 	bool queued = !RB_EMPTY_NODE(&party->due_node);
 
-	if (queued)
-		ss_party_leaves(all, party);
+	ss_party_leaves(all, party);
 	party->due_ns = due_ns;
 	if (queued)
 		ss_party_queues(all, party);
