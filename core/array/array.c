@@ -33,28 +33,28 @@ static void unlock(struct ss_array *array)
 		array->unlock(array);
 }
 
-/* Every event ends here. */
-static void ends(struct ss_array *array, u64 now_ns)
-{
-	ss_array_release(array, now_ns);
-	unlock(array);
-}
-
-static struct ss_array_member *member_of(
-	const struct ss_coordinator *coordinator)
-{
-	return container_of(coordinator, struct ss_array_member, coordinator);
-}
-
 /*
- * Every event begins here: what time it is for the array. Members may come in
- * another order than they read the clock, and what they share must not go back
- * in time.
+ * Every event of a member begins here. Members may come in another order than
+ * they read the clock, and what they share must not go back in time.
  */
-static u64 time_passes(struct ss_array *array, u64 now_ns)
+static struct ss_array_member *enter(const struct ss_coordinator *coordinator,
+				     u64 now_ns)
 {
+	struct ss_array_member *member = container_of(coordinator,
+						      struct ss_array_member,
+						      coordinator);
+	struct ss_array *array = member->array;
+
+	lock(array);
 	array->now_ns = max_t(u64, now_ns, array->now_ns);
-	return array->now_ns;
+	return member;
+}
+
+/* Every event ends here. */
+static void leave(struct ss_array *array)
+{
+	ss_array_release(array);
+	unlock(array);
 }
 
 /* Chunks of one row are side by side for the array: distances are so longer. */
@@ -219,8 +219,7 @@ static void note_growth(struct ss_array_request *request, u64 end_sector)
 
 /* ---- events ---- */
 
-static void arrives(struct ss_array_member *member, struct ss_request *rq,
-		    u64 now_ns)
+static void arrives(struct ss_array_member *member, struct ss_request *rq)
 {
 	struct ss_array *array = member->array;
 	struct ss_array_request *request;
@@ -247,27 +246,24 @@ static void arrives(struct ss_array_member *member, struct ss_request *rq,
 		.flags = rq->flags,
 		.owner = rq->owner,
 		.weight = rq->weight,
-		.arrival_ns = min_t(u64, rq->arrival_ns, now_ns),
+		.arrival_ns = min_t(u64, rq->arrival_ns, array->now_ns),
 	};
 	request->member = member->index;
 	request->parts = NULL;
 	member->nr_held++;
-	ss_sched_taken_over(&array->sched, &request->rq, now_ns);
+	ss_sched_taken_over(&array->sched, &request->rq, array->now_ns);
 	rq->owner = request->rq.owner;
 }
 
 static void array_arrived(struct ss_coordinator *coordinator,
 			  struct ss_request *rq, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
 	follow_curve(member);
 	follow_settings(member);
-	arrives(member, rq, now_ns);
-	ends(array, now_ns);
+	arrives(member, rq);
+	leave(member->array);
 }
 
 static void leaves_plain(struct ss_array_member *member, struct ss_request *rq)
@@ -281,29 +277,27 @@ static void leaves_plain(struct ss_array_member *member, struct ss_request *rq)
 static void array_dispatched(struct ss_coordinator *coordinator,
 			     struct ss_request *rq, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 	struct ss_array_request *request = rq->array_request;
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
 	leaves_plain(member, rq);
 	if (request) {
 		if (!request->released)
-			ss_array_release_one(array, request, SS_WHY_ORDER,
-					     now_ns);
+			ss_array_release_one(member->array, request,
+					     SS_WHY_ORDER);
 		request->sent = true;
 		member->nr_released--;
 		member->nr_sent++;
 	}
-	ends(array, now_ns);
+	leave(member->array);
 }
 
 /* @request is no more. */
 static void forget(struct ss_array_member *member,
-		   struct ss_array_request *request, bool served, u64 now_ns)
+		   struct ss_array_request *request, bool served)
 {
 	struct ss_array *array = member->array;
+	u64 now_ns = array->now_ns;
 
 	/* What it moved, without what is others' in between. */
 	request->rq.nr_sectors = request->real->nr_sectors;
@@ -323,30 +317,24 @@ static void forget(struct ss_array_member *member,
 static void array_completed(struct ss_coordinator *coordinator,
 			    struct ss_request *rq, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 	struct ss_array_request *request = rq->array_request;
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
-	ss_array_note_done(member, rq, now_ns);
+	ss_array_note_done(member, rq);
 	if (request)
-		forget(member, request, true, now_ns);
+		forget(member, request, true);
 	ss_array_place_on(member);
-	ends(array, now_ns);
+	leave(member->array);
 }
 
 static void array_merged(struct ss_coordinator *coordinator,
 			 struct ss_request *rq, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 	struct ss_array_request *request = rq->array_request;
 	u32 nr_sectors;
 	u64 sector;
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
 	if (request && array_place_of(member, rq, &sector, &nr_sectors)) {
 		struct ss_request grown = { .sector = sector,
 					    .nr_sectors = nr_sectors,
@@ -355,63 +343,55 @@ static void array_merged(struct ss_coordinator *coordinator,
 					    .arrival_ns = rq->arrival_ns };
 
 		if (!request->released)
-			ss_sched_becomes(&array->sched, &request->rq, &grown,
-					 now_ns);
+			ss_sched_becomes(&member->array->sched, &request->rq,
+					 &grown, member->array->now_ns);
 		note_growth(request, ss_request_end(&grown));
 	}
-	ends(array, now_ns);
+	leave(member->array);
 }
 
 static void array_removed(struct ss_coordinator *coordinator,
 			  struct ss_request *rq, u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
 	leaves_plain(member, rq);
 	if (rq->flags & SS_PLACING)
 		member->placing = false;
 	if (rq->array_request)
-		forget(member, rq->array_request, false, now_ns);
-	ends(array, now_ns);
+		forget(member, rq->array_request, false);
+	leave(member->array);
 }
 
 /* Those of several members overlap: the time with one under way is charged. */
-static void member_flushes(struct ss_array_member *member, bool begins,
-			   u64 now_ns)
+static void member_flushes(struct ss_array_member *member, bool begins)
 {
+	struct ss_array *array = member->array;
+
 	member->nr_flushes += begins ? 1 : -1;
-	ss_sched_flushes(&member->array->sched, begins, now_ns);
+	ss_sched_flushes(&array->sched, begins, array->now_ns);
 }
 
 static void array_flushes(struct ss_coordinator *coordinator, bool begins,
 			  u64 now_ns)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
 	/* Not one that began before it was attached. */
 	if (begins || member->nr_flushes)
-		member_flushes(member, begins, now_ns);
-	ends(array, now_ns);
+		member_flushes(member, begins);
+	leave(member->array);
 }
 
 static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
 			 struct ss_decision *decision)
 {
-	struct ss_array_member *member = member_of(coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member = enter(coordinator, now_ns);
 	bool decided;
 
-	lock(array);
-	now_ns = time_passes(array, now_ns);
-	ss_array_release(array, now_ns);
-	decided = ss_array_choose(member, now_ns, decision);
-	unlock(array);
+	ss_array_release(member->array);
+	decided = ss_array_choose(member, decision);
+	unlock(member->array);
 	return decided;
 }
 
@@ -523,24 +503,23 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 
 	if (!member->sched)
 		return;
-	lock(array);
-	now_ns = time_passes(array, now_ns);
+	enter(&member->coordinator, now_ns);
 	while (!list_empty(&member->requests))
 		forget(member,
 		       list_first_entry(&member->requests,
 					struct ss_array_request, node),
-		       false, now_ns);
+		       false);
 	while (!list_empty(&member->plain))
 		leaves_plain(member,
 			     list_first_entry(&member->plain, struct ss_request,
 					      array_node));
 	while (member->nr_flushes)
-		member_flushes(member, false, now_ns);
+		member_flushes(member, false);
 	member->placing = false;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
 	member->sched = NULL;
-	ends(array, now_ns);
+	leave(array);
 }
 
 bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns)

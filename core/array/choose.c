@@ -10,13 +10,12 @@
 #define ASKED_NS SS_SEC
 
 void ss_array_release_one(struct ss_array *array,
-			  struct ss_array_request *request, enum ss_why why,
-			  u64 now_ns)
+			  struct ss_array_request *request, enum ss_why why)
 {
 	struct ss_array_member *member = &array->member[request->member];
 	void *turn;
 
-	ss_sched_dispatched(&array->sched, &request->rq, why, now_ns);
+	ss_sched_dispatched(&array->sched, &request->rq, why, array->now_ns);
 	request->released = true;
 	member->nr_held--;
 	member->nr_released++;
@@ -28,7 +27,7 @@ void ss_array_release_one(struct ss_array *array,
 		ss_array_note_released(member, request);
 }
 
-void ss_array_release(struct ss_array *array, u64 now_ns)
+void ss_array_release(struct ss_array *array)
 {
 	struct ss_decision decision;
 	u64 until_ns = SS_FOREVER;
@@ -37,12 +36,12 @@ void ss_array_release(struct ss_array *array, u64 now_ns)
 	for (;;) {
 		struct ss_array_request *request;
 
-		decision = ss_sched_choose(&array->sched, now_ns);
+		decision = ss_sched_choose(&array->sched, array->now_ns);
 		if (decision.verdict != SS_DISPATCH)
 			break;
 		request = container_of(decision.rq, struct ss_array_request,
 				       rq);
-		ss_array_release_one(array, request, decision.why, now_ns);
+		ss_array_release_one(array, request, decision.why);
 		woken |= 1U << request->member;
 	}
 	if (decision.verdict == SS_WAIT)
@@ -81,10 +80,10 @@ static struct ss_request *next_released(const struct ss_array_member *member)
 }
 
 /* The member is to ask again when the array does, at the latest. */
-static u64 asks_at(const struct ss_array *array, u64 now_ns)
+static u64 asks_at(const struct ss_array *array)
 {
-	return min_t(u64, max_t(u64, array->until_ns, now_ns + 1),
-		     now_ns + ASKED_NS);
+	return min_t(u64, max_t(u64, array->until_ns, array->now_ns + 1),
+		     array->now_ns + ASKED_NS);
 }
 
 /*
@@ -92,23 +91,23 @@ static u64 asks_at(const struct ss_array *array, u64 now_ns)
  * is held, too. False: it would send that, or wait for what others have in the
  * drive.
  */
-static bool choose_own(const struct ss_array_member *member, u64 now_ns,
+static bool choose_own(const struct ss_array_member *member,
 		       struct ss_decision *decision)
 {
 	const struct ss_policy *policy = &member->sched->policy[0];
 	const struct ss_array_request *request;
 
-	*decision = policy->ops->choose(policy, now_ns, NULL);
+	*decision = policy->ops->choose(policy, member->array->now_ns, NULL);
 	if (decision->verdict == SS_DISPATCH) {
 		request = decision->rq->array_request;
 		return request && request->released;
 	}
 	decision->until_ns = min_t(u64, decision->until_ns,
-				   asks_at(member->array, now_ns));
+				   asks_at(member->array));
 	return decision->verdict == SS_WAIT && decision->why == SS_WHY_PAUSE;
 }
 
-bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
+bool ss_array_choose(const struct ss_array_member *member,
 		     struct ss_decision *decision)
 {
 	const struct ss_array *array = member->array;
@@ -124,8 +123,8 @@ bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
 		*decision = ss_dispatch(list_first_entry(
 			&member->plain, struct ss_request, array_node));
 	else if (!member->nr_released)
-		*decision = ss_wait(asks_at(array, now_ns));
-	else if (array->turn || !choose_own(member, now_ns, decision))
+		*decision = ss_wait(asks_at(array));
+	else if (array->turn || !choose_own(member, decision))
 		*decision = ss_dispatch(next_released(member));
 	return true;
 }

@@ -11,15 +11,14 @@
 /* ---- choose.c ---- */
 
 /* Releases what may go by now, and wakes the members that have it. */
-void ss_array_release(struct ss_array *array, u64 now_ns);
+void ss_array_release(struct ss_array *array);
 
 /* @request goes to its disk whether or not it was released. */
 void ss_array_release_one(struct ss_array *array,
-			  struct ss_array_request *request, enum ss_why why,
-			  u64 now_ns);
+			  struct ss_array_request *request, enum ss_why why);
 
 /* What the member does next; false: what its own policy says. */
-bool ss_array_choose(const struct ss_array_member *member, u64 now_ns,
+bool ss_array_choose(const struct ss_array_member *member,
 		     struct ss_decision *decision);
 
 /* ---- place.c ---- */
@@ -34,7 +33,7 @@ void ss_array_note_released(struct ss_array_member *member,
 
 /* @rq of @member is done: did the head move for it? */
 void ss_array_note_done(struct ss_array_member *member,
-			const struct ss_request *rq, u64 now_ns);
+			const struct ss_request *rq);
 
 /* Has the host ask whether to place the head of @member, if that is due. */
 void ss_array_place_on(struct ss_array_member *member);

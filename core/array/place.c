@@ -129,11 +129,12 @@ void ss_array_note_released(struct ss_array_member *member,
 }
 
 void ss_array_note_done(struct ss_array_member *member,
-			const struct ss_request *rq, u64 now_ns)
+			const struct ss_request *rq)
 {
 	struct ss_array *array = member->array;
 	const struct ss_array_request *request = rq->array_request;
 	u32 bit = 1U << member->index;
+	u64 took_ns = array->now_ns - rq->dispatch_ns;
 
 	if (rq->flags & SS_PLACING)
 		member->placing = false;
@@ -142,7 +143,7 @@ void ss_array_note_done(struct ss_array_member *member,
 		return;
 	member->place_sector = max_t(u64, member->place_sector,
 				     ss_request_end(rq));
-	if (now_ns - rq->dispatch_ns < array->mean_random_ns / CACHED_SHARE)
+	if (took_ns < array->mean_random_ns / CACHED_SHARE)
 		return;
 	member->place_until = 0;
 	if (request && !array->ran_out)
