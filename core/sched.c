@@ -193,18 +193,6 @@ int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight)
 	return ret;
 }
 
-const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name)
-{
-	u32 i, t;
-
-	for (i = 0; i < sched->nr_policies; i++)
-		for (t = 0; t < sched->policy[i].ops->nr_tunables; t++)
-			if (!strcmp(sched->policy[i].ops->tunables[t].name,
-				    name))
-				return &sched->policy[i].value[t];
-	return NULL;
-}
-
 /* Every event begins here: time passes, and may have passed in idleness. */
 static void clock_moves(struct ss_sched *sched, u64 now_ns)
 {

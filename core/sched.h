@@ -170,8 +170,6 @@ void ss_sched_joined(struct ss_sched *sched, struct ss_request *rq,
  */
 int ss_sched_weigh(struct ss_sched *sched, u64 owner, u64 weight);
 
-/* The value of a tunable of this name, of any policy; NULL: there is none. */
-const u64 *ss_sched_tunable(const struct ss_sched *sched, const char *name);
 void ss_sched_owner_gone(struct ss_sched *sched, u64 owner, u64 now_ns);
 
 /*

@@ -89,23 +89,19 @@ static void follow_curve(struct ss_array_member *member)
 	array->sched.curve.transfer_ps = curve->transfer_ps;
 }
 
-/* The settings of the array's scheduler, which are its members'. */
-static const char *const settings[SS_ARRAY_SETTINGS] = { "stream_threshold",
-							 "wait_target",
-							 "backward_cost" };
-
-/* They may have been set anew since. */
+/* The array has stream's settings of its members, and they may be set anew. */
 static void follow_settings(struct ss_array_member *member)
 {
-	struct ss_array *array = member->array;
+	struct ss_sched *sched = &member->array->sched;
+	const u64 *value = member->sched->policy[0].value;
 	char why[160];
 	u32 i;
 
-	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
-		if (*member->setting[i] != *array->setting[i])
-			ss_sched_tune(&array->sched, settings[i],
-				      *member->setting[i], array->sched.now_ns,
-				      why, sizeof(why));
+	for (i = 0; i < ss_stream_ops.nr_tunables; i++)
+		if (value[i] != sched->policy[0].value[i])
+			ss_sched_tune(sched, ss_stream_ops.tunables[i].name,
+				      value[i], sched->now_ns, why,
+				      sizeof(why));
 }
 
 /* Where @rq is in the array; false if it is none of its data or parity. */
@@ -441,9 +437,6 @@ void ss_array_init(struct ss_array *array,
 		      why, sizeof(why));
 	ss_stream_has_parts(&array->sched.policy[0], keeps_all_busy,
 			    geometry->nr_members);
-	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
-		array->setting[i] = ss_sched_tunable(&array->sched,
-						     settings[i]);
 	array->sched.tell = count;
 	array->sched.host = array;
 	for (i = 0; i < SS_ARRAY_MEMBERS; i++) {
@@ -474,7 +467,6 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 		    char *why, size_t why_bytes)
 {
 	struct ss_array_member *member;
-	u32 i;
 
 	if (index >= array->geometry.nr_members)
 		return refuse(-EINVAL, why, why_bytes, index,
@@ -490,8 +482,6 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	lock(array);
 	member->sched = sched;
 	array->attached |= 1U << index;
-	for (i = 0; i < SS_ARRAY_SETTINGS; i++)
-		member->setting[i] = ss_sched_tunable(sched, settings[i]);
 	unlock(array);
 	sched->coordinator = &member->coordinator;
 	return 0;

@@ -39,8 +39,6 @@
 
 /* Requests of all members together that have a place in the turns. */
 #define SS_ARRAY_REQUESTS 1024
-/* Of stream's, that the array's scheduler has as its members have them. */
-#define SS_ARRAY_SETTINGS 3
 
 /* All since ss_array_init(). */
 struct ss_array_counters {
@@ -83,7 +81,6 @@ struct ss_array_member {
 	u64 place_sector; /* where the next placing read begins, */
 	u64 place_until; /* if before this */
 	bool placing; /* one is pending or in flight */
-	const u64 *setting[SS_ARRAY_SETTINGS];
 };
 
 /* What of a stream came to which members. */
@@ -112,7 +109,6 @@ struct ss_array {
 	u32 attached; /* members, as bits */
 	struct ss_sched sched; /* of the array as one disk: stream */
 	struct ss_parts parts[SS_PLACES]; /* by the number of its stream */
-	const u64 *setting[SS_ARRAY_SETTINGS];
 	u64 mean_random_ns; /* of the member's curve that it was given */
 	struct ss_curve_point point[SS_CURVE_POINTS]; /* ... and in between */
 	u64 now_ns; /* of the last event */
