@@ -421,17 +421,7 @@ void ss_array_init(struct ss_array *array,
 	u32 i;
 
 	array->geometry = *geometry;
-	array->attached = 0;
-	array->mean_random_ns = 0;
-	array->until_ns = 0;
-	array->now_ns = 0;
 	array->ahead_sectors = U64_MAX;
-	array->placed = false;
-	array->moved = 0;
-	array->turn = NULL;
-	array->had_turn = false;
-	memset(&array->counters, 0, sizeof(array->counters));
-	memset(array->member, 0, sizeof(array->member));
 	/* Cannot fail: the policy is known. */
 	ss_sched_init(&array->sched, "stream:noop", geometry->capacity_sectors,
 		      why, sizeof(why));

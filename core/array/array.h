@@ -128,8 +128,8 @@ struct ss_array {
 };
 
 /*
- * Begin with an array of this layout, no member attached. The host's part of
- * @array is left alone.
+ * Begin with an array of this layout, no member attached. @array is all zero,
+ * but for the host's part.
  */
 void ss_array_init(struct ss_array *array,
 		   const struct ss_array_geometry *geometry);

@@ -363,6 +363,7 @@ static void begin(void)
 	memset(clock_ns, 0, sizeof(clock_ns));
 	memset(array_of, 0, sizeof(array_of));
 	memset(flushing, 0, sizeof(flushing));
+	memset(arrays, 0, sizeof(arrays));
 	arrived = served = removed = 0;
 	now_ns = SS_SEC;
 	nr_members = 2 + next_byte() % (MEMBERS - 1);

@@ -612,6 +612,7 @@ static void make_array(void)
 	u32 i;
 
 	memset(&geometry, 0, sizeof(geometry));
+	memset(&array, 0, sizeof(array));
 	geometry.level = SS_ARRAY_RAID0;
 	geometry.nr_members = nr_members;
 	geometry.chunk_sectors = chunk_sectors;
