@@ -502,18 +502,6 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	leave(array);
 }
 
-bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns)
-{
-	bool turn;
-
-	lock(array);
-	turn = array->turn;
-	*end_sector = array->turn_sector;
-	*since_ns = array->turn_since_ns;
-	unlock(array);
-	return turn;
-}
-
 void ss_array_counters(struct ss_array *array,
 		       struct ss_array_counters *counters)
 {

@@ -17,8 +17,7 @@
  *	ss_array_init()		before anything else, alone
  *	ss_array_attach(),	with the member's lock held, as ss_sched_*() of
  *	ss_array_detach()	that member are called
- *	ss_array_turn(),	at any time
- *	ss_array_counters()
+ *	ss_array_counters()	at any time
  *
  * The ss_sched_*() calls of an attached member enter the coordinator by
  * themselves. What members share is behind one more lock, the host's:
@@ -155,8 +154,7 @@ void ss_array_detach(struct ss_array *array, u32 member, u64 now_ns);
 bool ss_array_place(struct ss_array *array, u32 member, u64 *sector,
 		    u32 *nr_sectors);
 
-/* For looking inside: is it a virtual stream's turn, and since when? */
-bool ss_array_turn(struct ss_array *array, u64 *end_sector, u64 *since_ns);
+/* For looking inside. */
 void ss_array_counters(struct ss_array *array,
 		       struct ss_array_counters *counters);
 

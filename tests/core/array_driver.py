@@ -101,8 +101,7 @@ class ArrayDriver:
 
     def turn(self) -> tuple[bool, int]:
         """Is it a stream's, and where has it come to?"""
-        end, since = self.ffi.new("uint64_t *"), self.ffi.new("uint64_t *")
-        return bool(self.lib.ss_array_turn(self.array, end, since)), int(end[0])
+        return bool(self.array.turn), int(self.array.turn_sector)
 
     def in_turn(self) -> bool:
         return self.turn()[0]
