@@ -104,22 +104,31 @@ static void follow_settings(struct ss_array_member *member)
 				      sizeof(why));
 }
 
-/* Where @rq is in the array; false if it is none of its data or parity. */
-static bool array_place_of(const struct ss_array_member *member,
-			   const struct ss_request *rq, u64 *sector,
-			   u32 *nr_sectors)
+/* @rq as one of the array; false if it is none of its data or parity. */
+static bool translate(const struct ss_array_member *member,
+		      const struct ss_request *rq, struct ss_request *made)
 {
-	const struct ss_array_geometry *geometry = &member->array->geometry;
-	u64 last, run;
+	const struct ss_array *array = member->array;
+	u64 first, last, run;
 
-	if (ss_array_unmap(geometry, member->index, rq->sector, sector, &run) ==
-		    SS_ARRAY_OUTSIDE ||
-	    ss_array_unmap(geometry, member->index, ss_request_end(rq) - 1,
-			   &last, &run) == SS_ARRAY_OUTSIDE)
+	if (ss_array_unmap(&array->geometry, member->index, rq->sector, &first,
+			   &run) == SS_ARRAY_OUTSIDE ||
+	    ss_array_unmap(&array->geometry, member->index,
+			   ss_request_end(rq) - 1, &last,
+			   &run) == SS_ARRAY_OUTSIDE ||
+	    last < first)
 		return false;
-	/* Over several rows it has others' chunks in between. */
-	*nr_sectors = (u32)max_t(u64, last + 1 - *sector, 1);
-	return last >= *sector;
+	*made = (struct ss_request){
+		.sector = first,
+		/* Over several rows it has others' chunks in between. */
+		.nr_sectors = (u32)(last + 1 - first),
+		.direction = rq->direction,
+		.flags = rq->flags,
+		.owner = rq->owner,
+		.weight = rq->weight,
+		.arrival_ns = min_t(u64, rq->arrival_ns, array->now_ns),
+	};
+	return true;
 }
 
 /* A row of chunks is short if reading it takes at most so many random seeks. */
@@ -218,32 +227,21 @@ static void note_growth(struct ss_array_request *request, u64 end_sector)
 static void arrives(struct ss_array_member *member, struct ss_request *rq)
 {
 	struct ss_array *array = member->array;
-	struct ss_array_request *request;
-	u32 nr_sectors;
-	u64 sector;
+	struct ss_array_request *request = list_first_entry(
+		&array->free, struct ss_array_request, node);
 
 	if (list_empty(&array->free) || (rq->flags & SS_PLACING) ||
-	    !array_place_of(member, rq, &sector, &nr_sectors)) {
+	    !translate(member, rq, &request->rq)) {
 		list_add_tail(&rq->array_node, &member->plain);
 		member->nr_plain++;
 		member->placing |= rq->flags & SS_PLACING;
 		return;
 	}
-	request = list_first_entry(&array->free, struct ss_array_request, node);
 	list_move_tail(&request->node, &member->requests);
 	rq->array_request = request;
 	request->real = rq;
 	request->released = false;
 	request->sent = false;
-	request->rq = (struct ss_request){
-		.sector = sector,
-		.nr_sectors = nr_sectors,
-		.direction = rq->direction,
-		.flags = rq->flags,
-		.owner = rq->owner,
-		.weight = rq->weight,
-		.arrival_ns = min_t(u64, rq->arrival_ns, array->now_ns),
-	};
 	request->member = member->index;
 	request->parts = NULL;
 	member->nr_held++;
@@ -327,23 +325,17 @@ static void array_merged(struct ss_coordinator *coordinator,
 			 struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = enter(coordinator, now_ns);
+	struct ss_array *array = member->array;
 	struct ss_array_request *request = rq->array_request;
-	u32 nr_sectors;
-	u64 sector;
+	struct ss_request grown;
 
-	if (request && array_place_of(member, rq, &sector, &nr_sectors)) {
-		struct ss_request grown = { .sector = sector,
-					    .nr_sectors = nr_sectors,
-					    .direction = rq->direction,
-					    .flags = rq->flags,
-					    .arrival_ns = rq->arrival_ns };
-
+	if (request && translate(member, rq, &grown)) {
 		if (!request->released)
-			ss_sched_becomes(&member->array->sched, &request->rq,
-					 &grown, member->array->now_ns);
+			ss_sched_becomes(&array->sched, &request->rq, &grown,
+					 array->now_ns);
 		note_growth(request, ss_request_end(&grown));
 	}
-	leave(member->array);
+	leave(array);
 }
 
 static void array_removed(struct ss_coordinator *coordinator,
