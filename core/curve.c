@@ -208,10 +208,7 @@ void ss_curve_init_generic(struct ss_curve *curve, u64 span_sectors)
 static int refuse_point(u32 nr, u64 value, const char *rule, char *why,
 			size_t why_bytes)
 {
-	why[0] = 0;
-	ss_say(why, why_bytes, "service curve, point ");
-	ss_say_number(why, why_bytes, nr);
-	ss_say(why, why_bytes, ": ");
+	ss_say_all(why, why_bytes, "service curve, point ", nr, ": ");
 	ss_say_number(why, why_bytes, value);
 	ss_say(why, why_bytes, rule);
 	return -EINVAL;
@@ -224,10 +221,8 @@ int ss_curve_check(const struct ss_curve_point *points, u32 nr, char *why,
 	u32 i;
 
 	if (!nr || nr > SS_CURVE_POINTS) {
-		why[0] = 0;
-		ss_say(why, why_bytes, "service curve: must have 1 to ");
-		ss_say_number(why, why_bytes, SS_CURVE_POINTS);
-		ss_say(why, why_bytes, " points");
+		ss_say_all(why, why_bytes, "service curve: must have 1 to ",
+			   SS_CURVE_POINTS, " points");
 		return -EINVAL;
 	}
 	for (i = 0; i < nr; i++) {

@@ -32,4 +32,14 @@ static inline void ss_say_number(char *why, size_t why_bytes, u64 number)
 	ss_say(why, why_bytes, digits + i);
 }
 
+/* The sentence is @before, @number and @after. */
+static inline void ss_say_all(char *why, size_t why_bytes, const char *before,
+			      u64 number, const char *after)
+{
+	why[0] = 0;
+	ss_say(why, why_bytes, before);
+	ss_say_number(why, why_bytes, number);
+	ss_say(why, why_bytes, after);
+}
+
 #endif

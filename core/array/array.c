@@ -438,10 +438,7 @@ void ss_array_init(struct ss_array *array,
 static int refuse(int error, char *why, size_t why_bytes, u32 member,
 		  const char *reason)
 {
-	why[0] = 0;
-	ss_say(why, why_bytes, "member ");
-	ss_say_number(why, why_bytes, member);
-	ss_say(why, why_bytes, reason);
+	ss_say_all(why, why_bytes, "member ", member, reason);
 	return error;
 }
 

@@ -19,10 +19,7 @@
 static int refuse(char *why, size_t why_bytes, const char *before, u64 number,
 		  const char *after)
 {
-	why[0] = 0;
-	ss_say(why, why_bytes, before);
-	ss_say_number(why, why_bytes, number);
-	ss_say(why, why_bytes, after);
+	ss_say_all(why, why_bytes, before, number, after);
 	return -EINVAL;
 }
 
