@@ -57,12 +57,6 @@ static void leave(struct ss_array *array)
 	unlock(array);
 }
 
-/* Chunks of one row are side by side for the array: distances are so longer. */
-static u32 stretch(const struct ss_array_geometry *geometry)
-{
-	return geometry->level == SS_ARRAY_LINEAR ? 1 : geometry->data_members;
-}
-
 /*
  * The array's curve is its first member's. It is looked at in that member's own
  * events, when nobody else changes it.
@@ -73,17 +67,16 @@ static void follow_curve(struct ss_array_member *member)
 	const struct ss_curve *curve = &member->sched->curve;
 	u32 i;
 
-	if (array->attached & ((1U << member->index) - 1))
-		return;
-	if (curve->mean_random_ns == array->mean_random_ns)
+	if ((array->attached & ((1U << member->index) - 1)) ||
+	    curve->mean_random_ns == array->mean_random_ns)
 		return;
 	array->mean_random_ns = curve->mean_random_ns;
-	for (i = 0; i < curve->nr_points; i++)
-		array->point[i] = (struct ss_curve_point){
-			.distance_sectors = curve->point[i].distance_sectors *
-					    stretch(&array->geometry),
-			.time_ns = curve->point[i].time_ns,
-		};
+	memcpy(array->point, curve->point, sizeof(array->point));
+	/* Chunks of a row are side by side there: distances are so longer. */
+	if (array->geometry.level != SS_ARRAY_LINEAR)
+		for (i = 0; i < curve->nr_points; i++)
+			array->point[i].distance_sectors *=
+				array->geometry.data_members;
 	ss_curve_set(&array->sched.curve, array->point, curve->nr_points,
 		     array->geometry.capacity_sectors);
 	array->sched.curve.transfer_ps = curve->transfer_ps;
