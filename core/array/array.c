@@ -40,11 +40,11 @@ static void unlock(struct ss_array *array)
 static struct ss_array_member *enter(const struct ss_coordinator *coordinator,
 				     u64 now_ns)
 {
-	struct ss_array_member *member = container_of(coordinator,
-						      struct ss_array_member,
-						      coordinator);
-	struct ss_array *array = member->array;
+	struct ss_array_member *member;
+	struct ss_array *array;
 
+	member = container_of(coordinator, struct ss_array_member, coordinator);
+	array = member->array;
 	lock(array);
 	array->now_ns = max_t(u64, now_ns, array->now_ns);
 	return member;
@@ -136,6 +136,17 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 	return (u64)geometry->chunk_sectors * geometry->data_members;
 }
 
+/* What came to @request, which ends at @end_sector, is of its stream, too. */
+static void note_growth(struct ss_array_request *request, u64 end_sector)
+{
+	struct ss_parts *parts = request->parts;
+	u32 sectors = request->real->nr_sectors;
+
+	parts->end_sector = max_t(u64, parts->end_sector, end_sector);
+	parts->moved += sectors - min_t(u32, sectors, request->nr_noted);
+	request->nr_noted = sectors;
+}
+
 /*
  * A stream of what came to @parts until now goes on with @rq. It may leave rows
  * out, if it does so each time by about as many.
@@ -143,9 +154,7 @@ static u64 row_sectors(const struct ss_array_geometry *geometry)
 static void note_part(const struct ss_array *array, struct ss_parts *parts,
 		      struct ss_request *rq, bool roams)
 {
-	struct ss_array_request *request = container_of(rq,
-							struct ss_array_request,
-							rq);
+	struct ss_array_request *request;
 	u32 done = (u32)array->sched.counters.completions;
 	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry), step;
 
@@ -158,10 +167,10 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 		parts->begin_sector = rq->sector;
 		parts->end_sector = rq->sector;
 	}
-	parts->end_sector = max_t(u64, parts->end_sector, ss_request_end(rq));
-	parts->moved += request->real->nr_sectors;
-	request->nr_noted = request->real->nr_sectors;
+	request = container_of(rq, struct ss_array_request, rq);
 	request->parts = parts;
+	request->nr_noted = 0;
+	note_growth(request, ss_request_end(rq));
 	parts->used |= 1U << request->member;
 	if (!parts->nr_requests || parts->heard != done)
 		parts->nr_requests++;
@@ -196,61 +205,42 @@ static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 	if (parts->wide)
 		row_ns /= 2;
 	parts->wide = geometry->level != SS_ARRAY_LINEAR &&
-		      geometry->nr_members > 1 && parts->nr_requests >= 2 &&
+		      parts->nr_requests >= 2 &&
 		      hweight32(parts->used) >= geometry->data_members &&
 		      row_ns <= ROW_WAYS * array->mean_random_ns;
 	return parts->wide;
 }
 
-/* What came to @request, which ends at @end_sector, is of its stream, too. */
-static void note_growth(struct ss_array_request *request, u64 end_sector)
-{
-	struct ss_parts *parts = request->parts;
-	u32 sectors = request->real->nr_sectors;
-
-	if (!parts)
-		return;
-	parts->end_sector = max_t(u64, parts->end_sector, end_sector);
-	parts->moved += sectors - min_t(u32, sectors, request->nr_noted);
-	request->nr_noted = sectors;
-}
-
 /* ---- events ---- */
-
-static void arrives(struct ss_array_member *member, struct ss_request *rq)
-{
-	struct ss_array *array = member->array;
-	struct ss_array_request *request = list_first_entry(
-		&array->free, struct ss_array_request, node);
-
-	if (list_empty(&array->free) || (rq->flags & SS_PLACING) ||
-	    !translate(member, rq, &request->rq)) {
-		list_add_tail(&rq->array_node, &member->plain);
-		member->nr_plain++;
-		member->placing |= rq->flags & SS_PLACING;
-		return;
-	}
-	list_move_tail(&request->node, &member->requests);
-	rq->array_request = request;
-	request->real = rq;
-	request->released = false;
-	request->sent = false;
-	request->member = member->index;
-	request->parts = NULL;
-	member->nr_held++;
-	ss_sched_taken_over(&array->sched, &request->rq, array->now_ns);
-	rq->owner = request->rq.owner;
-}
 
 static void array_arrived(struct ss_coordinator *coordinator,
 			  struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = enter(coordinator, now_ns);
+	struct ss_array *array = member->array;
+	struct ss_array_request *request;
 
 	follow_curve(member);
 	follow_settings(member);
-	arrives(member, rq);
-	leave(member->array);
+	request = list_first_entry(&array->free, struct ss_array_request, node);
+	if (list_empty(&array->free) || (rq->flags & SS_PLACING) ||
+	    !translate(member, rq, &request->rq)) {
+		list_add_tail(&rq->array_node, &member->plain);
+		member->nr_plain++;
+		member->placing |= rq->flags & SS_PLACING;
+	} else {
+		list_move_tail(&request->node, &member->requests);
+		rq->array_request = request;
+		request->real = rq;
+		request->released = false;
+		request->sent = false;
+		request->member = member->index;
+		request->parts = NULL;
+		member->nr_held++;
+		ss_sched_taken_over(&array->sched, &request->rq, array->now_ns);
+		rq->owner = request->rq.owner;
+	}
+	leave(array);
 }
 
 static void leaves_plain(struct ss_array_member *member, struct ss_request *rq)
@@ -326,7 +316,8 @@ static void array_merged(struct ss_coordinator *coordinator,
 		if (!request->released)
 			ss_sched_becomes(&array->sched, &request->rq, &grown,
 					 array->now_ns);
-		note_growth(request, ss_request_end(&grown));
+		if (request->parts)
+			note_growth(request, ss_request_end(&grown));
 	}
 	leave(array);
 }
