@@ -171,7 +171,7 @@ static void note_part(const struct ss_array *array, struct ss_parts *parts,
 	request->parts = parts;
 	request->nr_noted = 0;
 	note_growth(request, ss_request_end(rq));
-	parts->used |= 1U << request->member;
+	parts->used |= 1U << request->member->index;
 	if (!parts->nr_requests || parts->heard != done)
 		parts->nr_requests++;
 	parts->heard = done;
@@ -234,7 +234,7 @@ static void array_arrived(struct ss_coordinator *coordinator,
 		request->real = rq;
 		request->released = false;
 		request->sent = false;
-		request->member = member->index;
+		request->member = member;
 		request->parts = NULL;
 		member->nr_held++;
 		ss_sched_taken_over(&array->sched, &request->rq, array->now_ns);
@@ -260,8 +260,7 @@ static void array_dispatched(struct ss_coordinator *coordinator,
 	leaves_plain(member, rq);
 	if (request) {
 		if (!request->released)
-			ss_array_release_one(member->array, request,
-					     SS_WHY_ORDER);
+			ss_array_release_one(request, SS_WHY_ORDER);
 		request->sent = true;
 		member->nr_released--;
 		member->nr_sent++;
@@ -270,9 +269,9 @@ static void array_dispatched(struct ss_coordinator *coordinator,
 }
 
 /* @request is no more. */
-static void forget(struct ss_array_member *member,
-		   struct ss_array_request *request, bool served)
+static void forget(struct ss_array_request *request, bool served)
 {
+	struct ss_array_member *member = request->member;
 	struct ss_array *array = member->array;
 	u64 now_ns = array->now_ns;
 
@@ -299,7 +298,7 @@ static void array_completed(struct ss_coordinator *coordinator,
 
 	ss_array_note_done(member, rq);
 	if (request)
-		forget(member, request, true);
+		forget(request, true);
 	ss_array_place_on(member);
 	leave(member->array);
 }
@@ -331,7 +330,7 @@ static void array_removed(struct ss_coordinator *coordinator,
 	if (rq->flags & SS_PLACING)
 		member->placing = false;
 	if (rq->array_request)
-		forget(member, rq->array_request, false);
+		forget(rq->array_request, false);
 	leave(member->array);
 }
 
@@ -453,19 +452,16 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 {
 	struct ss_array_member *member = &array->member[index];
+	struct ss_array_request *request, *next_request;
+	struct ss_request *rq, *next;
 
 	if (!member->sched)
 		return;
 	enter(&member->coordinator, now_ns);
-	while (!list_empty(&member->requests))
-		forget(member,
-		       list_first_entry(&member->requests,
-					struct ss_array_request, node),
-		       false);
-	while (!list_empty(&member->plain))
-		leaves_plain(member,
-			     list_first_entry(&member->plain, struct ss_request,
-					      array_node));
+	list_for_each_entry_safe(request, next_request, &member->requests, node)
+		forget(request, false);
+	list_for_each_entry_safe(rq, next, &member->plain, array_node)
+		leaves_plain(member, rq);
 	while (member->nr_flushes)
 		member_flushes(member, false);
 	member->placing = false;

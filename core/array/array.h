@@ -55,7 +55,7 @@ struct ss_array_counters {
 struct ss_array_request {
 	struct ss_request rq; /* in the array's sectors */
 	struct ss_request *real; /* the one of: */
-	u32 member;
+	struct ss_array_member *member;
 	struct ss_parts *parts; /* its stream's, or NULL */
 	u32 nr_noted; /* sectors of it that are counted there */
 	struct list_head node; /* free, or of a member: oldest first */

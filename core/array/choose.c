@@ -9,22 +9,16 @@
 /* A member's longest wait, in case nobody tells it to go on. */
 #define ASKED_NS SS_SEC
 
-void ss_array_release_one(struct ss_array *array,
-			  struct ss_array_request *request, enum ss_why why)
+void ss_array_release_one(struct ss_array_request *request, enum ss_why why)
 {
-	struct ss_array_member *member = &array->member[request->member];
-	void *turn;
+	struct ss_array_member *member = request->member;
+	struct ss_array *array = member->array;
 
 	ss_sched_dispatched(&array->sched, &request->rq, why, array->now_ns);
 	request->released = true;
 	member->nr_held--;
 	member->nr_released++;
-	turn = request->rq.party;
-	if (turn && turn != array->turn)
-		ss_array_note_turn(array, request);
-	array->turn = turn;
-	if (turn)
-		ss_array_note_released(member, request);
+	ss_array_note_released(request);
 }
 
 void ss_array_release(struct ss_array *array)
@@ -41,8 +35,8 @@ void ss_array_release(struct ss_array *array)
 			break;
 		request = container_of(decision.rq, struct ss_array_request,
 				       rq);
-		ss_array_release_one(array, request, decision.why);
-		woken |= 1U << request->member;
+		ss_array_release_one(request, decision.why);
+		woken |= 1U << request->member->index;
 	}
 	if (decision.verdict == SS_WAIT)
 		until_ns = decision.until_ns;

@@ -14,8 +14,7 @@
 void ss_array_release(struct ss_array *array);
 
 /* @request goes to its disk whether or not it was released. */
-void ss_array_release_one(struct ss_array *array,
-			  struct ss_array_request *request, enum ss_why why);
+void ss_array_release_one(struct ss_array_request *request, enum ss_why why);
 
 /* What the member does next; false: what its own policy says. */
 bool ss_array_choose(const struct ss_array_member *member,
@@ -23,13 +22,8 @@ bool ss_array_choose(const struct ss_array_member *member,
 
 /* ---- place.c ---- */
 
-/* A turn begins with @request. */
-void ss_array_note_turn(struct ss_array *array,
-			const struct ss_array_request *request);
-
-/* @request of the turn's stream goes to the disk of @member. */
-void ss_array_note_released(struct ss_array_member *member,
-			    const struct ss_array_request *request);
+/* @request goes to its disk: of which stream is the turn now? */
+void ss_array_note_released(const struct ss_array_request *request);
 
 /* @rq of @member is done: did the head move for it? */
 void ss_array_note_done(struct ss_array_member *member,

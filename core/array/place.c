@@ -98,7 +98,8 @@ static void place_others(struct ss_array_member *member, u64 reach)
 	}
 }
 
-void ss_array_note_turn(struct ss_array *array,
+/* A turn begins with @request. */
+static void turn_begins(struct ss_array *array,
 			const struct ss_array_request *request)
 {
 	u32 i;
@@ -115,17 +116,22 @@ void ss_array_note_turn(struct ss_array *array,
 	}
 }
 
-void ss_array_note_released(struct ss_array_member *member,
-			    const struct ss_array_request *request)
+void ss_array_note_released(const struct ss_array_request *request)
 {
-	struct ss_array *array = member->array;
+	struct ss_array *array = request->member->array;
+	void *turn = request->rq.party;
 
+	if (turn && turn != array->turn)
+		turn_begins(array, request);
+	array->turn = turn;
+	if (!turn)
+		return;
 	array->turn_sector = ss_request_end(&request->rq);
 	if (request->rq.direction != SS_READ || array->placed ||
 	    progress(array, request->rq.sector) < array->ahead_sectors)
 		return;
 	array->placed = true;
-	place_others(member, 1);
+	place_others(request->member, 1);
 }
 
 void ss_array_note_done(struct ss_array_member *member,
