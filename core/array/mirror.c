@@ -24,19 +24,6 @@ static bool is_stream(const struct ss_mirror_stream *stream, u64 now_ns)
 	return stream->nr_requests > 1 && is_recent(stream, now_ns);
 }
 
-/* The entry that the request at @sector goes on from, or NULL. */
-static struct ss_mirror_stream *find(struct ss_mirrors *mirrors, u64 sector,
-				     u64 now_ns)
-{
-	u32 i;
-
-	for (i = 0; i < SS_MIRROR_STREAMS; i++)
-		if (mirrors->stream[i].end_sector == sector &&
-		    is_recent(&mirrors->stream[i], now_ns))
-			return &mirrors->stream[i];
-	return NULL;
-}
-
 /* An entry for a new sequence: the oldest, of streams only if all are. */
 static struct ss_mirror_stream *replace(struct ss_mirrors *mirrors, u64 now_ns)
 {
@@ -80,13 +67,18 @@ static u32 place(const struct ss_mirror *mirror, const u32 *streams, u32 nr)
 u32 ss_mirror_choose(struct ss_mirrors *mirrors, const struct ss_mirror *mirror,
 		     u32 nr, u64 sector, u32 nr_sectors, u64 now_ns)
 {
-	struct ss_mirror_stream *stream = find(mirrors, sector, now_ns);
+	struct ss_mirror_stream *at, *stream = NULL;
 	u32 streams[SS_ARRAY_MEMBERS] = { 0 };
 	u32 i, fewest = nr;
 
-	for (i = 0; i < SS_MIRROR_STREAMS; i++)
-		if (is_stream(&mirrors->stream[i], now_ns))
-			streams[mirrors->stream[i].mirror]++;
+	for (i = 0; i < SS_MIRROR_STREAMS; i++) {
+		at = &mirrors->stream[i];
+		streams[at->mirror] += is_stream(at, now_ns);
+		/* The one that the request goes on from. */
+		if (!stream && at->end_sector == sector &&
+		    is_recent(at, now_ns))
+			stream = at;
+	}
 	for (i = 0; i < nr; i++)
 		if (mirror[i].usable &&
 		    (fewest == nr || streams[i] < streams[fewest]))
