@@ -21,18 +21,6 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-static void lock(struct ss_array *array)
-{
-	if (array->lock)
-		array->lock(array);
-}
-
-static void unlock(struct ss_array *array)
-{
-	if (array->unlock)
-		array->unlock(array);
-}
-
 /*
  * Every event of a member begins here. Members may come in another order than
  * they read the clock, and what they share must not go back in time.
@@ -45,7 +33,7 @@ static struct ss_array_member *enter(const struct ss_coordinator *coordinator,
 
 	member = container_of(coordinator, struct ss_array_member, coordinator);
 	array = member->array;
-	lock(array);
+	ss_array_lock(array);
 	array->now_ns = max_t(u64, now_ns, array->now_ns);
 	return member;
 }
@@ -54,7 +42,7 @@ static struct ss_array_member *enter(const struct ss_coordinator *coordinator,
 static void leave(struct ss_array *array)
 {
 	ss_array_release(array);
-	unlock(array);
+	ss_array_unlock(array);
 }
 
 /*
@@ -362,7 +350,7 @@ static bool array_choose(const struct ss_coordinator *coordinator, u64 now_ns,
 
 	ss_array_release(member->array);
 	decided = ss_array_choose(member, decision);
-	unlock(member->array);
+	ss_array_unlock(member->array);
 	return decided;
 }
 
@@ -441,10 +429,10 @@ int ss_array_attach(struct ss_array *array, u32 index, struct ss_sched *sched,
 	if (member->sched || sched->coordinator)
 		return refuse(-EBUSY, why, why_bytes, index,
 			      " is attached already");
-	lock(array);
+	ss_array_lock(array);
 	member->sched = sched;
 	array->attached |= 1U << index;
-	unlock(array);
+	ss_array_unlock(array);
 	sched->coordinator = &member->coordinator;
 	return 0;
 }
@@ -474,9 +462,9 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 void ss_array_counters(struct ss_array *array,
 		       struct ss_array_counters *counters)
 {
-	lock(array);
+	ss_array_lock(array);
 	*counters = array->counters;
 	counters->trials = array->sched.nr_trials;
 	counters->trials_lost = array->sched.nr_trials_lost;
-	unlock(array);
+	ss_array_unlock(array);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of this folder share; nobody else includes this. All is to be
- * called with the array's lock held.
+ * What the files of this folder share; nobody else includes this. All but
+ * ss_array_lock() is to be called with the array's lock held.
  */
 #ifndef SS_ARRAY_INTERNAL_H
 #define SS_ARRAY_INTERNAL_H
@@ -32,7 +32,19 @@ void ss_array_note_done(struct ss_array_member *member,
 /* Has the host ask whether to place the head of @member, if that is due. */
 void ss_array_place_on(struct ss_array_member *member);
 
-/* ---- small questions ---- */
+/* ---- the host ---- */
+
+static inline void ss_array_lock(struct ss_array *array)
+{
+	if (array->lock)
+		array->lock(array);
+}
+
+static inline void ss_array_unlock(struct ss_array *array)
+{
+	if (array->unlock)
+		array->unlock(array);
+}
 
 static inline void ss_array_kick(struct ss_array *array, u32 member)
 {

@@ -29,13 +29,11 @@
 static u64 next_on(const struct ss_array_geometry *geometry, u64 sector,
 		   u32 index)
 {
-	u32 i;
+	u32 left = 2 * geometry->nr_members;
 
-	for (i = 0; i < 2 * geometry->nr_members; i++) {
+	while (left-- && sector < geometry->capacity_sectors) {
 		struct ss_array_place place;
 
-		if (sector >= geometry->capacity_sectors)
-			break;
 		ss_array_map(geometry, sector, 0, &place);
 		if (place.member == index)
 			return place.sector;
@@ -68,14 +66,6 @@ static bool may_place(const struct ss_array_member *member)
 	       member->place_sector < member->place_until;
 }
 
-/* Where the array ends on the member. */
-static u64 end_of(const struct ss_array *array, u32 index)
-{
-	const struct ss_array_geometry *geometry = &array->geometry;
-
-	return geometry->start_sector[index] + geometry->used_sectors;
-}
-
 /* The stream has come to where @member's head moves: now the others' will. */
 static void place_others(struct ss_array_member *member, u64 reach)
 {
@@ -88,12 +78,14 @@ static void place_others(struct ss_array_member *member, u64 reach)
 	for (i = 0; i < geometry->nr_members; i++) {
 		struct ss_array_member *other = &array->member[i];
 		u64 next = next_on(geometry, array->turn_sector, i);
+		/* Behind that the member has nothing of the array. */
+		u64 end = geometry->start_sector[i] + geometry->used_sectors;
 
 		if (other == member || (array->moved & (1U << i)) ||
 		    next == U64_MAX)
 			continue;
 		other->place_sector = max_t(u64, next, other->place_sector);
-		other->place_until = min_t(u64, next + reach, end_of(array, i));
+		other->place_until = min_t(u64, next + reach, end);
 		ss_array_place_on(other);
 	}
 }
@@ -175,12 +167,10 @@ bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
 	struct ss_array_member *member = &array->member[index];
 	bool place;
 
-	if (array->lock)
-		array->lock(array);
+	ss_array_lock(array);
 	place = may_place(member);
 	*sector = member->place_sector;
 	*nr_sectors = min_t(u32, array->geometry.chunk_sectors, PLACE_SECTORS);
-	if (array->unlock)
-		array->unlock(array);
+	ss_array_unlock(array);
 	return place;
 }
