@@ -119,11 +119,6 @@ static bool translate(const struct ss_array_member *member,
 /* Means of a stream are of about so many requests. */
 #define MEMORY 64
 
-static u64 row_sectors(const struct ss_array_geometry *geometry)
-{
-	return (u64)geometry->chunk_sectors * geometry->data_members;
-}
-
 /* What came to @request, which ends at @end_sector, is of its stream, too. */
 static void note_growth(struct ss_array_request *request, u64 end_sector)
 {
@@ -137,14 +132,14 @@ static void note_growth(struct ss_array_request *request, u64 end_sector)
 
 /*
  * A stream of what came to @parts until now goes on with @rq. It may leave rows
- * out, if it does so each time by about as many.
+ * out, @far or more, if it does so each time by about as many.
  */
-static void note_part(const struct ss_array *array, struct ss_parts *parts,
-		      struct ss_request *rq, bool roams)
+static void note_part(const struct ss_sched *sched, struct ss_parts *parts,
+		      struct ss_request *rq, u64 far, bool roams)
 {
 	struct ss_array_request *request;
-	u32 done = (u32)array->sched.counters.completions;
-	u64 far = ROWS_TOGETHER * row_sectors(&array->geometry), step;
+	u32 done = (u32)sched->counters.completions;
+	u64 step;
 
 	if (rq->sector + far < parts->begin_sector ||
 	    rq->sector > parts->end_sector + far) {
@@ -181,11 +176,12 @@ static bool keeps_all_busy(const struct ss_sched *sched, struct ss_request *rq,
 	struct ss_array *array = sched->host;
 	struct ss_parts *parts = &array->parts[stream];
 	const struct ss_array_geometry *geometry = &array->geometry;
-	u64 row = row_sectors(geometry), row_ns;
+	u64 row = (u64)geometry->chunk_sectors * geometry->data_members;
+	u64 row_ns;
 
 	if (ss_array_has_mirrors(geometry) && rq->direction == SS_READ)
 		return false;
-	note_part(array, parts, rq, roams);
+	note_part(sched, parts, rq, ROWS_TOGETHER * row, roams);
 	row_ns = div_u64(row * sched->curve.transfer_ps, 1000) +
 		 mul_u64_u64_div_u64(row * parts->nr_requests, think_ns,
 				     parts->moved);

@@ -24,7 +24,7 @@ void ss_array_release_one(struct ss_array_request *request, enum ss_why why)
 void ss_array_release(struct ss_array *array)
 {
 	struct ss_decision decision;
-	u64 until_ns = SS_FOREVER;
+	u64 until_ns;
 	u32 i, woken = 0;
 
 	for (;;) {
@@ -38,8 +38,7 @@ void ss_array_release(struct ss_array *array)
 		ss_array_release_one(request, decision.why);
 		woken |= 1U << request->member->index;
 	}
-	if (decision.verdict == SS_WAIT)
-		until_ns = decision.until_ns;
+	until_ns = decision.verdict == SS_WAIT ? decision.until_ns : SS_FOREVER;
 	/* Who waits for longer, or by its own policy, is to ask again. */
 	for (i = 0; i < array->geometry.nr_members; i++) {
 		const struct ss_array_member *member = &array->member[i];
