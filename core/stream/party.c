@@ -178,11 +178,14 @@ void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
 	ss_party_add(policy, party, rq, now_ns);
 }
 
-/* Is @rq of @s, or does somebody read at its place what the rest has? */
+/*
+ * Is @rq of @s, or does somebody read at its place what the rest has? That may
+ * be of a stream too, which takes no turns yet.
+ */
 static bool party_is_at(struct ss_parties *all, const struct ss_request *rq,
 			const struct ss_stream *s, u64 place_sectors)
 {
-	if (rq->stream || rq->party)
+	if (rq->stream == s || rq->party)
 		return rq->stream == s;
 	return ss_request_is_awaited(rq) &&
 	       ss_distance(rq->sector, ss_streams_end(&all->streams, s)) <=

@@ -116,7 +116,10 @@ static struct ss_stream *streams_next(struct ss_streams *streams,
 	return NULL;
 }
 
-/* The first established stream at the place of @sector if before @s, or @s. */
+/*
+ * The first established stream at the place of @sector, or @s: if there is
+ * none, or @s is established and before it.
+ */
 static struct ss_stream *streams_at_place(struct ss_streams *streams,
 					  const struct ss_curve *curve,
 					  u64 sector, struct ss_stream *s,
@@ -128,7 +131,8 @@ static struct ss_stream *streams_at_place(struct ss_streams *streams,
 
 	ss_places_begin(&streams->places, sector, streams_reach(curve), &walk);
 	while ((other = streams_next(streams, curve, &walk, now_ns)))
-		if ((!s || other < s) && other->established &&
+		if ((!s || !s->established || other < s) &&
+		    other->established &&
 		    ss_distance(ss_streams_end(streams, other), sector) <=
 			    width)
 			s = other;

@@ -175,6 +175,33 @@ def test_readers_that_begin_together_stay_together(
     assert stream.bytes / stream.duration_ns >= 0.9 * plain.bytes / plain.duration_ns
 
 
+LATER = job_text("""
+[global] filename=/dev/sdx rw=read:4k bs={bs} direct=1 thinktime={think} offset=100g size=1g
+{readers}
+""")
+
+
+@pytest.mark.parametrize(
+    ("bs", "think", "begin_ms", "disk", "depth"),
+    [
+        ("64k", "300us", (12, 16, 17), "st2000dm006", 1),
+        ("64k", "300us", (12, 16, 17), "st2000dm006", 32),
+        # The second comes before the first one's stream has turns, and is in a stream itself.
+        ("256k", "0", (2, 14), "exos-x18", 1),
+        # The second is in a stream that is older than the first one's.
+        ("16k", "100us", (12, 8), "wd5000aaks", 1),
+    ],
+)
+def test_who_comes_a_little_later_joins_who_reads_there(
+    bs: str, think: str, begin_ms: tuple[int, ...], disk: str, depth: int
+) -> None:
+    """They leave gaps, so that where a stream ends tells neither whose a request is."""
+    readers = "\n".join(f"[reader{at}]\nstartdelay={at}ms" for at in begin_ms)
+    job = LATER.format(bs=bs, think=think, readers=readers)
+    stream, plain = run(job, disk, depth), run(job, disk, depth, "noop")
+    assert plain.duration_ns >= 0.8 * stream.duration_ns
+
+
 JOURNAL = job_text("""
 [global] direct=1 ioengine=libaio runtime=30 time_based
 [backup] rw=read bs=1m iodepth=4 size=400g
