@@ -12,6 +12,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -96,7 +97,11 @@ def read_array(
     """What the kernel says of array @name; UsageError when it cannot be coordinated."""
     folder = sysfs / "block" / name
     if (folder / "md").is_dir():
-        return _read_md(name, folder / "md", sysfs)
+        try:
+            return _read_md(name, folder / "md", sysfs)
+        except (OSError, ValueError, IndexError):
+            # A member went, or a reshape began, between two of its files.
+            raise UsageError(f"{name}: changed while its state was read; try again") from None
     if (folder / "dm").is_dir():
         return _read_dm(name, folder, sysfs, table)
     raise UsageError(f"{name}: is neither an md array nor a device of device mapper")
@@ -128,7 +133,7 @@ def _read_md(name: str, folder: Path, sysfs: Path) -> KernelArray:
         raise UsageError(f"{name}: is not running (its array_state is {state})")
     if level not in LEVELS:
         raise UsageError(f"{name}: is {level or 'of no level'}, none of {', '.join(LEVELS)}")
-    if _text(folder / "reshape_position") != "none":
+    if _is_reshaped(folder):
         raise UsageError(f"{name}: is being reshaped; attach it when that is done")
     shape = _md_shape(name, folder, level)
     # 0 where each member gives what it has.
@@ -144,6 +149,14 @@ def _read_md(name: str, folder: Path, sysfs: Path) -> KernelArray:
     array = KernelArray(name, shape, tuple(members))
     _check_size(array, int(_text(folder.parent / "size")))
     return array
+
+
+def _is_reshaped(folder: Path) -> bool:
+    """Also when the last sector is in place already, but members still have their old offsets."""
+    action = folder / "sync_action"  # RAID 0 and linear have none
+    return _text(folder / "reshape_position") != "none" or (
+        action.exists() and _text(action) == "reshape"
+    )
 
 
 def _md_shape(name: str, folder: Path, level: str) -> Array:
@@ -262,7 +275,7 @@ def attach(device: str, update: bool = False) -> KernelArray:
         return array
     _check_schedulers(array)
     if attached:
-        folder.rmdir()
+        _remove(folder)
     made = not folder.is_dir()
     if made:
         _make(folder)
@@ -271,7 +284,7 @@ def attach(device: str, update: bool = False) -> KernelArray:
             write(folder / attribute, value, MODULE)
     except StreamschedError as error:
         if made:
-            folder.rmdir()
+            _remove(folder)
         raise StreamschedError(f"{name}: {str(error).partition(': ')[2]}") from None
     return array
 
@@ -283,14 +296,28 @@ def _make(folder: Path) -> None:
         raise refused(folder, error, MODULE) from None
 
 
+def _remove(folder: Path) -> None:
+    """Another call may be at it: udev's, when md reports a change."""
+    with suppress(FileNotFoundError):
+        folder.rmdir()
+
+
 def _written(folder: Path, array: KernelArray) -> dict[str, str]:
     return {name: _text(folder / name) for name in array.attributes()}
 
 
 def _same_shape(folder: Path, array: KernelArray) -> bool:
+    """Whether the kernel needs other disks only. It works out once where the array ends."""
     ours, theirs = array.attributes(), _written(folder, array)
-    number = [written.pop("members").count("\n") for written in (ours, theirs)]
-    return ours == theirs and number[0] == number[1]
+    sizes = [_sizes(written.pop("members")) for written in (ours, theirs)]
+    if ours != theirs or len(sizes[0]) != len(sizes[1]) or array.shape.level == "linear":
+        return False
+    return all(new == old or not new or not old for new, old in zip(*sizes, strict=True))
+
+
+def _sizes(members: str) -> list[str]:
+    """How many sectors each of them gives, of the attribute's lines; empty for one missing."""
+    return [line.partition(" ")[2].partition(" ")[2] for line in members.splitlines()]
 
 
 def detach(device: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import mmap
 import os
 import random
 import re
@@ -490,20 +491,11 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
             for i in range(3)
         },
     }
-    outcome: list[dict[str, Any] | Exception] = []
-
-    def load() -> None:
-        try:
-            common = f"filename={MD} {VERIFY} verify_backlog=64"
-            outcome.append(fio(common, jobs, one_by_one=False))
-        except Exception as error:  # told by the thread that waits for this one
-            outcome.append(error)
-
+    common = f"filename={MD} {VERIFY} verify_backlog=64"
     turns = 0
     with array(level, 4) as members:
         chaos = Chaos(level, members, seed)
-        thread = threading.Thread(target=load)
-        thread.start()
+        thread, outcome = in_background(lambda: fio(common, jobs, one_by_one=False))
         while thread.is_alive():
             if (CONFIGFS / "md0").is_dir():
                 turns = max(turns, counters()["turns"])
@@ -516,13 +508,287 @@ def stress(level: str, seconds: int, seed: int) -> dict[str, int]:
         for disk in members:
             if disk is not chaos.failed:
                 settled(disk.name)
-    (result,) = outcome
-    if isinstance(result, Exception):
-        raise result
+    result = outcome()
     check(result)
     expect(leaks(), "", "kmemleak")
     ios = sum(job["read"]["total_ios"] for job in result.values())
     return chaos.done | {"turns": turns, "ios": ios}
+
+
+# ---- the array itself changes ----
+
+# What the members of an array that grows give it, in KiB: at first, and most.
+LITTLE, MUCH = 24 << 10, 44 << 10
+BACKUP = "/run/backup"
+RESHAPED = "md0: is being reshaped; attach it when that is done"
+
+
+def of_md(name: str) -> str:
+    return (Path("/sys/block/md0/md") / name).read_text().strip()
+
+
+class Kept:
+    """4 MiB of the array that are written anew each time, and must be there whatever happens."""
+
+    SECTOR, SECTORS = 40 << 10, 8 << 10
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.written = b""
+
+    def write(self) -> None:
+        self.written = self.rng.randbytes(512 * self.SECTORS)
+        buffer = mmap.mmap(-1, len(self.written))
+        buffer[:] = self.written
+        self._whole(os.O_WRONLY, os.pwritev, buffer)
+
+    def check(self) -> None:
+        buffer = mmap.mmap(-1, len(self.written))
+        self._whole(os.O_RDONLY, os.preadv, buffer)
+        wrong = [at for at in range(0, len(buffer), 4096) if differs(buffer, self.written, at)]
+        expect(wrong, [], "pages that are not what was written")
+
+    def _whole(self, flags: int, act: Callable[..., int], buffer: mmap.mmap) -> None:
+        fd = os.open(MD, flags | os.O_DIRECT)
+        try:
+            expect(act(fd, [buffer], 512 * self.SECTOR), len(buffer), "bytes")
+        finally:
+            os.close(fd)
+
+
+def differs(one: mmap.mmap, other: bytes, at: int) -> bool:
+    return one[at : at + 4096] != other[at : at + 4096]
+
+
+class Changes(Chaos):
+    """... and what may happen to the array itself: it grows, gets another shape, is stopped."""
+
+    def __init__(self, level: str, members: list[Emu], spare: Emu, seed: int) -> None:
+        super().__init__(level, members, seed)
+        self.spare, self.kept = spare, Kept(seed)
+        self.kept.write()
+        # What is to be done once a reshape has ended.
+        self.afterwards: Callable[[], None] | None = None
+
+    def note(self, what: str) -> None:
+        self.done[what] = self.done.get(what, 0) + 1
+
+    def attach(self) -> None:
+        if of_md("reshape_position") != "none":
+            expect(refusal(act=update), RESHAPED)
+            self.note("refused")
+            return
+        if of_md("sync_action") != "reshape":
+            update(MD)
+            expect(coordinated(), kernelarray.read_array("md0").attributes())
+
+    def is_idle(self) -> bool:
+        """Whether mdadm would change the array now."""
+        if self.failed or of_md("degraded") != "0" or of_md("sync_action") != "idle":
+            return False
+        if self.afterwards:
+            self.afterwards()
+            self.afterwards = None
+        return True
+
+    def grow(self) -> None:
+        """As large as it can be, or as small as it was."""
+        if self.is_idle():
+            other = LITTLE if int(of_md("component_size")) > LITTLE else MUCH
+            must("mdadm", "--grow", MD, f"--size={other}")
+            self.note("grown" if other == MUCH else "shrunk")
+
+    def reshape(self) -> None:
+        """One disk more or less, other chunks, another layout."""
+        if not self.is_idle():
+            return
+        change = self._disks
+        if self.level in ("5", "6"):
+            change = self.rng.choice([self._disks, self._disks, self._chunk, self._layout])
+        change()
+        # A mirror more or less is none to md.
+        if of_md("reshape_position") != "none":
+            expect(refusal(act=update), RESHAPED)
+        self.note(change.__name__.strip("_"))
+
+    def _disks(self) -> None:
+        if self.spare not in self.members:
+            must("mdadm", MD, "--add", str(self.spare.path))
+            self.members.append(self.spare)
+            must("mdadm", "--grow", MD, "--raid-devices=5")
+            return
+        self.members.remove(self.spare)
+        if self.level == "1":
+            must("mdadm", MD, "--fail", str(self.spare.path))
+            self._without_spare()
+            must("mdadm", "--grow", MD, "--raid-devices=4")
+            return
+        fewer = (4 - (2 if self.level == "6" else 1)) * int(of_md("component_size"))
+        must("mdadm", "--grow", MD, f"--array-size={fewer}")
+        must("mdadm", "--grow", MD, "--raid-devices=4", f"--backup-file={BACKUP}")
+        self.afterwards = self._with_fewer
+
+    def _with_fewer(self) -> None:
+        must("mdadm", "--grow", MD, "--array-size=max")
+        self._without_spare()
+
+    def _without_spare(self) -> None:
+        for _ in range(20):
+            if command("mdadm", MD, "--remove", str(self.spare.path)).returncode == 0:
+                return
+            time.sleep(1)
+        raise AssertionError(f"{self.spare.name} is not let go")
+
+    def _chunk(self) -> None:
+        now = int(of_md("chunk_size")) >> 10
+        chunk = self.rng.choice([size for size in (16, 32, 64, 128) if size != now])
+        must("mdadm", "--grow", MD, f"--chunk={chunk}", f"--backup-file={BACKUP}")
+
+    def _layout(self) -> None:
+        now = int(of_md("layout"))
+        layout = self.rng.choice(
+            [name for i, name in enumerate(("la", "ra", "ls", "rs")) if i != now]
+        )
+        must("mdadm", "--grow", MD, f"--layout={layout}", f"--backup-file={BACKUP}")
+
+    def fail(self) -> None:
+        """One member fails, is removed, is added, and is whole again."""
+        if self.failed is None:
+            if self.is_idle():
+                self.failed = self.rng.choice(self.members)
+                must("mdadm", MD, "--fail", str(self.failed.path))
+            return
+        state = Path(f"/sys/block/md0/md/dev-{self.failed.name}/state")
+        if not state.exists():
+            must("mdadm", MD, "--add", str(self.failed.path))
+        elif "faulty" in state.read_text():
+            command("mdadm", MD, "--remove", str(self.failed.path))
+        elif "in_sync" in state.read_text():
+            self.failed = None
+
+    def restart(self) -> None:
+        """Stopped, whatever it does just now, and assembled again."""
+        for disk in self.members:
+            disk.put("bad_ranges", "")
+        self.kept.check()
+        where = "in a reshape" if of_md("reshape_position") != "none" else "whole"
+        was_attached = (CONFIGFS / "md0").is_dir()
+        must("mdadm", "--stop", MD)
+        expect((CONFIGFS / "md0").is_dir(), was_attached, "attached though it is stopped")
+        paths = [str(disk.path) for disk in self.members if disk is not self.failed]
+        if self.afterwards:
+            paths.append(str(self.spare.path))
+        words = ["mdadm", "--assemble", MD, "--run", f"--backup-file={BACKUP}"]
+        must(*words, *paths)
+        self.note(f"stopped {where}")
+        self.kept.check()
+        self.kept.write()
+
+    def step(self) -> None:
+        actions = [self.attach, self.attach, self.detach, self.scheduler, self.setting, self.fail]
+        actions += [self.requests, self.busy, self.look, self.grow, self.reshape, self.reshape]
+        action = self.rng.choice(actions)
+        action()
+        self.note(action.__name__)
+
+
+def grows(level: str) -> dict[str, Any]:
+    """An attached array grows and shrinks; the streams found where it was not before."""
+    seen: dict[str, Any] = {}
+    with disks(4, "stream", FEW_SECTORS) as members:
+        create(level, members, f"--size={LITTLE}")
+        kernelarray.attach(MD)
+        end = int(Path("/sys/block/md0/size").read_text()) << 9
+        must("mdadm", "--grow", MD, f"--size={MUCH}")
+        expect(is_whole(), True, "resynced")
+        job = "rw=read bs=64k ioengine=psync numjobs=2 size=8m offset_increment=16m loops=4"
+        for when in ("before", "after"):
+            was = counters()["established"]
+            fio_each(f"filename={MD} direct=1 offset={end} {job}")
+            seen[when] = counters()["established"] - was
+            update(MD)
+        seen["grown"] = (CONFIGFS / "md0/members").read_text()
+        must("mdadm", "--grow", MD, f"--size={LITTLE}")
+        update(MD)
+        seen["shrunk"] = (CONFIGFS / "md0/members").read_text()
+        seen["states"] = states()
+        kernelarray.detach(MD)
+        must("mdadm", "--stop", MD)
+    return seen
+
+
+def update(device: str) -> None:
+    kernelarray.attach(device, update=True)
+
+
+def coordinated() -> dict[str, str]:
+    """What configfs has of the array."""
+    names = kernelarray.read_array("md0").attributes()
+    return {name: (CONFIGFS / "md0" / name).read_text().strip() for name in names}
+
+
+def changes(level: str, rounds: int, seed: int) -> dict[str, int]:
+    """So many rounds of verified I/O with all of this at once; after each it is stopped."""
+    at = "time_based runtime=10"
+    jobs = {
+        "small": f"{at} rw=randwrite bs=4k size=8m iodepth=16",
+        "large": f"{at} rw=write bs=256k size=6m offset=8m iodepth=8",
+        **{
+            f"reader{i}": f"{at} rw=read bs=64k size=2m offset={14 + 2 * i}m verify=0"
+            for i in range(3)
+        },
+    }
+    common = f"filename={MD} {VERIFY} verify_backlog=64"
+    with disks(5, "stream", FEW_SECTORS) as found:
+        create(level, found[:4], f"--size={LITTLE}")
+        chaos = Changes(level, found[:4], found[4], seed)
+        for _ in range(rounds):
+            # So that much happens while it is reshaped.
+            write_once(Path("/sys/block/md0/md/sync_speed_min"), "4000")
+            thread, outcome = in_background(lambda: fio(common, jobs, one_by_one=False))
+            while thread.is_alive():
+                chaos.step()
+                time.sleep(chaos.rng.random() / 3)
+            result = outcome()
+            check(result)
+            chaos.restart()
+        expect(is_whole(), True, "md goes on to rebuild")
+        chaos.failed = None
+        expect(chaos.is_idle(), True, Path("/proc/mdstat").read_text())
+        chaos.attach()
+        expect(set(states()), {"coordinated"})
+        found_array = kernelarray.read_array("md0")
+        mapped(found_array.shape, found_array.present)
+        (CONFIGFS / "md0").rmdir()
+        must("mdadm", "--stop", MD)
+        for disk in found:
+            disk.queue("scheduler", "stream")
+            settled(disk.name)
+    expect(leaks(), "", "kmemleak")
+    return chaos.done
+
+
+def in_background(
+    act: Callable[[], dict[str, Any]],
+) -> tuple[threading.Thread, Callable[[], dict[str, Any]]]:
+    """A thread that does it, and how to have what came of it once it has ended."""
+    outcome: list[dict[str, Any] | Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(act())
+        except Exception as error:  # told by the thread that waits for this one
+            outcome.append(error)
+
+    def result() -> dict[str, Any]:
+        (one,) = outcome
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, result
 
 
 def is_whole() -> bool:

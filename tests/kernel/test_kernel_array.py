@@ -222,6 +222,11 @@ def test_partitions_are_parts_of_disks(tmp_path: Path) -> None:
         ),
         ({"array_state": "inactive"}, "md0: is not running (its array_state is inactive)"),
         ({"reshape_position": "5"}, "md0: is being reshaped; attach it when that is done"),
+        # At its end md's members come to their new offsets one by one.
+        ({"sync_action": "reshape"}, "md0: is being reshaped; attach it when that is done"),
+        # It began after the first look, or ended with fewer members.
+        ({"raid_disks": "4 (3)"}, "md0: changed while its state was read; try again"),
+        ({"raid_disks": "2"}, "md0: changed while its state was read; try again"),
         ({"layout": "4"}, "md0: has RAID 5 layout 4; known are left-asymmetric,"),
         ({"chunk_size": "2097152"}, "md0: has chunks of 2097152 bytes; known are 4 KiB to 1 MiB"),
         ({"raid_disks": "33"}, "md0: has 33 members; coordinated are 2 to 32"),
@@ -234,6 +239,13 @@ def test_partitions_are_parts_of_disks(tmp_path: Path) -> None:
 def test_arrays_that_cannot_be(tmp_path: Path, changes: dict[str, str], sentence: str) -> None:
     md(tmp_path, **changes)
     with pytest.raises(UsageError, match=re.escape(sentence)):
+        kernelarray.read_array("md0", sysfs=tmp_path)
+
+
+def test_a_member_that_goes_while_it_is_looked_at(tmp_path: Path) -> None:
+    md(tmp_path)
+    (tmp_path / "block/md0/md/dev-sd11/slot").unlink()
+    with pytest.raises(UsageError, match="md0: changed while its state was read; try again"):
         kernelarray.read_array("md0", sysfs=tmp_path)
 
 
@@ -283,6 +295,39 @@ def test_everything_at_once(variant: str, level: str) -> None:
     expected = {"attach", "detach", "scheduler", "setting", "requests", "busy", "fail", "look"}
     assert expected <= done.keys() and all(done[name] > 2 for name in expected), done
     assert done["turns"] > 0 and done["ios"] > 4000, done
+
+
+def test_an_array_that_grows_is_coordinated_to_its_end() -> None:
+    """From the next update on; the kernel works out only once where an attached array ends."""
+    seen = in_rig(array_guest.grows, "5")
+    # Streams of the part that it did not have.
+    assert seen["before"] == 0 and seen["after"] > 0, seen
+    for what, kib in (("grown", array_guest.MUCH), ("shrunk", array_guest.LITTLE)):
+        lines = seen[what].splitlines()
+        assert [line.split()[2] for line in lines] == [str(2 * kib)] * 4
+    assert seen["states"] == [ALL] * 4
+
+
+@pytest.mark.parametrize(
+    ("variant", "level", "rounds"),
+    [
+        (VARIANT, "5", 2),
+        *(pytest.param(VARIANT, level, 8, marks=pytest.mark.long) for level in ("1", "6")),
+        pytest.param("kasan", "5", 16, marks=pytest.mark.long),
+    ],
+)
+def test_the_array_changes_under_load(variant: str, level: str, rounds: int) -> None:
+    """It grows, is reshaped, stopped and assembled, while members fail; no complaint."""
+    done = in_rig(array_guest.changes, level, rounds, 1, variant=variant, timeout_s=3000)
+    print(done)
+    restarts = done.get("stopped whole", 0) + done.get("stopped in a reshape", 0)
+    assert restarts == rounds and done["disks"] > 0 and done["grown"] > 0, done
+    expected = {"attach", "detach", "scheduler", "setting", "fail", "look"}
+    assert expected <= done.keys(), done
+    assert level == "1" or done["refused"] > 0, done
+    if rounds > 2:
+        assert done["shrunk"] > 0, done
+        assert level == "1" or done["stopped in a reshape"] > 0, done
 
 
 @pytest.mark.parametrize("variant", [VARIANT, pytest.param("kasan", marks=pytest.mark.long)])
