@@ -449,6 +449,9 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 	while (member->nr_flushes)
 		member_flushes(member, false);
 	member->placing = false;
+	/* It may return with another disk. */
+	member->place_sector = 0;
+	member->place_until = 0;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
 	member->sched = NULL;

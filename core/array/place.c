@@ -66,6 +66,14 @@ static bool may_place(const struct ss_array_member *member)
 	       member->place_sector < member->place_until;
 }
 
+/* Where the array ends on the member. */
+static u64 end_of(const struct ss_array *array, u32 index)
+{
+	const struct ss_array_geometry *geometry = &array->geometry;
+
+	return geometry->start_sector[index] + geometry->used_sectors;
+}
+
 /* The stream has come to where @member's head moves: now the others' will. */
 static void place_others(struct ss_array_member *member, u64 reach)
 {
@@ -78,14 +86,12 @@ static void place_others(struct ss_array_member *member, u64 reach)
 	for (i = 0; i < geometry->nr_members; i++) {
 		struct ss_array_member *other = &array->member[i];
 		u64 next = next_on(geometry, array->turn_sector, i);
-		/* Behind that the member has nothing of the array. */
-		u64 end = geometry->start_sector[i] + geometry->used_sectors;
 
 		if (other == member || (array->moved & (1U << i)) ||
 		    next == U64_MAX)
 			continue;
 		other->place_sector = max_t(u64, next, other->place_sector);
-		other->place_until = min_t(u64, next + reach, end);
+		other->place_until = min_t(u64, next + reach, end_of(array, i));
 		ss_array_place_on(other);
 	}
 }
@@ -171,6 +177,10 @@ bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
 	place = may_place(member);
 	*sector = member->place_sector;
 	*nr_sectors = min_t(u32, array->geometry.chunk_sectors, PLACE_SECTORS);
+	/* Its disk may end there. */
+	if (place)
+		*nr_sectors = (u32)min_t(u64, *nr_sectors,
+					 end_of(array, index) - *sector);
 	ss_array_unlock(array);
 	return place;
 }

@@ -143,6 +143,16 @@ def test_a_member_that_returns_is_placed_again() -> None:
     assert wanted(arr, 1)
 
 
+def test_a_member_that_returns_is_not_placed_where_it_was_wanted() -> None:
+    """It may be another disk, on which the array begins elsewhere."""
+    arr, chunk = placing()
+    seek(arr, chunk)
+    assert wanted(arr, 1)
+    arr.detach(1)
+    assert arr.attach(1) == 0
+    assert wanted(arr, 1) is None
+
+
 def test_nothing_is_placed_beyond_the_array() -> None:
     """Where the stream is about to end there is less to be read than it soon comes to."""
     rows = 6
@@ -153,3 +163,15 @@ def test_nothing_is_placed_beyond_the_array() -> None:
     reads = list(iter(lambda: placed(arr, 2, 0.3), None))
     assert reads
     assert max(reads) + CHUNK <= rows * CHUNK
+
+
+def test_the_rest_of_the_last_chunk_is_placed() -> None:
+    """And no more: the disk may end with the array, and the kernel would log a read behind it."""
+    rows = 6
+    arr, chunk = placing(rows=rows)
+    chunk = arr.follow(chunk, 3)
+    assert chunk == 3 * (rows - 1)
+    seek(arr, chunk)
+    assert wanted(arr, 1) == ((rows - 1) * CHUNK, CHUNK)
+    arr.serve(*arr.read(chunk + 1, CHUNK // 2), 0.3)
+    assert wanted(arr, 1) == (rows * CHUNK - CHUNK // 2, CHUNK // 2)
