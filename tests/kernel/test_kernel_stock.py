@@ -162,6 +162,7 @@ class Boot:
     share: Path
     layer: Path | None = None
     alone: str = ""  # boot.sh's option: modules
+    below: Path | None = None  # another layer, below that one
 
     def __call__(
         self, script: str, *qemu: str, memory: int = 1024, seconds: int = BOOT_SECONDS
@@ -169,9 +170,10 @@ class Boot:
         self.share.mkdir(exist_ok=True)
         path = self.share / "script"
         path.write_text(script)
-        layer = ["--with", str(self.layer)] if self.layer else []
+        layers = [layer for layer in (self.below, self.layer) if layer]
         return run(
-            *[QEMU / "boot.sh", *layer, "--share", self.share, "--memory", str(memory)],
+            *[QEMU / "boot.sh", *(word for layer in layers for word in ("--with", layer))],
+            *["--share", self.share, "--memory", str(memory)],
             *["--timeout", str(seconds), "--console", self.share / "console"],
             *(["--alone", self.alone] if self.alone else []),
             *[self.suite, path, *qemu],
@@ -906,12 +908,15 @@ def test_data_is_right_whatever_happens(
 ) -> None:
     """The module that DKMS built, on two processors; what happens is in kernel/qemu/stress.sh."""
     seconds = stress_seconds(suite)
-    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared))
+    mdadm = fetched("--md", suite) / "md"
+    boot = Boot(suite, tmp_path / "share", installed(suite, package, shared), below=mdadm)
     boot.share.mkdir()
     shutil.copy(QEMU / "stress.sh", boot.share)
     # One is behind an adapter with a queue for reads and one for the rest on each processor.
     for name, queues in (("emu0", 1), ("emu1", 4), ("emu2", 1)):
         emulated_disk(boot.share, name, queues)
+    for i in range(4):
+        emulated_disk(boot.share, f"member{i}")
     done = boot(
         f"#!/bin/sh\necho kernel: $(uname -r)\nexec /share/stress.sh {seconds} 1\n",
         memory=2048,
