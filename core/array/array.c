@@ -139,11 +139,11 @@ static void note_part(const struct ss_sched *sched, struct ss_parts *parts,
 {
 	struct ss_array_request *request;
 	u32 done = (u32)sched->counters.completions;
-	u64 step;
 
 	if (rq->sector + far < parts->begin_sector ||
 	    rq->sector > parts->end_sector + far) {
-		step = rq->sector - parts->end_sector;
+		u64 step = rq->sector - parts->end_sector;
+
 		if (!roams && ss_distance(step, parts->step) > far)
 			*parts = (struct ss_parts){ 0 };
 		parts->step = step;
@@ -291,18 +291,17 @@ static void array_merged(struct ss_coordinator *coordinator,
 			 struct ss_request *rq, u64 now_ns)
 {
 	struct ss_array_member *member = enter(coordinator, now_ns);
-	struct ss_array *array = member->array;
 	struct ss_array_request *request = rq->array_request;
 	struct ss_request grown;
 
 	if (request && translate(member, rq, &grown)) {
 		if (!request->released)
-			ss_sched_becomes(&array->sched, &request->rq, &grown,
-					 array->now_ns);
+			ss_sched_becomes(&member->array->sched, &request->rq,
+					 &grown, member->array->now_ns);
 		if (request->parts)
 			note_growth(request, ss_request_end(&grown));
 	}
-	leave(array);
+	leave(member->array);
 }
 
 static void array_removed(struct ss_coordinator *coordinator,
@@ -311,8 +310,7 @@ static void array_removed(struct ss_coordinator *coordinator,
 	struct ss_array_member *member = enter(coordinator, now_ns);
 
 	leaves_plain(member, rq);
-	if (rq->flags & SS_PLACING)
-		member->placing = false;
+	member->placing &= !(rq->flags & SS_PLACING);
 	if (rq->array_request)
 		forget(rq->array_request, false);
 	leave(member->array);
@@ -450,7 +448,6 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 		member_flushes(member, false);
 	member->placing = false;
 	/* It may return with another disk. */
-	member->place_sector = 0;
 	member->place_until = 0;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;

@@ -106,11 +106,12 @@ bool ss_array_choose(const struct ss_array_member *member,
 	const struct ss_array *array = member->array;
 	u32 known = member->nr_plain + member->nr_held + member->nr_released;
 
-	/* What it had before it was attached is in no turn. */
-	if (member->sched->curve.flat || known < member->sched->nr_pending)
-		return false;
-	/* In the turn of the rest each has its own order. */
-	if (!array->turn && !member->nr_held)
+	/*
+	 * What it had before it was attached is in no turn, and in that of the
+	 * rest each has its own order.
+	 */
+	if (member->sched->curve.flat || known < member->sched->nr_pending ||
+	    (!array->turn && !member->nr_held))
 		return false;
 	if (member->nr_plain)
 		*decision = ss_dispatch(list_first_entry(

@@ -176,11 +176,10 @@ bool ss_array_place(struct ss_array *array, u32 index, u64 *sector,
 	ss_array_lock(array);
 	place = may_place(member);
 	*sector = member->place_sector;
-	*nr_sectors = min_t(u32, array->geometry.chunk_sectors, PLACE_SECTORS);
-	/* Its disk may end there. */
-	if (place)
-		*nr_sectors = (u32)min_t(u64, *nr_sectors,
-					 end_of(array, index) - *sector);
+	/* Its disk may end where the array does. */
+	*nr_sectors = (u32)min_t(u64, end_of(array, index) - *sector,
+				 min_t(u32, array->geometry.chunk_sectors,
+				       PLACE_SECTORS));
 	ss_array_unlock(array);
 	return place;
 }
