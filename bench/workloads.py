@@ -5,6 +5,8 @@
     python bench/workloads.py --seed 7 --count 300  the same workloads each time
     python bench/workloads.py --wide                also hundreds of processes, readers of one
                                                     place, direct writers that sync
+    python bench/workloads.py --place               readers of one place that leave gaps, and begin
+                                                    within 20 ms
 
 Each runs under its inner policy, under the same with its processes begun up to 20 ms otherwise
 (the noise), and under stream, as long as the inner policy needs 20 s for. A ratio is throughput
@@ -304,6 +306,32 @@ def widened(seed: int) -> Workload:
     return dataclasses.replace(one, processes=tuple(processes))
 
 
+def placed(seed: int) -> Workload:
+    """Two to eight direct readers of one image, each from its beginning on."""
+    dice = random.Random(f"place {seed}")
+    disk = dice.choice(MECHANICAL)
+    offset = dice.randrange(100) * GIB
+    model = {
+        "bs": dice.choice((16, 64, 64, 256)) * KIB,
+        "skip": dice.choice((0, 4 * KIB, 4 * KIB, 64 * KIB)),
+        "think": dice.choice((0, 100 * US, 300 * US, 300 * US, 1 * MS)),
+        "iodepth": dice.choice((1, 1, 2, 4)),
+    }
+    processes = tuple(
+        process(
+            i + seed * 64,
+            offset=offset,
+            size=2 * GIB,
+            io=96 * MIB,
+            delay=dice.randrange(LATER_NS),
+            **model,
+        )
+        for i in range(dice.choice((2, 3, 3, 4, 6, 8)))
+    )
+    owners = dice.choice(("process", "none"))
+    return Workload(seed, disk, dice.choice(INNER), dice.choice((1, 4, 32)), owners, processes)
+
+
 # ---- the command ----
 
 TARGET_NS, LATER_NS = 500 * MS, 20 * MS
@@ -342,10 +370,13 @@ def longest_wait_ns(run: Run) -> int:
     return max(job.longest_wait_ns for job in run.jobs)
 
 
-def judge(task: tuple[int, bool]) -> Found:
+DRAWN = {"": workload, "wide": widened, "place": placed}
+
+
+def judge(task: tuple[int, str]) -> Found:
     """Run one of them."""
-    seed, wide = task
-    one = (widened if wide else workload)(seed).lasting()
+    seed, drawn = task
+    one = DRAWN[drawn](seed).lasting()
     dice = random.Random(seed)
     begun = tuple(
         dataclasses.replace(each, startdelay_ns=dice.randrange(LATER_NS)) for each in one.processes
@@ -408,14 +439,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=first_seed, help="of the first; without it a fresh one")
     parser.add_argument("--count", type=whole, default=100, help="how many")
-    parser.add_argument("--wide", action="store_true", help="draw from more kinds")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--wide", dest="drawn", action="store_const", const="wide", help="draw from more kinds"
+    )
+    kinds.add_argument(
+        "--place", dest="drawn", action="store_const", const="place", help="readers of one place"
+    )
     parser.add_argument("--parallel", type=whole, default=2, help="simulations at once")
     arguments = parser.parse_args()
     seed = arguments.seed
     if seed is None:
         seed = random.SystemRandom().randrange(10**6, MOST_SEED)
     print(f"seed {seed}, {arguments.count} workloads\n", flush=True)
-    tasks = [(seed + number, arguments.wide) for number in range(arguments.count)]
+    tasks = [(seed + number, arguments.drawn or "") for number in range(arguments.count)]
     found = []
     with multiprocessing.Pool(arguments.parallel) as pool:
         for one in pool.imap(judge, tasks):
