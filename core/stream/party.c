@@ -180,12 +180,12 @@ void ss_party_move(struct ss_policy *policy, struct ss_request *rq,
 
 /*
  * Is @rq of @s, or does somebody read at its place what the rest has? That may
- * be of a stream too, which takes no turns yet.
+ * be of a stream too, which takes no turns yet, unless weights say who is who.
  */
 static bool party_is_at(struct ss_parties *all, const struct ss_request *rq,
 			const struct ss_stream *s, u64 place_sectors)
 {
-	if (rq->stream == s || rq->party)
+	if (rq->stream == s || rq->party || (rq->stream && all->has_weights))
 		return rq->stream == s;
 	return ss_request_is_awaited(rq) &&
 	       ss_distance(rq->sector, ss_streams_end(&all->streams, s)) <=

@@ -124,7 +124,8 @@ static struct ss_party *stream_party(struct ss_policy *policy,
 		ss_streams_used(&all->streams, s);
 		s->size += s->size < U32_MAX;
 		s = ss_streams_goes_on(&all->streams, &policy->sched->curve, s,
-				       ss_request_end(rq), now_ns);
+				       ss_request_end(rq), all->has_weights,
+				       now_ns);
 		if (!s->nr_open)
 			ss_wait_ends(policy, ss_party_of_stream(all, s),
 				     now_ns);

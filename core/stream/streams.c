@@ -117,13 +117,13 @@ static struct ss_stream *streams_next(struct ss_streams *streams,
 }
 
 /*
- * The first established stream at the place of @sector, or @s: if there is
- * none, or @s is established and before it.
+ * The first established stream at the place of @sector that is before @s, or
+ * @s. If @s is not established and does not @stay, it need not be before it.
  */
 static struct ss_stream *streams_at_place(struct ss_streams *streams,
 					  const struct ss_curve *curve,
 					  u64 sector, struct ss_stream *s,
-					  u64 now_ns)
+					  bool stays, u64 now_ns)
 {
 	u64 width = ss_streams_place_sectors(curve);
 	struct ss_places_walk walk;
@@ -131,7 +131,7 @@ static struct ss_stream *streams_at_place(struct ss_streams *streams,
 
 	ss_places_begin(&streams->places, sector, streams_reach(curve), &walk);
 	while ((other = streams_next(streams, curve, &walk, now_ns)))
-		if ((!s || !s->established || other < s) &&
+		if ((!s || !(stays || s->established) || other < s) &&
 		    other->established &&
 		    ss_distance(ss_streams_end(streams, other), sector) <=
 			    width)
@@ -142,11 +142,12 @@ static struct ss_stream *streams_at_place(struct ss_streams *streams,
 struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 				     const struct ss_curve *curve,
 				     struct ss_stream *s, u64 end_sector,
-				     u64 now_ns)
+				     bool stays, u64 now_ns)
 {
 	struct ss_stream *at_place;
 
-	at_place = streams_at_place(streams, curve, end_sector, s, now_ns);
+	at_place = streams_at_place(streams, curve, end_sector, s, stays,
+				    now_ns);
 	ss_streams_ends_at(streams, s, end_sector);
 	s->with = ss_streams_index(streams, at_place);
 	return at_place;
@@ -216,7 +217,8 @@ struct ss_stream *ss_streams_find(struct ss_streams *streams,
 		return s;
 	s = streams_nearest(streams, curve, rq->sector, instead_ns, now_ns);
 	s = streams_pending(streams, policy, rq) ?: s;
-	if (s || !streams_at_place(streams, curve, rq->sector, NULL, now_ns))
+	if (s ||
+	    !streams_at_place(streams, curve, rq->sector, NULL, true, now_ns))
 		return s;
 	/* It begins behind another that reads there. */
 	s = ss_streams_begin(streams, rq);

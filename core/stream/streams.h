@@ -72,12 +72,13 @@ u64 ss_streams_place_sectors(const struct ss_curve *curve);
 /*
  * @s ends at @end_sector now. Streams that end at one place are one: the result
  * is, of those there that take turns and are in use, the one of the lowest
- * number, so that all name the same; or @s itself.
+ * number, so that all name the same; or @s itself. If it @stays it does not
+ * join others before it takes turns: weights say who is who.
  */
 struct ss_stream *ss_streams_goes_on(struct ss_streams *streams,
 				     const struct ss_curve *curve,
 				     struct ss_stream *s, u64 end_sector,
-				     u64 now_ns);
+				     bool stays, u64 now_ns);
 
 /* @s, established or not, is the last to be given to another. */
 void ss_streams_used(struct ss_streams *streams, struct ss_stream *s);

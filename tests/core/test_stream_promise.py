@@ -150,7 +150,7 @@ def test_readers_of_the_same_blocks_go_through_them_together(
 
 TOGETHER = job_text("""
 [readers] filename=/dev/sdx rw={rw} bs={bs} direct=1 ioengine=libaio iodepth={iodepth}
-thinktime={think} thinktime_blocks=4 numjobs={nr} offset=300g size=1g runtime=20 time_based
+thinktime={think} thinktime_blocks=4 numjobs={nr} offset=300g size=9g runtime=20 time_based
 """)
 
 
