@@ -308,29 +308,14 @@ def test_an_array_that_grows_is_coordinated_to_its_end() -> None:
     assert seen["states"] == [ALL] * 4
 
 
-@pytest.mark.parametrize(
-    ("variant", "level", "rounds", "seconds"),
-    [
-        (VARIANT, "5", 2, 5),
-        *(
-            pytest.param(VARIANT, level, 8, 10, marks=pytest.mark.long)
-            for level in ("1", "6", "10")
-        ),
-        pytest.param("kasan", "5", 16, 10, marks=pytest.mark.long),
-    ],
-)
-def test_the_array_changes_under_load(variant: str, level: str, rounds: int, seconds: int) -> None:
+def test_the_array_changes_under_load() -> None:
     """It grows, is reshaped, stopped and assembled, while members fail; no complaint."""
-    done = in_rig(array_guest.changes, level, rounds, seconds, 1, variant=variant, timeout_s=3000)
+    done = in_rig(array_guest.changes, "5", 2, 5, 1)
     print(done)
-    restarts = done.get("stopped whole", 0) + done.get("stopped in a reshape", 0)
     reshapes = sum(done.get(change, 0) for change in ("disks", "chunk", "layout"))
-    assert restarts == rounds and reshapes > 0, done
+    assert done.get("stopped whole", 0) + done.get("stopped in a reshape", 0) == 2, done
+    assert reshapes > 0 and done["refused"] > 0, done
     assert {"attach", "detach", "scheduler", "setting", "look"} <= done.keys(), done
-    if rounds > 2:
-        assert {"grown", "shrunk", "disks", "fail"} <= done.keys(), done
-        # A mirror more is no reshape.
-        assert level == "1" or {"refused", "stopped in a reshape"} <= done.keys(), done
 
 
 @pytest.mark.parametrize("variant", [VARIANT, pytest.param("kasan", marks=pytest.mark.long)])
