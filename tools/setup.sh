@@ -337,7 +337,7 @@ setup_stock() {
 			return
 		}
 	fi
-	fetch_stock bookworm
+	fetch_stock --md bookworm
 }
 
 fetch_stock() {
@@ -351,6 +351,7 @@ setup_stock_all() {
 	setup_stock
 	for suite in bookworm trixie sid; do
 		fetch_stock --tools "$suite"
+		fetch_stock --md "$suite"
 	done
 	fetch_stock checkpatch
 }

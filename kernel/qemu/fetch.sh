@@ -15,10 +15,11 @@
 #              kernel's own test suites (another layer)
 #   zfs/       with --zfs: OpenZFS of Debian's contrib, its module built, and
 #              dmsetup (a layer above tools/)
-#   contents, tools.contents, suites.contents, zfs.contents
+#   md/        with --md: mdadm (a layer)
+#   contents, tools.contents, suites.contents, zfs.contents, md.contents
 #              the names of all that
 #
-#   fetch.sh [--update] [--tools | --suites | --zfs] SUITE
+#   fetch.sh [--update] [--tools | --suites | --zfs | --md] SUITE
 #                                SUITE: bookworm, trixie or sid
 #   fetch.sh checkpatch          the kernel's checkpatch.pl, of Debian 12's
 #                                source: prints its path
@@ -45,6 +46,7 @@ SUITES="acl attr autoconf automake bc blktrace btrfs-progs cryptsetup-bin dmsetu
 	xfsprogs"
 # Its module is built as it is installed.
 ZFS="zfs-dkms zfsutils-linux dmsetup"
+MD="mdadm"
 INSTALLED="linux-headers-amd64 dkms pahole xz-utils zstd make dpkg-dev
 	debhelper dh-dkms"
 
@@ -91,12 +93,13 @@ fetch_root() {
 	say "kernel $release is there after $((SECONDS - started)) s"
 }
 
-# The packages $3 as the layer $1 of the suite, above those layers that $4 names.
+# The packages $3 as the layer $1 of the suite, above those layers that $4 names;
+# they are so large: $5.
 fetch_layer() {
 	local tree
 
 	tree=$(realpath "$stock/$suite")
-	say "fetching what $2 (some 200 MB)"
+	say "fetching what $2 (${5-some 200 MB})"
 	rm -rf "${tree:?}/$1"
 	# The words are options, and packages. No server is to be started.
 	# shellcheck disable=SC2016,SC2086
@@ -162,6 +165,9 @@ fetch_suite() {
 	if [ "$zfs" = yes ] && ! holds zfs.contents "$zfs_wanted"; then
 		fetch_zfs "$zfs_wanted"
 	fi
+	if [ "$md" = yes ] && ! holds md.contents "$MD"; then
+		fetch_layer md "drives arrays on $suite" "$MD" "" "1 MB"
+	fi
 	basename "$(realpath "$stock/$suite")"
 }
 
@@ -189,12 +195,14 @@ update=no
 tools=no
 suites=no
 zfs=no
+md=no
 while :; do
 	case ${1-} in
 	--update) update=yes ;;
 	--tools) tools=yes ;;
 	--suites) tools=yes suites=yes ;;
 	--zfs) tools=yes zfs=yes ;;
+	--md) md=yes ;;
 	*) break ;;
 	esac
 	shift
@@ -215,5 +223,5 @@ bookworm | trixie | sid)
 	fetch_suite
 	;;
 checkpatch) fetch_checkpatch ;;
-*) fail "usage: fetch.sh [--update] [--tools | --suites | --zfs] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
+*) fail "usage: fetch.sh [--update] [--tools | --suites | --zfs | --md] bookworm|trixie|sid, or fetch.sh checkpatch" ;;
 esac
