@@ -435,9 +435,9 @@ inject() {
 	local emu=/sys/kernel/config/hdd-emu/emu0
 
 	while going; do
+		# A read that times out would end fio, which goes on after EIO only.
 		set_lines $emu/bad_ranges '40960 64 both EIO' \
-			'45056 16 read timeout' '49152 1024 write EIO' &&
-			note emu errors
+			'49152 1024 write EIO' && note emu errors
 		random 0 20000
 		set_file $emu/delays "$REPLY 512 both 300000000"
 		# 4: no answer, 16: to be sent again
