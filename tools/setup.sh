@@ -337,7 +337,7 @@ setup_stock() {
 			return
 		}
 	fi
-	fetch_stock --md bookworm
+	fetch_stock bookworm
 }
 
 fetch_stock() {

@@ -4,10 +4,11 @@
 # What boot.sh runs to wear out the modules: data is written and verified on
 # several disks for SECONDS while schedulers, numbers of requests and tunables
 # change at random, commands fail, a disk is torn out, and the modules are unloaded
-# and loaded. An md array, RAID 5, is attached and detached, a member of it
-# fails and returns, it grows, is reshaped, stopped and assembled.
+# and loaded. With `array` an md array, RAID 5, is attached and detached, a
+# member of it fails and returns, it grows, is reshaped, stopped and assembled:
+# that takes minutes.
 #
-#   stress.sh SECONDS SEED
+#   stress.sh SECONDS SEED [array]
 #
 # /share has stream-iosched.ko, hdd-emu.ko unless they are installed, and
 # emu0.sh, emu1.sh, emu2.sh, which make the emulated disks emu0 to emu2, and
@@ -24,12 +25,17 @@ mkdir -p $notes
 hold=/tmp/hold # while it is there nobody chooses stream
 
 disks="emu0 emu1 nullb0 nullb1"
-members="member0 member1 member2 member3"
+things="switched resized inner discarded errors unplugged unloaded"
+arrays=''
+members=''
+rarer='' # what may not have come to its turn
+if [ "${3-}" = array ]; then
+	arrays=md0
+	members="member0 member1 member2 member3"
+	things="$things attached detached failed added stopped"
+	rarer="updated left grown reshaped"
+fi
 member_paths=(/dev/member{0..3})
-things="switched resized inner discarded errors unplugged unloaded attached
-	detached failed added stopped"
-# What may not have come to its turn.
-rarer="updated left grown reshaped"
 
 # However slow the machine is: rounds of 30 s follow until each thing has
 # happened, but no more than so many.
@@ -129,7 +135,7 @@ make_disks() {
 	done
 	echo 2 >"/sys/block/$scsi/device/timeout"
 	echo 1000 >/sys/block/emu0/queue/io_timeout
-	make_array
+	[ -z "$arrays" ] || make_array
 }
 
 # ---- the array ----
@@ -517,7 +523,7 @@ enough() {
 	for what in $things; do
 		[ "$(count "$what")" -gt 0 ] || return
 	done
-	for disk in $disks md0; do
+	for disk in $disks $arrays; do
 		[ "$(read_kib verify "$disk")" -gt 0 ] || return
 	done
 }
@@ -569,8 +575,10 @@ one_round() {
 	begin inject
 	begin unplug
 	begin reload
-	begin load_array
-	begin change_array
+	if [ -n "$arrays" ]; then
+		begin load_array
+		begin change_array
+	fi
 	while going; do
 		sleep 1
 	done
@@ -585,7 +593,7 @@ for ((i = 0; i < more_rounds; i++)); do
 	one_round 30
 done
 
-for disk in $disks md0; do
+for disk in $disks $arrays; do
 	verified=$(read_kib verify "$disk")
 	echo "$disk: $verified KiB verified, $(read_kib read "$disk") KiB read"
 	[ "$verified" -gt 0 ] || fail "$disk: nothing was verified"
@@ -599,7 +607,8 @@ for what in $rarer; do
 	echo "$what: $(count "$what") times"
 done
 [ ! -d $config ] || rmdir $config
-mdadm --quiet --stop /dev/md0 || fail "md0 does not stop at the end"
+[ -z "$arrays" ] || mdadm --quiet --stop /dev/md0 ||
+	fail "md0 does not stop at the end"
 for disk in $disks $members; do
 	echo none >"/sys/block/$disk/queue/scheduler"
 	read -r reads writes <"/sys/block/$disk/inflight"
