@@ -176,28 +176,31 @@ def test_readers_that_begin_together_stay_together(
 
 
 LATER = job_text("""
-[global] filename=/dev/sdx rw=read:4k bs={bs} direct=1 thinktime={think} offset=100g size=1g
+[global] filename=/dev/sdx rw={rw} bs={bs} direct=1 ioengine=libaio iodepth={iodepth}
+thinktime={think} offset=100g size=1g
 {readers}
 """)
 
 
 @pytest.mark.parametrize(
-    ("bs", "think", "begin_ms", "disk", "depth"),
+    ("rw", "bs", "iodepth", "think", "begin_ms", "disk", "depth"),
     [
-        ("64k", "300us", (12, 16, 17), "st2000dm006", 1),
-        ("64k", "300us", (12, 16, 17), "st2000dm006", 32),
+        # They leave gaps, so that where a stream ends tells neither whose a request is.
+        ("read:4k", "64k", 1, "300us", (12, 16, 17), "st2000dm006", 1),
+        ("read:4k", "64k", 1, "300us", (12, 16, 17), "st2000dm006", 32),
         # The second comes before the first one's stream has turns, and is in a stream itself.
-        ("256k", "0", (2, 14), "exos-x18", 1),
+        ("read:4k", "256k", 1, "0", (2, 14), "exos-x18", 1),
         # The second is in a stream that is older than the first one's.
-        ("16k", "100us", (12, 8), "wd5000aaks", 1),
+        ("read:4k", "16k", 1, "100us", (12, 8), "wd5000aaks", 1),
+        # What the first one's stream has in the drive is far beyond where the others begin.
+        ("read", "64k", 4, "100us", (13, 14, 10), "wd5000aaks", 32),
     ],
 )
 def test_who_comes_a_little_later_joins_who_reads_there(
-    bs: str, think: str, begin_ms: tuple[int, ...], disk: str, depth: int
+    rw: str, bs: str, iodepth: int, think: str, begin_ms: tuple[int, ...], disk: str, depth: int
 ) -> None:
-    """They leave gaps, so that where a stream ends tells neither whose a request is."""
     readers = "\n".join(f"[reader{at}]\nstartdelay={at}ms" for at in begin_ms)
-    job = LATER.format(bs=bs, think=think, readers=readers)
+    job = LATER.format(rw=rw, bs=bs, iodepth=iodepth, think=think, readers=readers)
     stream, plain = run(job, disk, depth), run(job, disk, depth, "noop")
     assert plain.duration_ns >= 0.8 * stream.duration_ns
 
