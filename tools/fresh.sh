@@ -18,7 +18,7 @@
 #   FRESH_ONLY=setup             make run, the set-up of make test and one file
 #                                of each layer's tests
 #   FRESH_CACHE=1                with the kernels and roots that this machine has
-#                                built or fetched (~/.cache/streamsched)
+#                                built or fetched (~/.cache/streamsched); root only
 #   FRESH_DIR=DIR                where roots and logs are
 #                                (~/.cache/streamsched/fresh)
 #   FRESH_KEEP=1                 keep the roots; a root that is there is used
@@ -156,6 +156,8 @@ known SUITES "$suites" bookworm trixie
 known FRESH_AS "$users" user root again
 known FRESH_ONLY "${FRESH_ONLY-}" setup
 known FRESH_CACHE "${FRESH_CACHE-}" 1
+[ "${FRESH_CACHE-}" != 1 ] || [ "$users" = root ] ||
+	fail "FRESH_CACHE=1: the kernels are built in a folder of root's, which no user may read; set FRESH_AS=root"
 known FRESH_KEEP "${FRESH_KEEP-}" 1
 [ "$(id -u)" = 0 ] || fail "must run as root: it makes and enters root directories"
 mkdir -p "$dir"
