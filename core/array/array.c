@@ -257,16 +257,15 @@ static void forget(struct ss_array_request *request, bool served)
 {
 	struct ss_array_member *member = request->member;
 	struct ss_array *array = member->array;
-	u64 now_ns = array->now_ns;
 
 	/* What it moved, without what is others' in between. */
 	request->rq.nr_sectors = request->real->nr_sectors;
 	if (!request->released)
-		ss_sched_removed(&array->sched, &request->rq, now_ns);
+		ss_sched_removed(&array->sched, &request->rq, array->now_ns);
 	else if (served)
-		ss_sched_completed(&array->sched, &request->rq, now_ns);
+		ss_sched_completed(&array->sched, &request->rq, array->now_ns);
 	else
-		ss_sched_returned(&array->sched, &request->rq, now_ns);
+		ss_sched_returned(&array->sched, &request->rq, array->now_ns);
 	member->nr_held -= !request->released;
 	member->nr_released -= request->released && !request->sent;
 	member->nr_sent -= request->sent;
@@ -448,6 +447,7 @@ void ss_array_detach(struct ss_array *array, u32 index, u64 now_ns)
 		member_flushes(member, false);
 	member->placing = false;
 	/* It may return with another disk. */
+	member->place_sector = 0;
 	member->place_until = 0;
 	array->attached &= ~(1U << index);
 	member->sched->coordinator = NULL;
