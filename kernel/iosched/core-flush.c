@@ -29,8 +29,11 @@ static struct iosched_data *flush_of(const struct request *rq)
 	return sd->seeks_free ? NULL : sd;
 }
 
-/* What the driver has returned begins anew: it has not ended in between. */
-static void flush_begins(void *unused, struct request *rq)
+/*
+ * @rq @begins or ends. What the driver has returned begins anew: it has not
+ * ended in between.
+ */
+static void flush_is(const struct request *rq, bool begins)
 {
 	struct iosched_data *sd = flush_of(rq);
 	struct iosched_hctx *sh;
@@ -40,31 +43,31 @@ static void flush_begins(void *unused, struct request *rq)
 		return;
 	sh = rq->mq_hctx->sched_data;
 	spin_lock_irqsave(&sd->lock, irq);
-	if (sd->wrote && !sh->flushing) {
+	if (!begins) {
+		if (sh->flushing && sh->flush_epoch == sd->epoch)
+			ss_sched_flushes(sh->flushing->sched, false,
+					 iosched_now_ns());
+		sd->flushes += !!sh->flushing;
+		sh->flushing = NULL;
+	} else if (sd->wrote && !sh->flushing) {
 		sh->flushing = sd->wrote;
 		sh->flush_epoch = sd->epoch;
 		ss_sched_flushes(sd->wrote->sched, true, iosched_now_ns());
 	}
 	spin_unlock_irqrestore(&sd->lock, irq);
+	if (!begins)
+		iosched_kick(sd);
+}
+
+static void flush_begins(void *unused, struct request *rq)
+{
+	flush_is(rq, true);
 }
 
 static void flush_ends(void *unused, struct request *rq, blk_status_t error,
 		       unsigned int nr_bytes)
 {
-	struct iosched_data *sd = flush_of(rq);
-	struct iosched_hctx *sh;
-	unsigned long irq;
-
-	if (!sd)
-		return;
-	sh = rq->mq_hctx->sched_data;
-	spin_lock_irqsave(&sd->lock, irq);
-	if (sh->flushing && sh->flush_epoch == sd->epoch)
-		ss_sched_flushes(sh->flushing->sched, false, iosched_now_ns());
-	sd->flushes += !!sh->flushing;
-	sh->flushing = NULL;
-	spin_unlock_irqrestore(&sd->lock, irq);
-	iosched_kick(sd);
+	flush_is(rq, false);
 }
 
 void iosched_flushes_listen(void)

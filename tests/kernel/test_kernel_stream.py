@@ -513,7 +513,7 @@ def test_no_wait_of_seconds_for_sync_writers_beside_readers(writing: str, reques
 
 
 def test_each_flush_is_seen() -> None:
-    """Whatever the inner policy becomes meanwhile; none is left over."""
+    """Whatever the inner policy becomes meanwhile."""
     result = guest(
         "fio --clocksource=clock_gettime --name=log --filename=/dev/hdd0 --rw=write --bs=4k"
         " --direct=1 --fsync=1 --end_fsync=1 --number_ios=100 --size=1g >/dev/null &\n"
