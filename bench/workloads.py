@@ -5,8 +5,8 @@
     python bench/workloads.py --seed 7 --count 300  the same workloads each time
     python bench/workloads.py --wide                also hundreds of processes, readers of one
                                                     place, direct writers that sync
-    python bench/workloads.py --place               readers of one place that leave gaps, and begin
-                                                    within 20 ms
+    python bench/workloads.py --place               readers of one place that begin within 20 ms,
+                                                    most of which leave gaps
 
 Each runs under its inner policy, under the same with its processes begun up to 20 ms otherwise
 (the noise), and under stream, as long as the inner policy needs 20 s for. A ratio is throughput

@@ -34,6 +34,9 @@ if [ "${3-}" = array ]; then
 	members="member0 member1 member2 member3"
 	things="$things attached detached failed added stopped"
 	rarer="updated left grown reshaped"
+elif [ -n "${3-}" ]; then
+	echo "stress.sh: $3: must be array, or nothing" >&2
+	exit 2
 fi
 member_paths=(/dev/member{0..3})
 
